@@ -1,4 +1,4 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
 // Drawn once here, so that every worker has the same number; a failure is replayed with it.
 if (process.env.RKAT_SEED === "fresh") {
@@ -9,16 +9,30 @@ if (process.env.RKAT_SEED === "fresh") {
 // `.ci/run` counts the tests by this report.
 const report = process.env.VITEST_JSON;
 
+const [TESTS, PROCESS, SLOW] = [
+  "{src,test}/**/*.test.ts",
+  "{src,test}/**/*.process.test.ts",
+  "{src,test}/**/*.slow.test.ts",
+];
+const withPostgres = { globalSetup: "test/support/postgres-setup.ts" };
+
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // For what hangs, not for what is slow: a machine that others use may stand still for a minute.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
-    globalSetup: "test/support/postgres-setup.ts",
     // All cores: on two, the default would leave one idle for minutes of property tests.
     maxWorkers: "100%",
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
+    projects: [
+      // Files of one worker share their modules, which are loaded once instead of three hundred times.
+      {
+        extends: true,
+        test: { name: "fast", include: [TESTS], exclude: [...configDefaults.exclude, PROCESS, SLOW], isolate: false },
+      },
+      { extends: true, test: { name: "process", include: [PROCESS], ...withPostgres } },
+      { extends: true, test: { name: "slow", include: [SLOW], ...withPostgres } },
+    ],
   },
 });

@@ -1,3 +1,4 @@
+import { MemorySearch } from "../src/contract/memory.ts";
 import { turnsAround } from "../src/memory/around.ts";
 import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { bestByTerms } from "../src/memory/rank.ts";
@@ -5,6 +6,7 @@ import { createRecall, type Recall } from "../src/memory/recall.ts";
 import { splitText, tokensIn } from "../src/memory/split.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
+import { SCORE_MIN } from "../src/service/memory-operations.ts";
 import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 import { queryTerms } from "../src/text/terms.ts";
 import { withoutEach } from "./recall-ablation.ts";
@@ -18,6 +20,8 @@ export interface Answer {
   readonly shown: readonly ReadonlySet<string>[];
   /** The same where all that the tool answers counts: of each text also who said it, when and where. */
   readonly told: readonly ReadonlySet<string>[];
+  /** Keys of what `memory_search` answers that is given a question and nothing else; of other ways, of as many hits. */
+  readonly tool: { readonly hits: readonly string[]; readonly all: readonly string[] };
 }
 
 /** A memory that several ways of finding share. */
@@ -34,8 +38,8 @@ const HIT_TOKENS = 68;
 const AROUND_TOKENS = 24;
 
 const FOUND_MAX = 50;
-/** As many hits as the tool tells that does not say. */
-const HITS = 5;
+/** What the tool takes that is not told: how many hits, and how many tokens. */
+const { limit: HITS, token_budget: TOOL_TOKENS } = MemorySearch.parse({ query: "anything" });
 /** As recall does it itself; searching again for every budget would take nearly all of a run. */
 const NEXT_TO = 20;
 const SCOPE = { discardedOnly: false };
@@ -94,8 +98,13 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     ];
     const read = (pieces: readonly Piece[], tokensMax: number): ReadonlySet<string> =>
       new Set(toKeys(withinTokens(pieces, tokensMax)));
+    const asTool = (keys: readonly string[]): Answer["tool"] => ({
+      hits: keys.slice(0, HITS),
+      all: keys.slice(0, HITS),
+    });
     const answerOf = (chunks: readonly Chunk[]): Answer => ({
       keys: toKeys(chunks),
+      tool: asTool(toKeys(chunks)),
       shown: BUDGETS.map((budget) => read(chunks.map(asText), budget)),
       told: BUDGETS.map((budget) => read(chunks.map(asHit), budget)),
     });
@@ -108,14 +117,19 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
         const { rows, around } = await aroundOf(budget - HITS * HIT_TOKENS);
         return read([...rows.map(asHit), ...around.map(asAround)], budget);
       });
-      return { keys: toKeys(found), shown: await Promise.all(shown), told: await Promise.all(told) };
+      return {
+        keys: toKeys(found),
+        tool: asTool(toKeys(found)),
+        shown: await Promise.all(shown),
+        told: await Promise.all(told),
+      };
     };
     const ranked = await store.match(bestByTerms(queryTerms(query)), SCOPE);
     const [vector = new Float32Array()] = await model.embed([query], "query", signal);
     const nearest = await store.nearest(model.id, vector, { scope: SCOPE, max: FOUND_MAX });
     const nothing = BUDGETS.map(() => new Set<string>());
     const answers = new Map<string, Answer>([
-      ["hashed words", { keys: hashed.find(query), shown: nothing, told: nothing }],
+      ["hashed words", { keys: hashed.find(query), tool: asTool(hashed.find(query)), shown: nothing, told: nothing }],
       ["BM25", answerOf(await store.read(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id)))],
       ["vectors only", answerOf(await store.read(nearest.map(({ id }) => id)))],
     ]);
@@ -127,7 +141,12 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
           const around = await turnsAround(rows, { store, scope: SCOPE, tokensMax, next });
           return { rows, around: [...around.values()].flat() };
         });
-      answers.set(name, await withNext(found.slice(HITS, NEXT_TO)));
+      const { hits } = await recall(query, { ...options, limit: HITS, tokensMax: TOOL_TOKENS, scoreMin: SCORE_MIN });
+      const tool = {
+        hits: toKeys(hits.map(({ chunk }) => chunk)),
+        all: toKeys(hits.flatMap(({ chunk, around }) => [chunk, ...around])),
+      };
+      answers.set(name, { ...(await withNext(found.slice(HITS, NEXT_TO))), tool });
       if (name !== FULL) continue;
       answers.set("recall, plain top-k", answerOf(found));
       answers.set("recall, neighbours alone", await withNext([]));

@@ -6,6 +6,7 @@ import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
 import { splitText } from "../src/memory/split.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
+import { SCORE_MIN } from "../src/service/memory-operations.ts";
 import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 
 interface Doc {
@@ -28,8 +29,6 @@ const { signal } = new AbortController();
 const TEXTS_MAX = 65_536;
 const embedder = withGrasp(rememberTexts(createLocalEmbedder(), TEXTS_MAX));
 const now = (): number => Date.UTC(2026, 0, 1);
-/** Chunks found for each answer that is asked for: long texts and copies fold into fewer. */
-const WIDER = 3;
 
 async function index(docs: readonly Doc[]): Promise<Handle> {
   const store = createMemoryStoreInMemory();
@@ -79,8 +78,8 @@ async function embedMissing(store: MemoryStore): Promise<void> {
 }
 
 async function search({ recall, ids }: Handle, query: string, k: number): Promise<readonly string[]> {
-  const { hits } = await recall(query, { scope: { discardedOnly: false }, limit: k * WIDER, signal });
-  return [...new Set(hits.map(({ chunk }) => ids.get(chunk.id) ?? ""))].slice(0, k);
+  const { hits } = await recall(query, { scope: { discardedOnly: false }, limit: k, scoreMin: SCORE_MIN, signal });
+  return hits.map(({ chunk }) => ids.get(chunk.id) ?? "");
 }
 
 export default { name: "rkat", index, search, add };

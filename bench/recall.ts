@@ -12,7 +12,8 @@ import { keepVectors } from "./recall-vectors.ts";
 import { publish } from "./report.ts";
 
 // How well memory finds again what was said: share of the answers among the first k, how high they stand, and the share that
-// a model reads of an answer in so many tokens: of texts alone, and of all that the tool answers. Then what it costs, at
+// a model reads of an answer in so many tokens: of texts alone, and of all that the tool answers; and what `memory_search`
+// itself answers with its own defaults. Then what it costs, at
 // `--sizes 10k,100k,1m` entries, and what asking adds to memory. `--only <data set>` measures that one alone, `--only costs` the
 // costs, `--only questions` those of a question alone, in sessions of `--per-session <n>` entries, `--only echo` the asking.
 // `--data <folder>` has the public sets, `--sample <n>` takes so many questions of each memory, `--ablate` leaves out each
@@ -32,6 +33,8 @@ interface Row {
   /** The share of what answers that a model reads within each budget, of texts and of all that is told. */
   readonly shown: readonly number[];
   readonly told: readonly number[];
+  /** The share of what answers among the hits of the tool's own answer, and in all of that answer. */
+  readonly tool: readonly [number, number];
 }
 
 interface Metric {
@@ -43,6 +46,8 @@ const METRICS: readonly Metric[] = [
   ...CUTS.map((cut, at) => ({ name: `R@${cut}`, of: ({ recall }: Row) => recall[at] ?? 0 })),
   { name: `NDCG@${NDCG_CUT}`, of: ({ ndcg }) => ndcg },
   { name: "MRR", of: ({ mrr }) => mrr },
+  { name: "tool hits", of: ({ tool }) => tool[0] },
+  { name: "tool answer", of: ({ tool }) => tool[1] },
   ...BUDGETS.flatMap((budget, at) => [
     { name: `text ${budget}`, of: ({ shown }: Row) => shown[at] ?? 0 },
     { name: `told ${budget}`, of: ({ told }: Row) => told[at] ?? 0 },
@@ -124,7 +129,7 @@ async function measure({ cases }: DataSet, finders: Finders): Promise<readonly R
 }
 
 async function rowsOf(arena: Arena, { type, text, gold }: Question): Promise<readonly Row[]> {
-  return [...(await arena.ask(text))].map(([contender, { keys, shown, told }]) => ({
+  return [...(await arena.ask(text))].map(([contender, { keys, shown, told, tool }]) => ({
     contender,
     type,
     recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
@@ -132,6 +137,7 @@ async function rowsOf(arena: Arena, { type, text, gold }: Question): Promise<rea
     mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
     shown: shown.map((read) => recallAt([...read], gold, read.size)),
     told: told.map((read) => recallAt([...read], gold, read.size)),
+    tool: [recallAt(tool.hits, gold, tool.hits.length), recallAt(tool.all, gold, tool.all.length)],
   }));
 }
 

@@ -75,7 +75,14 @@ const FOLDER = [
   "src/projections/files-behind.ts",
 ];
 const [index, client, folder] = [loadedBy("src/index.ts"), loadedBy("src/client.ts"), loadedBy(...FOLDER)];
-const threads = loadedBy("src/service/reading-worker.ts", "src/service/schema-worker.ts");
+/** What threads and processes of ours run, under the names that `workerFile` knows them by. */
+const WORKERS = [
+  "embedders/model-process",
+  "service/reading-thread",
+  "service/schema-thread",
+  "stores/embedded/scan-thread",
+];
+const threads = loadedBy("src/service/reading-thread.ts", "src/service/schema-thread.ts");
 
 // Few files, since each takes half a millisecond to find, and each with what is needed together: a short command, a
 // client and a thread load theirs without the rest.
@@ -113,6 +120,7 @@ export default defineConfig([
       rest: "src/rest.ts",
       mcp: "src/mcp.ts",
       acp: "src/acp.ts",
+      ...Object.fromEntries(WORKERS.map((name) => [name, `src/${name}.ts`])),
     },
     platform: "node",
     plugins: [

@@ -27,6 +27,7 @@ interface Operation {
   readonly rpc: string;
   readonly http: string;
   readonly mcp?: string;
+  readonly mcpListed?: false;
   readonly cli: string;
   readonly scope: string;
   readonly requires?: keyof typeof CAPABILITY_ABSENT;
@@ -50,13 +51,18 @@ function operationSection(name: string, operation: Operation): string {
     [
       ["JSON-RPC", code(operation.rpc)],
       ["HTTP", code(operation.http)],
-      ["MCP tool", operation.mcp === undefined ? "none: a person decides" : code(operation.mcp)],
+      ["MCP tool", toolCell(operation)],
       ["command line", code(operation.cli)],
       ["scope of a token", code(operation.scope)],
     ],
   );
   const need = requires && `Needs \`${requires}\`; without it the answer is \`${CAPABILITY_ABSENT[requires].code}\`.`;
   return [`## ${name}`, summary, need, places, fieldTable(operation.input)].filter(Boolean).join("\n\n");
+}
+
+function toolCell({ mcp, mcpListed }: Operation): string {
+  if (mcp === undefined) return "none: a person decides";
+  return mcpListed === undefined ? code(mcp) : `${code(mcp)}, which \`tools/list\` names with \`--all-tools\``;
 }
 
 /** As much of a JSON schema as an input of ours uses. */

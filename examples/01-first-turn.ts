@@ -7,7 +7,7 @@ const weather = defineTool({
   name: "weather",
   description: "The weather in a city.",
   input: z.strictObject({ city: z.string().describe("Name of the city") }),
-  run: ({ city }) => JSON.stringify({ city, sky: "clear", celsius: 7 }),
+  run: ({ city }) => ({ city, sky: "clear", celsius: 7 }),
 });
 
 // "offline" is the built-in model: no key, no network. Name another one, such as "claude-sonnet-4-5", to use it.

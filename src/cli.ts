@@ -5,6 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
+import { fileURLToPath } from "node:url";
 import type { Config } from "./config/load-config.ts";
 import type { Input, Io, Output, Terminal } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
@@ -208,9 +209,11 @@ function parts(io: Io): Parts {
     loadConformance: async () => {
       const { createConformance } = await import("./conformance/conformance.ts");
       const { readIfThere } = await import("./surfaces/wire/realm.ts");
+      const cli = (await import("./ports/package-file.ts")).workerFile("cli");
+      if (cli === undefined) throw new Error("the package rkat cannot be found; install it to run its conformance");
       return createConformance({
         env: io.env,
-        self: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? ""] },
+        self: { command: process.execPath, args: [...process.execArgv, fileURLToPath(cli)] },
         openRuntime: async (folder, env) => {
           const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
           return openRuntime({ config, skills, env, projectRoot: folder, stateFolder: join(folder, "state") });

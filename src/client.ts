@@ -1,4 +1,5 @@
 import { createConnect } from "./clients/connect.ts";
+import { workerFile } from "./ports/package-file.ts";
 
 /**
  * Connects to where sessions run: `{ url, token }` a server over HTTP, `{ command, args }` a server started as a command
@@ -6,9 +7,7 @@ import { createConnect } from "./clients/connect.ts";
  */
 export const connect = createConnect(async (options) => {
   const { openStdio } = await import("./clients/stdio.ts");
-  // Beside this file, in the source as in the package.
-  const server = import.meta.url.replace(/(?<=\/)[^/]+\.([jt]s)$/, "rpc.$1");
-  return openStdio(options, { env: process.env, node: process.execPath, server });
+  return openStdio(options, { env: process.env, node: process.execPath, server: workerFile("rpc") });
 });
 
 export type { CommandOptions, ConnectOptions, RuntimeOption } from "./clients/connect.ts";

@@ -103,7 +103,8 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
     throw new RuntimeError("INVALID_PARAMS", message);
   };
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
-  const seal = isSealable ? await openSeal(stateFolder, config.encryption, options.env ?? process.env) : undefined;
+  const { env = process.env } = options;
+  const seal = isSealable ? await openSeal(stateFolder, config.encryption, env, warn) : undefined;
   if (configStore === undefined || !config.features.includes("session-store")) {
     return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
   }

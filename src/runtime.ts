@@ -21,6 +21,7 @@ import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
 import type { Observer } from "./ports/observer.ts";
+import { warnOfMissingPackage } from "./ports/package-file.ts";
 import type { InlineSkill, Skill } from "./ports/skill.ts";
 import type { Store } from "./ports/store.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
@@ -65,6 +66,7 @@ import {
 } from "./tools/builtin.ts";
 import { createLoadSkill } from "./tools/load-skill.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
+import { readLink } from "./tools/project-path.ts";
 import { createRecallOutput } from "./tools/recall-output.ts";
 import { secretsIn } from "./tools/shell.ts";
 
@@ -150,6 +152,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const { mcpServers = [], warn = () => {}, isBrief = false } = options;
+  warnOfMissingPackage(warn);
   const others = createAgentSource(() => agents.store());
   const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
@@ -185,7 +188,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, allowedBySkills }),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, readLink, allowedBySkills }),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction,
       hooks: hooks.of(changed),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Config } from "./config/load-config.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import type { Seal } from "./ports/seal.ts";
-import type { KeyFileReport } from "./stores/embedded/key-file.ts";
+import type { Beginning, KeyFileReport } from "./stores/embedded/key-file.ts";
 import { KEY_BYTES } from "./stores/sealing.ts";
 
 /** Where the key of a realm is, as the configuration names it. */
@@ -25,19 +25,67 @@ export function newRealmKey(): string {
   return randomBytes(KEY_BYTES).toString("base64");
 }
 
-/** What a state folder is sealed by; undefined where no key is named and nothing is sealed. */
-export async function openSeal(folder: string, encryption: Encryption, env: Env): Promise<Seal | undefined> {
+/**
+ * What a state folder is sealed by; undefined where it is plain. A folder that keeps nothing yet is sealed from now on where a
+ * key is named. One that keeps something stays as it is, and `warn` receives a sentence where that is not what is configured.
+ */
+export async function openSeal(
+  folder: string,
+  encryption: Encryption,
+  env: Env,
+  warn: (sentence: string) => void = () => {},
+): Promise<Seal | undefined> {
   const path = join(folder, KEYS);
   const key = readRealmKey(encryption, env);
-  if (key === undefined) {
-    if (!existsSync(path)) return undefined;
-    const ways = "rkat store copy takes it by --from-key-file and --to-key-file";
-    const advice = `name its key in [encryption] as key_file, key_env or key_command; ${ways}`;
-    throw new RuntimeError("SESSION_STORE_ERROR", `what is kept in ${folder} is sealed; ${advice}`);
+  const hasKeys = existsSync(path);
+  if (!hasKeys && key === undefined) return undefined;
+  const { dropKeyFile, openKeyFile, realmKeyId } = await import("./stores/embedded/key-file.ts");
+  if (hasKeys) {
+    const { hasSealedRecord } = await import("./stores/embedded/record.ts");
+    const isUnused = ({ keyId, isAsked }: KeyFileReport): boolean =>
+      !isAsked && (key === undefined || realmKeyId(key) !== keyId) && !logsIn(folder).some(hasSealedRecord);
+    if (!dropKeyFile(path, isUnused, () => removeDerived(folder))) {
+      if (key !== undefined) return openKeyFile(path, key);
+      const plainCopy = `rkat store copy ${folder} NEW_FOLDER --from-key-file KEY_FILE makes a plain copy`;
+      const advice = `name its key in [encryption] as key_file, key_env or key_command, or ${plainCopy}`;
+      throw new RuntimeError("SESSION_STORE_ERROR", `what is kept in ${folder} is encrypted; ${advice}`);
+    }
+    warn(
+      `${folder} is plain: an earlier version had encrypted its index and memory when it was read; they are made again`,
+    );
+  }
+  if (key === undefined) return undefined;
+  if (keepsPlain(folder)) {
+    const advice = "rkat encryption enable encrypts what is said from now on";
+    warn(`${folder} is not encrypted although [encryption] names a key; ${advice}`);
+    return undefined;
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { openKeyFile } = await import("./stores/embedded/key-file.ts");
   return openKeyFile(path, key, () => beginSealing(folder));
+}
+
+/** Encrypts what a state folder keeps from now on. False where that was so before. */
+export async function enableEncryption(folder: string, encryption: Encryption, env: Env): Promise<boolean> {
+  const key = readRealmKey(encryption, env);
+  if (key === undefined)
+    throw invalid("[encryption] names no key; set key_file, key_env or key_command, then run this again");
+  const { enableKeyFile, openKeyFile } = await import("./stores/embedded/key-file.ts");
+  const path = join(folder, KEYS);
+  if ((await openSeal(folder, encryption, env)) !== undefined) return enableKeyFile(path, key);
+  openKeyFile(path, key, () => ({ ...beginSealing(folder), enabled: true }));
+  return true;
+}
+
+/** Throws SESSION_STORE_ERROR for a restored key file that needs another key than the one that is named. */
+export async function requireBackupKey(folder: string, encryption: Encryption, env: Env): Promise<void> {
+  const report = await inspectSeal(folder);
+  if (report?.isAsked !== true) return;
+  const key = readRealmKey(encryption, env);
+  const given = key && (await import("./stores/embedded/key-file.ts")).realmKeyId(key);
+  if (given === report.keyId) return;
+  const found = given === undefined ? "no key is named" : `the key that is named is ${given}`;
+  const message = `the back-up is encrypted with the key ${report.keyId}, and ${found}`;
+  throw new RuntimeError("SESSION_STORE_ERROR", `${message}; name the right one by --key-file or in [encryption]`);
 }
 
 /** What of an environment must never be kept or shown, whatever its name is. */
@@ -116,17 +164,24 @@ function parseKey(text: string, where: string): Uint8Array {
   throw invalid(`${where} ${found}; write 32 bytes as base64 or hex, as rkat encryption key prints them`);
 }
 
-/**
- * Lets go of what is derived and plain, before a folder gets its keys: it is made again, sealed. Logs stay as they are;
- * whether there are any is returned.
- */
-function beginSealing(folder: string): boolean {
-  const logs = LOG_FOLDERS.flatMap((name) => logsIn(join(folder, name, "log")));
-  const starts = logs.map(payloadStart);
+/** Removes what is derived and plain before a folder gets its keys: it is made again, sealed. Logs stay as they are. */
+function beginSealing(folder: string): Beginning {
+  const plain_before = keepsPlain(folder);
+  removeDerived(folder);
+  return { plain_before };
+}
+
+/** Whether a folder without keys keeps something already; throws SESSION_STORE_ERROR where its keys are missing. */
+export function keepsPlain(folder: string): boolean {
+  const starts = logsIn(folder).map(payloadStart);
   if (starts.some((first) => first === SEALED)) {
     const message = `${join(folder, KEYS)} is missing, and logs are sealed with the keys in it; restore it from a backup`;
     throw new RuntimeError("SESSION_STORE_ERROR", message);
   }
+  return starts.some((first) => first !== undefined);
+}
+
+function removeDerived(folder: string): void {
   for (const name of LOG_FOLDERS) {
     const inside = join(folder, name);
     const derived = namesIn(inside).filter((entry) => entry.startsWith("index.db"));
@@ -134,11 +189,11 @@ function beginSealing(folder: string): boolean {
       rmSync(join(inside, entry), { recursive: true, force: true });
     }
   }
-  return starts.some((first) => first !== undefined);
 }
 
 function logsIn(folder: string): readonly string[] {
-  return namesIn(folder).map((name) => join(folder, name));
+  const folders = LOG_FOLDERS.map((name) => join(folder, name, "log"));
+  return folders.flatMap((logs) => namesIn(logs).map((name) => join(logs, name)));
 }
 
 function namesIn(folder: string): readonly string[] {

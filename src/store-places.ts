@@ -9,7 +9,7 @@ import { foldRow } from "./core/session-row.ts";
 import type { Store } from "./ports/store.ts";
 import { createInMemoryStore } from "./runtime.ts";
 import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./runtime-on-disk.ts";
-import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
+import { type Encryption, openSeal, refuseSealedDatabase, requireBackupKey } from "./sealed-realm.ts";
 import { requireNode } from "./service/runtime-options.ts";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
 import { createSystemClock } from "./service/system-clock.ts";
@@ -88,10 +88,12 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
 }
 
 /** How a back-up is made, checked or restored, and who hears of it. */
-export interface BackupPlaceOptions {
+export interface BackupPlaceOptions extends Pick<CopyStoreOptions, "env"> {
   readonly signal?: AbortSignal | undefined;
   /** Told how many bytes are seen to, of how many; the total is undefined while nobody knows. */
   readonly progress?: ((done: number, total: number | undefined) => void) | undefined;
+  /** Where the key is of the back-up that is restored. */
+  readonly encryption?: Encryption | undefined;
 }
 
 const NEVER = new AbortController().signal;
@@ -141,13 +143,18 @@ export async function verifyBackup(
 export async function restoreBackup(
   place: string,
   to: string,
-  { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
+  { signal = NEVER, progress = () => {}, encryption = {}, env = process.env }: BackupPlaceOptions = {},
 ): Promise<RestoreReport<Awaited<ReturnType<typeof verifyStore>>>> {
   const { RESTORING, restoreFolder } = await import("./stores/embedded/restore.ts");
   for (const named of [place, to, `${to}${RESTORING}`]) requireName(named);
   refuseNested(place, to);
   const places = [place, to].map((path) => resolve(process.cwd(), path));
-  return restoreFolder(places[0] ?? "", places[1] ?? "", { signal, progress, verify: verifyStore });
+  return restoreFolder(places[0] ?? "", places[1] ?? "", {
+    signal,
+    progress,
+    admit: (state) => requireBackupKey(state, encryption, env),
+    verify: (state) => verifyStore(state, { encryption, env }),
+  });
 }
 
 /** The back-ups that were made of a state folder, each looked at where it is. */
@@ -233,7 +240,9 @@ async function openFolder(folder: string, { role, isDry, env, warn, encryption }
   if (isMissing && isDry) return emptyPlace(folder);
   makeFolder(folder);
   refuseLinksIn(folder);
-  const seal = await openSeal(folder, encryption, env);
+  const seal = await openSeal(folder, encryption, env, role === "from" ? warn : () => {});
+  if (role === "to" && seal === undefined && Object.keys(encryption).length > 0)
+    throw invalid(`${folder} is not encrypted, and a key for it is named; name a new folder, or no key`);
   const sessions = await openEmbeddedStore(folder, { warn, seal });
   const agentsFolder = join(folder, AGENTS);
   let agents: Store<AgentEntryBody, AgentRow> | undefined;

@@ -15,7 +15,7 @@ import { openAiBaseUrlWire, openAiChatWire } from "./wire/openai-chat.ts";
 import { openAiResponsesWire } from "./wire/openai-responses.ts";
 import type { Scenario, WireFormat } from "./wire/scenario.ts";
 
-const RUNS_TOTAL = byEffort({ usual: 3_000, full: 10_000 });
+const RUNS_TOTAL = byEffort({ quick: 300, usual: 3_000, full: 10_000 });
 const TIMEOUT_MS = 300_000;
 
 const formats = [anthropicWire, openAiResponsesWire, openAiChatWire, openAiBaseUrlWire, geminiWire, ollamaGenerateWire];

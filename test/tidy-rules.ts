@@ -108,7 +108,8 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill|versions)$/ },
   { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid|versions)$/ },
-  { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
+  { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.env$/ },
+  { path: /^src\/embedders\/model-process\.ts$/, uses: /^process\.(?:kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.
   { path: /^src\/surfaces\/wire\/process-metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },
@@ -229,6 +230,20 @@ export const machineFaults: Rule = (files) =>
     ];
   });
 
+/**
+ * A module's own address is for finding packages, for reading our own manifest, and for telling sources from the bundle.
+ * A bundler makes it the address of the user's whole program, which a thread or process started with it would run again.
+ */
+const OWN_ADDRESS_USES =
+  /createRequire\((?:packageFile\("package\.json"\) \?\? )?import\.meta\.url\)|runServer\(import\.meta\.url,|new URL\("\.\.\/package\.json", import\.meta\.url\)|\?\.href === import\.meta\.url/g;
+const OWN_ADDRESS = /\bimport\.meta\.(?:url|filename|dirname)\b|\bprocess\.argv(?:\[1\]|\.at\(1\))/g;
+
+export const ownAddressFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const uses = withoutComments(file.text).replaceAll(OWN_ADDRESS_USES, "").match(OWN_ADDRESS) ?? [];
+    return uses.map((use) => `${file.path} uses ${use}: start an entry of its own, found by workerFile()`);
+  });
+
 export const lengthFaults: Rule = (files) =>
   files
     .filter((file) => /\.(?:ts|tsx|js|mjs|py|sh|css)$/.test(file.path) || file.path === ".ci/run")
@@ -296,6 +311,39 @@ export const cycleFaults: Rule = (files) => {
   };
   for (const path of edges.keys()) visit(path, []);
   return faults;
+};
+
+const PROCESS_MODULES = ["node:child_process", "node:worker_threads", "playwright-core"];
+/** Reads the list of files from git, which is one quick process. */
+const LISTS_FILES = "test/source-files.ts";
+
+/** Tests of the fast project start nothing by themselves, and every random choice comes from the seed of the run. */
+export const testFaults: Rule = (files) => {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const startsProcesses = (path: string, seen: Set<string>): boolean => {
+    const file = byPath.get(path);
+    if (file === undefined || seen.has(path) || isShipped(file) || path === LISTS_FILES) return false;
+    seen.add(path);
+    return importsOf(file).some(
+      ({ specifier, target, kind }) =>
+        kind !== "type" &&
+        (PROCESS_MODULES.includes(specifier) || (target !== undefined && startsProcesses(target, seen))),
+    );
+  };
+  return files.filter(isTest).flatMap((file) => {
+    const isFast = /^(?!.*\.(?:process|slow)\.).*\.test\.ts$/.test(file.path);
+    return [
+      ...(isFast && startsProcesses(file.path, new Set())
+        ? [`${file.path} starts processes: name it .process.test.ts, or .slow.test.ts where it takes minutes`]
+        : []),
+      ...(importsOf(file).some(({ specifier }) => specifier === "fast-check") && !file.path.endsWith("/property.ts")
+        ? [`${file.path} imports fast-check: take it from test/support/property.ts, which gives it the seed of the run`]
+        : []),
+      ...(/seed = (?:Date\.now|Math\.random)/i.test(file.text)
+        ? [`${file.path} draws a seed of its own: take testSeed() of test/support/seed.ts`]
+        : []),
+    ];
+  });
 };
 
 const SPEC_RULE = /^- \*\*([A-Z]\d+)\*\*/gm;

@@ -10,9 +10,11 @@ import {
   layerFaults,
   lengthFaults,
   machineFaults,
+  ownAddressFaults,
   roomFaults,
   rootFaults,
   specFaults,
+  testFaults,
 } from "./tidy-rules.ts";
 
 const files = projectFiles();
@@ -26,12 +28,14 @@ describe("the project", () => {
   it("has a console that sees the public client alone", () => expect(consoleFaults(files)).toEqual([]));
   it("keeps each dependency in its home", () => expect(homeFaults(files, manifest)).toEqual([]));
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
+  it("[G10] never starts the file that a module is in", () => expect(ownAddressFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
   it("has no crowded root", () => expect(rootFaults(files)).toEqual([]));
   it("has no folder without need", () => expect(folderFaults(files)).toEqual([]));
   it("has no import cycle", () => expect(cycleFaults(files)).toEqual([]));
   it("exports by name", () => expect(exportFaults(files)).toEqual([]));
   it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
+  it("has tests named by their cost, with one seed", () => expect(testFaults(files)).toEqual([]));
   it("names no machine", () => expect(foreignFaults(files)).toEqual([]));
 });
 
@@ -91,6 +95,13 @@ describe("the rules bite", () => {
     const bad = file("src/core/turn.ts", 'import { join } from "node:path";\nconst key = process.env.KEY;\n');
     const words = file("src/core/turn.ts", '// process.env is not for us\nconst text = "the end of the process.";\n');
     expect([machineFaults([bad]).length, machineFaults([words]).length]).toEqual([2, 0]);
+  });
+
+  it("on a thread or process that runs the file it is started from", () => {
+    const thread = file("src/service/a.ts", "new Worker(new URL(import.meta.url));\n");
+    const child = file("src/tools/b.ts", "const self = import.meta.filename;\nfork(self); fork(process.argv[1]);\n");
+    const found = file("src/service/c.ts", "// import.meta.url\ncreateRequire(import.meta.url).resolve(name);\n");
+    expect([thread, child, found].map((one) => ownAddressFaults([one]).length)).toEqual([1, 2, 0]);
   });
 
   it("on length and root", () => {
@@ -160,6 +171,18 @@ describe("the rules bite", () => {
     expect(specFaults([tests, skipped], spec)).toEqual([
       'no test cites A2 of docs/spec.md: write it("[A2] …"), or take the rule out',
       "test/turn.test.ts cites C9, which docs/spec.md does not state: add the rule, or correct the id",
+    ]);
+  });
+
+  it("on fast tests that start processes, and on seeds of their own", () => {
+    const support = file("test/support/start.ts", 'import { spawn } from "node:child_process";\n');
+    const fast = file("test/a.test.ts", 'import { start } from "./support/start.ts";\n');
+    const process = file("test/b.process.test.ts", 'import { start } from "./support/start.ts";\n');
+    const seeded = file("test/c.test.ts", 'import fc from "fast-check";\nconst seed = Date.now() % 1_000;\n');
+    expect(testFaults([support, fast, process, seeded]).map((fault) => fault.split(":")[0])).toEqual([
+      "test/a.test.ts starts processes",
+      "test/c.test.ts imports fast-check",
+      "test/c.test.ts draws a seed of its own",
     ]);
   });
 

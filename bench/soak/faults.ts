@@ -108,7 +108,7 @@ function rest(ms: number, signal: AbortSignal): Promise<void> {
 
 /** Kills a process that a server started to embed, where it has one. */
 function killEmbedder(parent: number): boolean {
-  const child = childrenOf(parent).find((pid) => /rkat-model/.test(read(`/proc/${pid}/cmdline`)));
+  const child = childrenOf(parent).find((pid) => /model-process/.test(read(`/proc/${pid}/cmdline`)));
   if (child === undefined) return false;
   try {
     process.kill(child, "SIGKILL");

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { asRuntimeError, ERRORS, messageOf, RuntimeError } from "../contract/error.ts";
+import { readToolOutput } from "../contract/message.ts";
 import type { OperationName } from "../contract/operations.ts";
 import type { CallContext } from "../service/dispatch.ts";
 import { deliveryOf, type Fields, isRecord, jsonOf, toldError } from "./answers.ts";
@@ -202,6 +203,11 @@ export function createCallbackTools(): CallbackTools {
       if (name !== "createSession") {
         throw new RuntimeError("INVALID_PARAMS", "tools: a server is given them with createSession, for all turns");
       }
+      const asking = tools.find(({ needsApproval = false }) => needsApproval !== false);
+      if (asking !== undefined) {
+        const message = `tools: needsApproval of ${asking.name} cannot be sent to a server; ask by permissions: { ask: ["${asking.name}"] }`;
+        throw new RuntimeError("INVALID_PARAMS", message);
+      }
       const external_tools = tools.map(({ name: toolName, description, inputSchema }) => ({
         name: toolName,
         description,
@@ -228,9 +234,9 @@ export function createCallbackTools(): CallbackTools {
       const context = { sessionId, toolUseId: String(tool_use_id), signal: stopping.signal, shellEnv: {} };
       try {
         // The server has held the arguments against the tool's schema, which is that of an object.
-        const output = await tool.execute(args as Parameters<Tool["execute"]>[0], context);
-        if (typeof output === "string") return { content: output, is_error: false };
-        return { content: output.content, is_error: output.isError ?? false };
+        const returned = await tool.execute(args as Parameters<Tool["execute"]>[0], context);
+        const { content, isError: is_error } = readToolOutput(tool.name, returned);
+        return { content, is_error };
       } catch (thrown) {
         return { content: messageOf(thrown), is_error: true };
       } finally {

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -17,8 +16,8 @@ export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The Node that runs this. */
   readonly node: string;
-  /** The URL of the package's own server. */
-  readonly server: string;
+  /** The package's own server, where the package can be found. */
+  readonly server: URL | undefined;
 }
 
 /** How long a server may take to say what it is; a command that is none says nothing at all. */
@@ -123,8 +122,8 @@ function commandOf({ command, args = [], env }: CommandOptions, { env: own, node
     return { file: named, args: own, name: [basename(named), ...own].join(" ") };
   }
   const name = ["rkat-rpc", ...args].join(" ");
-  const file = fileURLToPath(server);
-  return existsSync(file) ? { file: node, args: [file, ...args], name } : { file: "rkat-rpc", args, name };
+  if (server === undefined) return { file: "rkat-rpc", args, name };
+  return { file: node, args: [fileURLToPath(server), ...args], name };
 }
 
 /** What is started, and with what. */

@@ -36,6 +36,7 @@ export const ACCESS_OPERATIONS = {
     rpc: "access/get",
     http: "GET /access",
     mcp: "meerkat_access",
+    mcpListed: false,
     cli: "rkat access",
     scope: "read",
   },

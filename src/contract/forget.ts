@@ -182,6 +182,7 @@ export const FORGET_OPERATIONS = {
     rpc: "memory/forgettings",
     http: "GET /memory/forgettings",
     mcp: "meerkat_forgettings",
+    mcpListed: false,
     cli: "rkat memory forgettings",
     scope: "admin",
     requires: "session-store",

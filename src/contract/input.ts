@@ -239,7 +239,7 @@ export function isJsonTable(value: unknown): value is JsonTable {
 const flag = z.boolean({ error: "write true or false" }).nullish();
 const table = z.record(z.string(), z.unknown(), { error: "write an object" }).nullish();
 
-const SkillRef = z.object({
+export const SkillRef = z.object({
   kind: z.literal("structured").optional().describe("the form of the reference; there is one"),
   source_uuid: z
     .string()

@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
+import { CompactionSettings } from "./compaction.ts";
 import { PatchConfig, SetConfig } from "./config.ts";
-import { nonnegative, UNSERVED } from "./input.ts";
-import { TextBlock } from "./message.ts";
-import { SystemTime } from "./rewrite.ts";
+import { HooksOverride } from "./hook.ts";
+import { nonnegative, SkillRef, UNSERVED } from "./input.ts";
+import { ContentBlock, TextBlock } from "./message.ts";
+import { PermissionRules } from "./permission.ts";
+import { ForkReplacing, RewriteMessage, SystemTime } from "./rewrite.ts";
 import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId } from "./session.ts";
 import { SessionInfo } from "./session-info.ts";
 import { SkillRow } from "./skill.ts";
@@ -15,33 +18,43 @@ export interface ObjectSchema {
 }
 
 /** The JSON schema of what may be written; undefined when that is not one object. */
-export function objectSchemaOf(schema: z.ZodType, override: Override = shorten): ObjectSchema | undefined {
-  const options = { io: "input", unrepresentable: "any", override } as const;
-  // Clients check results with validators of older drafts, which refuse a `$schema` they do not know.
+export function objectSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
+  const options = { io: "input", unrepresentable: "any", override: shorten } as const;
+  // Clients check arguments with validators of older drafts, which refuse a `$schema` they do not know.
   const { $schema: _, type, ...keywords } = z.toJSONSchema(schema, options);
   return type === "object" ? { type, ...keywords } : undefined;
 }
 
-/** The JSON schema of a result: what may be written of it, since it may grow, without words: its names say enough. */
-export function resultSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
-  return objectSchemaOf(schema, (context) => {
-    shorten(context);
-    delete context.jsonSchema.description;
-  });
+/** What a model is told of as any object: the documents have the fields, and the server checks them. */
+const PLAIN = new Set<z.core.$ZodType>([
+  ContentBlock,
+  RewriteMessage,
+  HooksOverride,
+  SkillRef,
+  PermissionRules,
+  CompactionSettings,
+  ForkReplacing.replacement,
+]);
+const UNTOLD_KEYWORDS = ["examples", "minLength", "maxLength", "maxItems", "propertyNames"];
+
+interface SchemaPart {
+  readonly zodSchema: z.core.$ZodType;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
 }
 
-type Override = (context: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => void;
-
-/** Leaves out what says nothing to a reader: clients show these schemas to models, who pay by the word. */
-const shorten: Override = ({ jsonSchema }) => {
-  delete jsonSchema.examples;
+/** Leaves out what a model need not read: clients send these schemas to it with every request. */
+function shorten({ zodSchema, jsonSchema }: SchemaPart): void {
+  const isPlain = PLAIN.has(zodSchema);
+  const untold = isPlain ? Object.keys(jsonSchema) : UNTOLD_KEYWORDS;
+  for (const keyword of untold) delete jsonSchema[keyword];
+  if (isPlain) jsonSchema.type = "object";
+  if (JSON.stringify(jsonSchema.additionalProperties) === "{}") delete jsonSchema.additionalProperties;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
   // Validators warn of this one, which `contentEncoding` says as well.
   if (jsonSchema.format === "base64") delete jsonSchema.format;
-  delete jsonSchema.propertyNames;
-};
+}
 
 const yesOrNo = { error: "write true or false" };
 

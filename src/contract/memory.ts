@@ -25,15 +25,21 @@ const share = z.number().min(0).max(1);
 
 const mode = z
   .enum(["hybrid", "lexical"])
-  .describe("lexical: by words alone, because there are no vectors yet, or no embedder");
+  .describe(
+    "lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second",
+  );
 
 const vectorsPending = z
   .boolean()
   .optional()
-  .describe("true while vectors are still being made: asked again later, more may be found by meaning");
+  .describe(
+    "true while vectors are still being made or the embedder is loading: asked again later, more may be found by meaning",
+  );
 
-/** Something that was said beside a hit, in its session. */
+/** Something that is told with a hit. */
 const SaidNearby = z.object({
+  session_id: z.string().optional().describe("the session it was said in, where that is not the hit's"),
+  agent: z.string().optional().describe("the agent whose memory it is, where that is not the hit's"),
   seq: z.number().int().describe("its number in the session's log"),
   role: z.string().describe("who said it: user, assistant or tool"),
   kind: z.string().describe("what it is, such as text or tool_result"),
@@ -41,9 +47,9 @@ const SaidNearby = z.object({
   content: z.string().describe("what was said, word for word; a quotation as the hit is"),
 });
 
-/** One thing found again. */
+/** One message found again. */
 export const MemoryHit = z.object({
-  content: z.string().describe("what was said, word for word"),
+  content: z.string().describe("what was said, word for word; of a long message the part that answers best"),
   score: z.number().describe("0 to 1: how sure it answers; useful ones are above 0.7"),
   session_id: z.string().describe("the session it was said in"),
   turn: z.number().int().describe("the turn it was said in, or the number of an agent's memory"),
@@ -65,9 +71,9 @@ export const MemoryHit = z.object({
     .array(SaidNearby)
     .optional()
     .describe(
-      "what its session said right before and after it, and what of it answers next best, in its order; nothing stands twice in an answer",
+      "what was said right before and after it, and what answers next best, in any session, in the order it was said; nothing stands twice in an answer",
     ),
-  mode: mode.optional(),
+  mode: mode.optional().describe("only where it is lexical: found by words alone"),
   vectors_pending: vectorsPending,
   in_context: z
     .boolean()
@@ -91,7 +97,7 @@ export const MemorySearch = z.strictObject({
     nonnegative
       .default(HITS_DEFAULT)
       .transform((limit) => Math.min(limit, HITS_MAX))
-      .describe(`show at most so many: ${HITS_DEFAULT} without it, ${HITS_MAX} at most`),
+      .describe(`show at most so many messages: ${HITS_DEFAULT} without it, ${HITS_MAX} at most`),
   ),
   scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })
@@ -137,7 +143,7 @@ export const MemoryStatusReport = z.object({
     .optional()
     .describe("chunks that need none: what tools say in names and numbers is found by its words"),
   sessions_behind: z.number().int().describe("sessions whose log is not taken in to its end"),
-  embedder: z.string().describe("what makes vectors of texts"),
+  embedder: z.string().describe("what makes vectors of texts; none without one, loading until it can be asked"),
   index: z.string().describe("how vectors are searched"),
   bytes: z.number().int().describe("what memory takes on disk"),
   mode,

@@ -117,6 +117,41 @@ export const ToolResult = z.object({
 });
 export type ToolResult = z.infer<typeof ToolResult>;
 
+/** What a tool said, in the form it is kept in. */
+export interface ReadOutput {
+  readonly content: Content;
+  readonly isError: boolean;
+}
+
+/** Reads what a tool returned: content, or another value, which is given as JSON; what is neither is a failure. */
+export function readToolOutput(tool: string, returned: unknown): ReadOutput {
+  if (returned === undefined) return { content: "", isError: false };
+  const isContent = typeof returned === "string" || (Array.isArray(returned) && returned.length > 0);
+  const { content, isError, ...others } = isContent ? { content: returned } : Object(returned);
+  const parsed = Content.safeParse(content);
+  // Other fields make it a value that happens to have a content, unless that is a list of blocks.
+  const isAlone = isError !== undefined || Object.keys(others).length === 0;
+  const isValid = parsed.success && (isError === undefined || typeof isError === "boolean");
+  if (isValid && (isAlone || Array.isArray(content))) return { content: parsed.data, isError: isError ?? false };
+  const text = content !== undefined && !isContent && isAlone ? undefined : jsonOf(returned);
+  return text === undefined
+    ? { content: `${tool} returned ${NO_OUTPUT}`, isError: true }
+    : { content: text, isError: false };
+}
+
+const NO_OUTPUT =
+  "what is no tool output; a tool may return a text, nothing, a value of JSON, or {content, isError}, where content is a text or a list of content blocks";
+
+/** Undefined for what JSON cannot represent: a cycle, a function, or an object such as a map, of which nothing would be left. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    const text = JSON.stringify(value);
+    return text === "{}" && Object.getPrototypeOf(value) !== Object.prototype ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
 const created_at = z.string().describe("when it was said, in RFC 3339");
 
 export const Message = z.discriminatedUnion("role", [

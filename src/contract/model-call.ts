@@ -66,6 +66,7 @@ export const MODEL_CALL_OPERATIONS = {
     rpc: "session/model_calls",
     http: "GET /sessions/{session_id}/model_calls",
     mcp: "meerkat_model_calls",
+    mcpListed: false,
     cli: "rkat session calls ID",
     scope: "read",
     requires: "session-store",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { COMMON, Format, FunctionTool, outputTokens, PartedContent, ToolChoice, unserved } from "./openai.ts";
+import { COMMON, Format, FunctionTool, flat, outputTokens, PartedContent, ToolChoice, unserved } from "./openai.ts";
 
 /** What `POST /v1/chat/completions` takes. */
 
@@ -9,7 +9,7 @@ const ToolCall = z.looseObject({
   function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
 });
 
-const noFunctions = unserved("functions are called tools since long; write tools and tool_calls");
+const noFunctions = unserved("functions are called tools since long; write tools and tool_calls", "auto", "none");
 
 /** What does not change what was said, such as names, annotations and reasoning, is let through. */
 export const ChatMessage = z.discriminatedUnion(
@@ -44,11 +44,7 @@ const ResponseFormat = z.discriminatedUnion(
 
 /** A function as this endpoint writes it, one level deeper than the other. */
 const ChatTool = z.preprocess(
-  (tool) => {
-    if (typeof tool !== "object" || tool === null || !("function" in tool)) return tool;
-    const { function: inner, ...rest } = tool;
-    return typeof inner === "object" ? { ...rest, ...inner } : tool;
-  },
+  flat,
   z.union([FunctionTool], { error: "write a tool as {type: function, function: {name, description, parameters}}" }),
 );
 

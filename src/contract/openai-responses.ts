@@ -75,6 +75,7 @@ export const CompactRequest = z.strictObject({
   previous_response_id: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
 });
+export type CompactRequest = z.infer<typeof CompactRequest>;
 
 export const CreateConversation = z.strictObject({
   items: z.array(InputItem).max(ITEMS_MAX).nullish(),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CLIENT_TOOLS_MAX } from "./client-tools.ts";
-import { positive } from "./input.ts";
+import { asksForNothing, positive } from "./input.ts";
 
 /** What OpenAI's two endpoints take alike. */
 
@@ -10,7 +10,7 @@ const JsonObject = z.record(z.string(), z.unknown());
 export function unserved(why: string, ...nothing: readonly unknown[]) {
   return z
     .unknown()
-    .refine((value) => value === undefined || value === null || nothing.includes(value), { error: why })
+    .refine((value) => asksForNothing(value) || nothing.includes(value), { error: why })
     .optional();
 }
 
@@ -51,7 +51,7 @@ export const COMMON = {
   model: z.string({ error: "write the name of a model" }).min(1, { error: "write the name of a model" }).optional(),
   stream: z.boolean({ error: "write true or false" }).nullish(),
   store: z.boolean({ error: "write true or false" }).nullish(),
-  parallel_tool_calls: unserved("calls are not kept apart here; leave it out, or write true", true),
+  parallel_tool_calls: z.boolean({ error: "write true or false" }).nullish(),
 };
 
 export const outputTokens = positive.nullish();
@@ -106,11 +106,27 @@ export const Tools = z
   .nullish();
 export type Tools = z.infer<typeof Tools>;
 
-export const ToolChoice = z
-  .union([z.literal("auto"), z.literal("none")], {
-    error: 'write "auto" or "none"; a model here cannot be made to call a tool',
-  })
-  .nullish();
+/** What chat completions write one level deeper, as `{type, function: {…}}`, as responses have it. */
+export function flat(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || !("function" in given)) return given;
+  const { function: inner, ...rest } = given;
+  return typeof inner === "object" ? { ...rest, ...inner } : given;
+}
+
+/** Whether the model must call a function, and which. */
+export const ToolChoice = z.preprocess(
+  flat,
+  z
+    .union(
+      [
+        z.enum(["auto", "none", "required"]),
+        z.object({ type: z.literal("function"), name: z.string().min(1, { error: "write the name of a function" }) }),
+      ],
+      { error: 'write "auto", "none", "required" or {type: "function", name} with a function of tools' },
+    )
+    .nullish(),
+);
+export type ToolChoice = z.infer<typeof ToolChoice>;
 
 const FILE = { file_data: z.string().nullish(), filename: z.string().nullish(), file_id: z.string().nullish() };
 

@@ -40,6 +40,8 @@ interface Operation {
   readonly http: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
   /** Absent where a person decides, not an agent. */
   readonly mcp?: string;
+  /** Absent where `tools/list` always has the tool; the others are called by name, and listed with `--all-tools`. */
+  readonly mcpListed?: false;
   readonly cli: string;
   /** What whoever asks must be allowed to do. */
   readonly scope: Scope;
@@ -143,6 +145,7 @@ export const OPERATIONS = {
     rpc: "session/inject_context",
     http: "POST /sessions/{session_id}/system_context",
     mcp: "meerkat_inject_context",
+    mcpListed: false,
     cli: "rkat session inject ID TEXT",
     scope: "run",
   },
@@ -153,6 +156,7 @@ export const OPERATIONS = {
     rpc: "session/external_event",
     http: "POST /sessions/{session_id}/external-events",
     mcp: "meerkat_external_event",
+    mcpListed: false,
     cli: "rkat session event ID TYPE [JSON]",
     scope: "run",
   },
@@ -211,6 +215,7 @@ export const OPERATIONS = {
     rpc: "session/summary_sources",
     http: "GET /sessions/{session_id}/compactions/{compaction_id}/sources",
     mcp: "meerkat_summary_sources",
+    mcpListed: false,
     cli: "rkat compact sources ID CID",
     scope: "read",
     requires: "session-compaction",
@@ -314,6 +319,7 @@ export const OPERATIONS = {
     rpc: "events/latest_cursor",
     http: "GET /sessions/{session_id}/events/cursor",
     mcp: "meerkat_events_cursor",
+    mcpListed: false,
     cli: "rkat session events ID",
     scope: "read",
     requires: "session-store",
@@ -325,6 +331,7 @@ export const OPERATIONS = {
     rpc: "events/list_since",
     http: "GET /sessions/{session_id}/events/list",
     mcp: "meerkat_events_list",
+    mcpListed: false,
     cli: "rkat session events ID",
     scope: "read",
     requires: "session-store",

@@ -56,6 +56,7 @@ export const USAGE_OPERATIONS = {
     rpc: "usage/read",
     http: "GET /usage",
     mcp: "meerkat_usage",
+    mcpListed: false,
     cli: "rkat usage",
     scope: "read",
     requires: "session-store",

@@ -12,7 +12,12 @@ export interface Judged {
   readonly why: string;
   /** The rules that "always" would add; absent where none can be named that is safe. */
   readonly always?: readonly string[] | undefined;
+  /** The rules by which an `allow` of the session would let it run; absent where none would. */
+  readonly allowing?: readonly string[] | undefined;
 }
+
+/** What a call is refused with where nobody can be asked about it. */
+export type Unattended = string | ((asked: Judged) => string);
 
 /** Judges a call before it is run. */
 export type Permit = (call: ToolUseBlock["data"]) => Promise<Judged> | Judged;
@@ -20,8 +25,8 @@ export type Permit = (call: ToolUseBlock["data"]) => Promise<Judged> | Judged;
 /** How a turn asks. */
 export interface Approvals {
   readonly permit: Permit;
-  /** What is told to do where nobody can answer: then what would be asked is denied. */
-  readonly unattended: string | undefined;
+  /** Set where nobody can answer: then what would be asked is denied. */
+  readonly unattended: Unattended | undefined;
   /** How long an answer is waited for. */
   readonly timeoutMs: number;
 }
@@ -37,11 +42,14 @@ export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattende
   const refusals = new Map<string, string>();
   for (const { data } of calls) {
     // One whose arguments cannot be read is not run anyway.
-    const { verdict, why, always } = data.args_error === undefined ? await permit(data) : ALLOWED;
+    const judged = data.args_error === undefined ? await permit(data) : ALLOWED;
+    const { verdict, why, always } = judged;
     const { id, name, args } = data;
     if (verdict === "deny") refusals.set(id, `not run: ${why}`);
-    else if (verdict === "ask" && unattended !== undefined) refusals.set(id, `not run: ${why}; ${unattended}`);
-    else if (verdict === "ask")
+    else if (verdict === "ask" && unattended !== undefined) {
+      const advice = typeof unattended === "string" ? unattended : unattended(judged);
+      refusals.set(id, `not run: ${why}; ${advice}`);
+    } else if (verdict === "ask")
       asked.push({ id, name, args, why, ...(always === undefined ? {} : { always: [...always] }) });
   }
   return asked.length > 0 ? { asked } : { refusals };

@@ -4,7 +4,7 @@ import type { EntryBody } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ModelClient } from "../ports/model.ts";
+import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Approvals } from "./approval.ts";
 import { readBudget } from "./budget.ts";
@@ -50,6 +50,8 @@ export interface Turn {
   readonly approvals: Approvals;
   /** Absent where there are none: then nothing is done for them. */
   readonly hooks?: Hooks | undefined;
+  /** What the first call of the turn must do. */
+  readonly toolChoice?: ToolChoice | undefined;
   /** The tools the turn is restricted to, for whoever goes on with it. */
   readonly overlay: Progress["overlay"];
   /** Who asks for it; undefined for the user of this process. */

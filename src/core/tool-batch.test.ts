@@ -1,12 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
-import type { JsonObject } from "../contract/session.ts";
-import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
+import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
 
-type Execute = (args: JsonObject, context: ToolCallContext) => Promise<ToolOutput> | ToolOutput;
-
-function toolOf(execute: Execute, more: Partial<Tool> = {}): Tool {
+function toolOf(execute: Tool["execute"], more: Partial<Tool> = {}): Tool {
   return { name: "act", description: "Acts.", inputSchema: { type: "object" }, execute, ...more };
 }
 
@@ -30,32 +27,69 @@ describe("tool calls", () => {
   });
 
   it("[A5] a tool that returns nothing has nothing to say, which is no failure", async () => {
-    // A tool written in JavaScript may return anything, whatever the types say.
-    const { results } = await resultsOf([toolOf((() => undefined) as unknown as Execute)]);
+    const { results } = await resultsOf([toolOf(() => undefined)]);
     expect(results).toEqual([{ tool_use_id: "call-1-1", content: "", is_error: false }]);
   });
 
   it("[A5] a tool that returns what no tool may gives an error result that says what it may", async () => {
+    const circle: Record<string, unknown> = {};
+    circle.circle = circle;
     const odd: unknown[] = [
-      null,
-      5,
-      { a: 1 },
-      ["text"],
+      circle,
+      5n,
+      () => "later",
+      new Map([["a", 1]]),
+      new Error("no such row"),
       { content: [null] },
       { content: "fine", isError: "yes" },
       { content: [{ type: "weird" }] },
     ];
     for (const returned of odd) {
-      const { results } = await resultsOf([toolOf((() => returned) as unknown as Execute)]);
+      const { results } = await resultsOf([toolOf(() => returned)]);
       expect(results).toEqual([
         {
           tool_use_id: "call-1-1",
           content:
-            "act returned what is no tool output; a tool may return a text, nothing, or {content, isError}, where content is a text or a list of content blocks",
+            "act returned what is no tool output; a tool may return a text, nothing, a value of JSON, or {content, isError}, where content is a text or a list of content blocks",
           is_error: true,
         },
       ]);
     }
+  });
+
+  it("[A5] a tool that returns another value of JSON gives the model that JSON", async () => {
+    const block = { type: "text" as const, text: "a heron" };
+    const written: [unknown, unknown][] = [
+      [{ city: "Oslo", celsius: 7 }, '{"city":"Oslo","celsius":7}'],
+      [["a", null, 1], '["a",null,1]'],
+      [[], "[]"],
+      [{}, "{}"],
+      [5, "5"],
+      [false, "false"],
+      [null, "null"],
+      [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+      // A page has a content as well, and is not the content of a result.
+      [{ title: "Herons", content: "They stand." }, '{"title":"Herons","content":"They stand."}'],
+      [{ content: 5, unit: "kg" }, '{"content":5,"unit":"kg"}'],
+      [[block], [block]],
+      [{ content: [block], structuredContent: { bird: "heron" } }, [block]],
+    ];
+    for (const [returned, content] of written) {
+      const { results } = await resultsOf([toolOf(() => returned)]);
+      expect(results).toEqual([{ tool_use_id: "call-1-1", content, is_error: false }]);
+    }
+    const failed = toolOf(() => ({ content: "no such row", isError: true, code: 5 }));
+    expect((await resultsOf([failed])).results).toMatchObject([{ content: "no such row", is_error: true }]);
+  });
+
+  it("[A5] two tools of one name are refused, for a runtime and for a session; a session's own replaces the runtime's", async () => {
+    const [one, other] = [toolOf(() => "one"), toolOf(() => "other")];
+    const refused = { code: "INVALID_PARAMS", message: "tools.1: there are two tools named act; rename one of them" };
+    expect(() => scriptedRuntime([], { tools: [one, other] })).toThrow(expect.objectContaining(refused));
+    const { runtime, model } = scriptedRuntime([{ calls: [{ name: "act" }] }, { text: "ok" }], { tools: [one] });
+    await expect(runtime.createSession("Act.", { tools: [other, one] })).rejects.toMatchObject(refused);
+    await runtime.createSession("Act.", { tools: [other] });
+    expect(model.requests[1]?.messages.at(-1)).toMatchObject({ results: [{ content: "other" }] });
   });
 
   it("[A5] whatever a tool throws, the model is told and the turn goes on", async () => {

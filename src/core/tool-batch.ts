@@ -1,7 +1,13 @@
 import type { EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
-import { Content, type ToolResult, type ToolUseBlock } from "../contract/message.ts";
+import {
+  type Content,
+  type ReadOutput,
+  readToolOutput,
+  type ToolResult,
+  type ToolUseBlock,
+} from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { type CheckApart, compileSchema, requireSound } from "./json-schema.ts";
@@ -212,9 +218,6 @@ async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput
   }
 }
 
-const MAY_RETURN =
-  "a tool may return a text, nothing, or {content, isError}, where content is a text or a list of content blocks";
-
 /** Runs a tool until it answers, its time is up, or the turn ends; a tool that ignores its signal is left behind. */
 async function runBounded(
   batch: ToolBatch,
@@ -245,9 +248,7 @@ async function runBounded(
   try {
     const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
     const returned: unknown = await Promise.race([running, left]);
-    if (returned !== ABANDONED && !hasTimedOut) {
-      return readOutput(returned) ?? failed(`${tool.name} returned what is no tool output; ${MAY_RETURN}`);
-    }
+    if (returned !== ABANDONED && !hasTimedOut) return readToolOutput(tool.name, returned);
     running.catch(() => {}); // It lost the race; what it says later has no one to tell.
     if (!hasTimedOut) return failed(batch.interrupted(call.id));
     batch.emit({ type: "tool_execution_timed_out", id: call.id, name: tool.name, timeout_ms: timeoutMs });
@@ -295,22 +296,6 @@ async function boundContent(batch: Bounds, content: Content): Promise<Content> {
   return batch.keepMedia(bounded);
 }
 
-/** What a tool said, in the one form it is kept in. */
-interface ReadOutput {
-  readonly content: Content;
-  readonly isError: boolean;
-}
-
-/** Reads what a tool returned; undefined when it is nothing a tool may return. */
-function readOutput(returned: unknown): ReadOutput | undefined {
-  if (returned === undefined) return { content: "", isError: false };
-  if (typeof returned === "string") return { content: returned, isError: false };
-  if (typeof returned !== "object" || returned === null || !("content" in returned)) return undefined;
-  const content = Content.safeParse(returned.content);
-  const isError = "isError" in returned ? (returned.isError ?? false) : false;
-  return content.success && typeof isError === "boolean" ? { content: content.data, isError } : undefined;
-}
-
 const HEAD_SHARE = 0.5;
 
 /** Cuts text that is over the limit to its head and tail around a reference to the whole. */
@@ -338,6 +323,10 @@ export function requireTools(tools: readonly Tool[], field = "tools"): void {
   for (const [index, tool] of tools.entries()) {
     const fault = toolFault(tool);
     if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `${field}.${index}: ${fault}`);
+    if (tools.findIndex(({ name }) => name === tool.name) < index) {
+      const message = `${field}.${index}: there are two tools named ${tool.name}; rename one of them`;
+      throw new RuntimeError("INVALID_PARAMS", message);
+    }
     requireSound(tool.inputSchema, `the input schema of tool ${tool.name}`);
   }
 }

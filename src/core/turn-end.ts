@@ -21,14 +21,15 @@ export function outOfTime({ message }: ModelFailure): TurnEnd {
 
 /** The end of a turn whose model failed, after retries and recovery where they could help. */
 export function endOfFailure(failure: ModelFailure, turn: FailedTurn): TurnEnd {
-  const { kind, message, retryAfterMs } = failure;
+  const { kind, message, retryAfterMs, status } = failure;
   const retry_after_ms = retryAfterMs === undefined ? {} : { retry_after_ms: Math.ceil(retryAfterMs) };
+  const said = status === undefined ? {} : { provider_status: status };
   return {
     status: "failed",
     error_class: kind === "auth" ? "auth" : kind === "content_filtered" ? "content_filtered" : "llm",
     error: kind === "context_exceeded" ? `${message}; ${whyTooLong(turn)}` : message,
     cause: causeOfFailure(kind),
-    reason: { reason_type: REASON_TYPES[kind] ?? "llm_provider_error", failure_kind: kind, ...retry_after_ms },
+    reason: { reason_type: REASON_TYPES[kind] ?? "llm_provider_error", failure_kind: kind, ...retry_after_ms, ...said },
   };
 }
 

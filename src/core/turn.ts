@@ -78,6 +78,11 @@ export async function continueTurn(
   return within(begun, (run) => loop(run, opening));
 }
 
+/** Runs a turn again that failed before the model answered: what was asked is in the log. */
+export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
+  return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued" }]));
+}
+
 /** Goes on with a turn that waited, once every word it waited for is there. */
 export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   const { approval, openCalls } = turn.state;
@@ -136,6 +141,8 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
       native,
+      // A call made again after a recovery is still the first one.
+      toolChoice: run.turns - run.recoveries === 1 ? turn.toolChoice : undefined,
     });
     if (!answer.ok) {
       if (!leavesOut(run, answer, native) && !(await recoversFrom(run, answer))) return closeFailed(run, answer);

@@ -1,4 +1,5 @@
 import type { ChildProcess } from "node:child_process";
+import { constants, getPriority, setPriority } from "node:os";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { ModelAnswer } from "./model-child.ts";
@@ -16,6 +17,15 @@ const WEIGHTS: Asset = {
   name: "gte-small-int8.bin",
   sha256: "b21e48c1abbe74b77e2083b855c4566aaf4d6b3d1bedd6ab7bf153057baffe64",
 };
+
+/** Its vectors of a dozen unrelated texts, in the middle, so that a first search need not make them. */
+const UNRELATED = Int8Array.from(
+  Buffer.from(
+    "8PwP+QkOFBAE9wLiERADAPsI5QoK9PLoDhPx+eyn/uUK8ADv9xT0EA4I+uvx8/X+Hu8E8QgJDw8TCRIRCgiXIQ4D8e8MFvMODQ0L7v7y/wkB8vkE+vIG6hEH/PfvBtv3BA70Y+wPDvMI8PXv8QEA+BTwCxIVCe7//gYT9QzxFzEJERPr9fn7AwT9DefvyvbR/STwD/QH9Q/29wsNCijxCPvz7xYI5P0IBvcODu8FJwP2/gcFFvjyFBLu++8OGPoF8/j3+PH6B/gS9/ITDw4H9hIN8wcT+fcJAwkODhPf6ZwF//IV7wr4Fw0h9/gH+xIMEf8A+wbu6xD6XhcH5hEC+NEWCxX6+/L8GAPn+/X0BfQFDvYRBAb03AzvDALuCO0LCgD0DPH3FvTrFgQR9ff4D+wICgoEEggG9v4J7PUO+4EUA/7xCgkV5gAIChQAAA0G7xPtBgtZ+AYJ/QwO+Qz/GuoQDfEcCPnuBvLxKfPu6AsN9Pv6BgcD6fj18gfi9wUU",
+    "base64",
+  ),
+);
+const UNRELATED_STEP = 0.2785204 / 127;
 
 interface LocalOptions {
   readonly weights?: Asset;
@@ -104,6 +114,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
   return {
     id: `gte-small-int8-${weights.sha256.slice(0, 8)}`,
     dimensions: DIMENSIONS,
+    ...(weights === WEIGHTS ? { unrelated: Float32Array.from(UNRELATED, (level) => level * UNRELATED_STEP) } : {}),
     async load() {
       await started();
     },
@@ -146,21 +157,36 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
     clearTimeout(timer);
     timer = setTimeout(() => child.kill("SIGKILL"), ms).unref();
   };
+  const usual = getPriority();
+  let current = usual;
+  /** Nobody waits for most passages. */
+  const prioritise = (kind: Job["kind"]): void => {
+    const wanted = kind === "query" ? usual : Math.max(usual, constants.priority.PRIORITY_BELOW_NORMAL);
+    if (wanted === current || child.pid === undefined) return;
+    try {
+      setPriority(child.pid, wanted);
+      current = wanted;
+    } catch {
+      // It has ended, or its user may not raise a priority again, as on Linux: the text is embedded at the current one.
+    }
+  };
   endAfter(answerMsMax);
   return {
-    send: (text) => {
+    send: (text, kind) => {
       endAfter(answerMsMax);
+      prioritise(kind);
       // One that cannot be told any more ends, and is heard of then.
       child.send(text, () => {});
     },
     ref: () => {
       child.ref();
-      child.channel?.ref();
+      // Bun's channel has neither, and follows the child.
+      child.channel?.ref?.();
     },
     unref: () => {
       endAfter(idleMsMax);
       child.unref();
-      child.channel?.unref();
+      child.channel?.unref?.();
     },
     forget: () => clearTimeout(timer),
   };
@@ -183,7 +209,7 @@ function closed(): RuntimeError {
 
 /** The part of a model's process the queue talks to. */
 export interface TextModel {
-  send(text: string): void;
+  send(text: string, kind: Job["kind"]): void;
   ref(): void;
   unref(): void;
 }
@@ -227,7 +253,7 @@ export class TextQueue {
       return;
     }
     model.ref();
-    model.send(this.#current.text);
+    model.send(this.#current.text, this.#current.kind);
   }
 
   /** Settles the text that was sent last. */

@@ -1,14 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { constants, getPriority, setPriority } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { messageOf, RuntimeError } from "../contract/error.ts";
-import { GTE_SMALL, openGteSmall, type SumOfPieces } from "./gte-small.ts";
-import { type Asset, createTokenizer, readAsset, readVocabulary, toUnitLength } from "./word-pieces.ts";
-
-const ROLE = "rkat-model";
-const START = "[CLS]";
-const END = "[SEP]";
+import { RuntimeError } from "../contract/error.ts";
+import { workerFile } from "../ports/package-file.ts";
+import type { Asset } from "./word-pieces.ts";
 
 /** What the process says: once that it is ready, then a vector for every text it is sent, in order. */
 export type ModelAnswer =
@@ -17,14 +12,16 @@ export type ModelAnswer =
   | { readonly kind: "failure"; readonly message: string };
 
 /**
- * Starts a process that runs this very file, since in the bundle only the bundler knows its name. A process can count
- * below everything else on the machine and gives all of its memory back when it ends; a thread of ours could do neither.
+ * Starts the process that embeds. A process can count below everything else on the machine and gives all of its memory
+ * back when it ends; a thread of ours could do neither.
  */
 export function startModelChild(weights: Asset): ChildProcess {
-  const file = fileURLToPath(import.meta.url);
+  const entry = workerFile("embedders/model-process");
+  if (entry === undefined) throw unusable("the package rkat cannot be found from this bundle");
+  const file = fileURLToPath(entry);
   // Options of the program around us are not for this file: `--inspect` alone would take its port.
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = fork(file, [ROLE], {
+  const child = fork(file, [], {
     execArgv: [],
     env,
     // A folder that is deleted meanwhile would keep it from starting.
@@ -38,41 +35,6 @@ export function startModelChild(weights: Asset): ChildProcess {
   // One that does not start is heard of by its end.
   child.send(weights, () => {});
   return child;
-}
-
-if (process.argv[2] === ROLE && process.send !== undefined) serve();
-
-function serve(): void {
-  // Whoever talks goes first: most of what is embedded is waited for by nobody. To rise again would be refused.
-  const { PRIORITY_BELOW_NORMAL } = constants.priority;
-  if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
-  const say = (answer: ModelAnswer): void => void process.send?.(answer, undefined, undefined, () => {});
-  const fail = (thrown: unknown): void => say({ kind: "failure", message: messageOf(thrown) });
-  // Whoever asked has gone, however that ended.
-  process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-  // Only the file's own `startModelChild` speaks to it: first of the weights, then in texts.
-  process.once("message", (weights: Asset) => {
-    loadModel(weights).then((embed) => {
-      process.on("message", (text: string) => say({ kind: "vector", vector: embed(text) }));
-      say({ kind: "ready" });
-    }, fail);
-  });
-}
-
-async function loadModel(weights: Asset): Promise<(text: string) => Float32Array> {
-  const [bytes, vocabulary] = await Promise.all([readAsset(weights), readVocabulary()]);
-  const sumOfPieces = openModel(bytes);
-  const tokenize = createTokenizer(vocabulary);
-  const [start, end] = [vocabulary.indexOf(START), vocabulary.indexOf(END)];
-  return (text) => toUnitLength(sumOfPieces([start, ...tokenize(text, GTE_SMALL.places - 2), end]));
-}
-
-function openModel(bytes: Uint8Array): SumOfPieces {
-  try {
-    return openGteSmall(bytes);
-  } catch (cause) {
-    throw unusable(messageOf(cause), cause);
-  }
 }
 
 /** Why the local embedder cannot be used. */

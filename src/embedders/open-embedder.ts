@@ -1,5 +1,6 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
+import { packageFile } from "../ports/package-file.ts";
 import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
 import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
 
@@ -18,6 +19,8 @@ export async function openDefaultEmbedder(
   } catch (thrown) {
     await local.close();
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the local embedder was not waited for");
+    // Word vectors are a file of the package, too.
+    if (packageFile("assets") === undefined) throw thrown;
     tell(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
     return createStaticEmbedder();
   } finally {
@@ -55,8 +58,7 @@ export function rememberTexts(embedder: Embedder, max = KNOWN_MAX): Embedder {
     if (known.size > max && !oldest.done) known.delete(oldest.value);
   };
   return {
-    id: embedder.id,
-    dimensions: embedder.dimensions,
+    ...embedder,
     async embed(texts, kind, signal) {
       const found = new Map<string, Float32Array>();
       for (const text of texts) {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { messageOf, RuntimeError } from "../contract/error.ts";
+import { packageFile } from "../ports/package-file.ts";
 
 /** Turns a text into the numbers of its word pieces, at most `max` of them, without the marks around them. */
 export type Tokenize = (text: string, max: number) => number[];
@@ -118,7 +118,11 @@ const VOCABULARY: Asset = {
 
 /** The bytes of an asset; rejects with CAPABILITY_UNAVAILABLE when it is missing or not the one that was measured. */
 export async function readAsset(asset: Asset): Promise<NonSharedBuffer> {
-  const bytes = await readFile(join(asset.folder ?? assetsFolder(), asset.name)).catch((cause: unknown) => {
+  const path = asset.folder === undefined ? packageFile(`assets/${asset.name}`) : join(asset.folder, asset.name);
+  if (path === undefined) {
+    throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${asset.name} is missing: the package rkat cannot be found`);
+  }
+  const bytes = await readFile(path).catch((cause: unknown) => {
     throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${asset.name} cannot be read: ${messageOf(cause)}`, { cause });
   });
   // Off the event loop, unlike `createHash`: 34 MB would hold up a turn.
@@ -132,11 +136,6 @@ export async function readVocabulary(): Promise<readonly string[]> {
     .decode(await readAsset(VOCABULARY))
     .trimEnd()
     .split("\n");
-}
-
-/** By the package's own name: sources and bundle lie at different depths. */
-function assetsFolder(): string {
-  return join(dirname(createRequire(import.meta.url).resolve("rkat/package.json")), "assets");
 }
 
 /** Scales a vector in place to length 1; one without a direction stays zero. */

@@ -62,11 +62,22 @@ describe("what was said around hits", () => {
     expect(await aroundWithNext([4], [18, 12], 52)).toEqual([["f", "s"]]);
   });
 
-  it("[D4] [D13] has nothing of another session, however well that answers", async () => {
-    const { store, aroundWithNext } = await talk(["a", "b"]);
-    const other = { session_id: "s2", part: 0, role: "user", kind: "text", created_at_ms: 0 } as const;
-    const chunk = toChunk({ ...other, turn: 1, seq: 1, text: "the best of the rest" });
-    await store.add({ session_id: "s2", cursor: 1, chunks: [chunk], discarded: [] });
-    expect(await aroundWithNext([0], [2, 1], 1_000)).toEqual([["b"]]);
+  it("[D13] has what answers next best in other sessions beside the best hit, in the order of rank", async () => {
+    const { store } = await talk(["a", "b"]);
+    for (const [at, text] of ["the best of the rest", "the next best"].entries()) {
+      const other = { session_id: `s${at + 2}`, part: 0, role: "user", kind: "text", created_at_ms: 0 } as const;
+      await store.add({
+        session_id: other.session_id,
+        cursor: 1,
+        chunks: [toChunk({ ...other, turn: 1, seq: 1, text })],
+        discarded: [],
+      });
+    }
+    const [hit, next] = [await store.read([1]), await store.read([4, 3])];
+    const texts = async (tokensMax: number) =>
+      (await turnsAround(hit, { store, scope: EVERYTHING, tokensMax, next })).get(1)?.map(({ text }) => text);
+    expect(await texts(1_000)).toEqual(["b", "the best of the rest", "the next best"]);
+    // Room for one: what answers better.
+    expect(await texts(55)).toEqual(["the next best"]);
   });
 });

@@ -5,6 +5,8 @@ import { tokensIn } from "./split.ts";
 const STEPS_MAX = 3;
 /** What telling a chunk takes besides its text: who said it, where and when. */
 const PLACE_TOKENS = 24;
+/** What naming its session takes besides, where that is not the session of a hit. */
+const SESSION_TOKENS = 20;
 
 interface Looking {
   readonly store: MemoryStore;
@@ -23,8 +25,8 @@ interface Told {
 }
 
 /**
- * What is told with chunks, by their ids, each in the order it was said: by turns what answers next best in their
- * sessions, and what was said right around them. No text is told twice: what stands between two chunks is told with the
+ * What is told with chunks, by their ids, each in the order it was said: by turns what answers next best, in whichever
+ * session, and what was said right around them. No text is told twice: what stands between two chunks is told with the
  * better of them.
  */
 export async function turnsAround(
@@ -32,12 +34,13 @@ export async function turnsAround(
   looking: Looking,
 ): Promise<ReadonlyMap<number, readonly Chunk[]>> {
   const told = new Set(chunks.map(({ text }) => text));
+  const sessions = new Set(chunks.map(({ session_id }) => session_id));
   const around = new Map<number, readonly Chunk[]>();
   let left = looking.tokensMax - chunks.reduce((sum, { text }) => sum + tokensIn(text), 0);
   if (left <= PLACE_TOKENS) return around;
   for await (const { chunk, of } of byTurns(answeringToo(chunks, looking.next), nearby(chunks, looking))) {
     if (left <= PLACE_TOKENS) break;
-    const tokens = tokensIn(chunk.text) + PLACE_TOKENS;
+    const tokens = tokensIn(chunk.text) + PLACE_TOKENS + (sessions.has(chunk.session_id) ? 0 : SESSION_TOKENS);
     if (told.has(chunk.text) || tokens > left) continue;
     left -= tokens;
     told.add(chunk.text);
@@ -47,13 +50,13 @@ export async function turnsAround(
 }
 
 /**
- * What answers next best, where a chunk of its session is told, with the nearest of those. It takes fewer tokens there than
- * as a hit of its own, and of an answer that needs several messages more are read.
+ * What answers next best, with the nearest chunk of its session, or with the best where none of its session is told. It
+ * takes fewer tokens there than as a hit of its own, and of an answer that needs several messages more are read.
  */
 function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Generator<Told> {
   for (const chunk of next) {
     const distance = ({ id }: Chunk): number => Math.abs(id - chunk.id);
-    const [nearest] = chunks
+    const [nearest = chunks[0]] = chunks
       .filter(({ session_id }) => session_id === chunk.session_id)
       .sort((a, b) => distance(a) - distance(b));
     if (nearest !== undefined) yield { chunk, of: nearest.id };

@@ -184,22 +184,29 @@ export type Likeness = (cosine: number) => number;
  * Measures what a model's cosine means by texts that have nothing to do with any question: models differ, and for some
  * two strangers are at 0.7.
  */
-export function createLikeness(embedder: Embedder): (question: Float32Array, signal: AbortSignal) => Promise<Likeness> {
-  let strangers: Promise<readonly Float32Array[]> | undefined;
-  return async (question, signal) => {
-    strangers ??= embedder.embed(STRANGERS, "passage", signal);
+export function createLikeness(embedder: Embedder): (question: Float32Array) => Promise<Likeness> {
+  let unrelated: Promise<Float32Array> | undefined;
+  return async (question) => {
+    unrelated ??= meanOfStrangers(embedder);
     try {
-      const cosines = (await strangers).map((vector) => dot(question, vector));
-      const mean = cosines.reduce((sum, cosine) => sum + cosine, 0) / cosines.length;
+      const mean = dot(question, await unrelated);
       return (cosine) => curve((cosine - mean) / Math.max(1e-6, 1 - mean));
     } catch (error) {
-      strangers = undefined;
+      unrelated = undefined;
       throw error;
     }
   };
 }
 
-const STRANGERS = [
+/** Searches share it: a search that is cancelled does not cancel it. */
+async function meanOfStrangers(embedder: Embedder): Promise<Float32Array> {
+  if (embedder.unrelated !== undefined) return embedder.unrelated;
+  const vectors = await embedder.embed(STRANGERS, "passage", new AbortController().signal);
+  const sumAt = (at: number): number => vectors.reduce((sum, vector) => sum + (vector[at] ?? 0), 0);
+  return Float32Array.from({ length: embedder.dimensions }, (_, at) => sumAt(at) / vectors.length);
+}
+
+export const STRANGERS = [
   "The glacier has lost eleven metres of ice since last summer.",
   "Whisk the egg whites until they hold soft peaks.",
   "The court adjourned the hearing until the witness arrives.",

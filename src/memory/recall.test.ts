@@ -253,8 +253,45 @@ describe("recall by meaning", () => {
   });
 });
 
+describe("the parts of a long message", () => {
+  const said = (session_id: string, seq: number, parts: readonly string[]) =>
+    parts.map((text, part) =>
+      toChunk({ session_id, turn: seq, seq, part, role: "user", kind: "text", created_at_ms: NOW, text }),
+    );
+  const options = { scope: { discardedOnly: false }, limit: 3, scoreMin: 0.05, signal };
+  const report = Array.from({ length: 300 }, (_, at) => `The ferry timetable, page ${at}: the ferry leaves at ${at}.`);
+
+  it("[D2] are one hit, the part that answers best, and the next best of them stand beside it", async () => {
+    const store = createMemoryStoreInMemory();
+    const page = (at: number) => `Where the ferry takes bicycles is on page ${at}, with all fares and hours.`;
+    const parts = [...[1, 2, 3, 4, 5, 6, 7, 8].map(page), "The ferry to Lindholm takes bicycles on deck two."];
+    const other = (seq: number) => said("s1", seq, [`I took the ferry, and bicycles were stacked, ${seq} of them.`]);
+    const chunks = [...said("s1", 1, parts), ...other(2), ...other(3)];
+    await store.add({ session_id: "s1", cursor: 3, chunks, discarded: [] });
+    const recall = createRecall({ store, embedder: undefined, now: () => NOW });
+    const { hits } = await recall("Where does the ferry to Lindholm take bicycles?", { ...options, tokensMax: 1_200 });
+    expect(hits.map(({ chunk }) => chunk.seq).sort()).toEqual([1, 2, 3]);
+    const whole = hits.find(({ chunk }) => chunk.seq === 1);
+    expect(whole?.chunk.part).toBe(8);
+    expect(whole?.around.filter(({ seq }) => seq === 1).length).toBeGreaterThan(1);
+  });
+
+  it("[D2] leave places for other messages, however many parts there are", async () => {
+    const store = createMemoryStoreInMemory();
+    await store.add({ session_id: "s1", cursor: 1, chunks: said("s1", 1, report), discarded: [] });
+    const long = "We also spoke of gardens, roofs, boats, harbours, birds and of many other things on that day, ";
+    const short = [2, 3].flatMap((seq) =>
+      said("s2", seq, [`${long.repeat(4)} and once, number ${seq}, of the ferry.`]),
+    );
+    await store.add({ session_id: "s2", cursor: 3, chunks: short, discarded: [] });
+    const recall = createRecall({ store, embedder: undefined, now: () => NOW });
+    const { hits } = await recall("the ferry timetable", options);
+    expect(hits.map(({ chunk }) => `${chunk.session_id} ${chunk.seq}`).sort()).toEqual(["s1 1", "s2 2", "s2 3"]);
+  });
+});
+
 describe("what is told around a hit", () => {
-  it("[D13] has what answers too from anywhere in its session, and from afar nothing that does not", async () => {
+  it("[D13] has what answers too, in its session and others, and from afar nothing that does not", async () => {
     const talk = Array.from({ length: 40 }, (_, at) => ({ text: `We talked about the garden, row ${at}.` }));
     const said = (at: number, text: string) => talk.splice(at, 1, { text });
     said(5, "The lighthouse keeper Ingrid keeps seven goats.");

@@ -17,13 +17,15 @@ import {
   type Likeness,
 } from "./rank.ts";
 
+/** A message that was found. */
 export interface Hit {
+  /** The part of it that answers best. */
   readonly chunk: Chunk;
   /** How sure it answers, 0 to 1, never rising down the list. */
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
-  /** What its session said around it or besides, in its order; nothing of it is told with another hit, or is one. */
+  /** What was said around it, and what answers next best, in the order it was said; no text stands twice in an answer. */
   readonly around: readonly Chunk[];
   /** Only where it was asked for. */
   readonly why?: Why;
@@ -50,6 +52,7 @@ export interface Recalled {
 
 interface RecallOptions {
   readonly scope: Scope;
+  /** How many messages at most. */
   readonly limit: number;
   /** What scores less is not shown and takes no place; 0 unless it is said. */
   readonly scoreMin?: number;
@@ -57,6 +60,8 @@ interface RecallOptions {
   readonly tokensMax?: number;
   /** Whether hits say why they stand where they do. */
   readonly explain?: boolean;
+  /** Settles when the embedder has been waited for long enough: the search goes by words from then on. */
+  readonly late?: Promise<unknown>;
   readonly signal: AbortSignal;
 }
 
@@ -73,26 +78,38 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, late, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const matches = await store.match(bestByTerms(weights), scope);
-    await fill?.(
-      matches.best.map(({ id }) => id),
-      scope,
-    );
-    const meaning = await searchByMeaning?.(query, scope, signal);
+    // At the same time: an embedder takes a question first, and a search that is late has at least that.
+    const ids = matches.best.map(({ id }) => id);
+    const filled = inTime(fill?.(ids, scope), late);
+    const searched = await inTime(searchByMeaning?.(query, { scope, filled, signal }), late);
     signal.throwIfAborted();
-    const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const meaning = searched === LATE ? undefined : searched;
+    const { found: pool, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const found = await withOtherMessages(store, pool, { weights, scope, limit });
     const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
     const { best, next } = toHits(found, how);
     const chunks = best.map(({ chunk }) => chunk);
     const around = await turnsAround(chunks, { store, scope, tokensMax, next });
     const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
     const vectorsPending =
-      embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
+      searched === LATE ||
+      (embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0);
     return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
+}
+
+const LATE = "late";
+
+/** What comes of work, or that it is late. */
+export async function inTime<T>(
+  work: Promise<T> | undefined,
+  late: Promise<unknown> | undefined,
+): Promise<T | undefined | typeof LATE> {
+  return late === undefined ? work : Promise.race([work, late.then((): typeof LATE => LATE)]);
 }
 
 function weightsOf(query: string, nowMs: number): Map<string, number> {
@@ -122,7 +139,14 @@ interface Findings {
   readonly meaning: Meaning | undefined;
 }
 
-type SearchByMeaning = (query: string, scope: Scope, signal: AbortSignal) => Promise<Meaning | undefined>;
+interface MeaningOptions {
+  readonly scope: Scope;
+  /** Vectors are compared once it has settled. */
+  readonly filled: Promise<unknown>;
+  readonly signal: AbortSignal;
+}
+
+type SearchByMeaning = (query: string, options: MeaningOptions) => Promise<Meaning | undefined>;
 
 function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchByMeaning {
   const likenessFor = createLikeness(embedder);
@@ -130,17 +154,17 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
     const grasp = (await embedder.grasp?.(query.slice(0, EMBEDDED_CHARS_MAX))) ?? 1;
     return MEANING_WEIGHT_MIN + (MEANING_WEIGHT_MAX - MEANING_WEIGHT_MIN) * grasp;
   };
-  return async (query, scope, signal) => {
+  return async (query, { scope, filled, signal }) => {
     try {
       const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
+      await filled;
       if (vector === undefined) return undefined;
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
       // Before anything has a vector, nothing is asked of an embedder that is busy making them.
       if (neighbours.length === 0) return undefined;
-      return { neighbours, likeness: await likenessFor(vector, signal), weight: await weightFor(query) };
+      return { neighbours, likeness: await likenessFor(vector), weight: await weightFor(query) };
     } catch {
       // Words alone still answer; the mode says that they did.
-      signal.throwIfAborted();
       return undefined;
     }
   };
@@ -159,6 +183,26 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
   return { found: inOrder, lifts: liftsOf(fused, byId) };
+}
+
+/** The message a chunk is a part of. */
+const messageOf = ({ session_id, seq }: Chunk): string => `${session_id} ${seq}`;
+
+/** How many more chunks than usual are asked for where the parts of few messages are all that was found. */
+const WIDER = 10;
+
+/** What was found; where that is of fewer messages than may be hits, chunks of further messages follow, best first. */
+async function withOtherMessages(
+  store: MemoryStore,
+  found: readonly Chunk[],
+  { weights, scope, limit }: { weights: ReadonlyMap<string, number>; scope: Scope; limit: number },
+): Promise<readonly Chunk[]> {
+  const messages = new Set(found.map(messageOf));
+  const asked = bestByTerms(weights);
+  if (messages.size >= limit || found.length < asked.max) return found;
+  const { best } = await store.match({ ...asked, max: asked.max * WIDER }, scope);
+  const further = await store.read(best.slice(asked.max).map(({ id }) => id));
+  return [...found, ...further.filter((chunk) => !messages.has(messageOf(chunk)))];
 }
 
 /** What tells texts of one scope apart is how near they are as seen from its middle. */
@@ -204,15 +248,23 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
   };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
-  const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
+  const parts = new Map<string, number>();
+  const isOneOfFew = (chunk: Chunk): boolean => {
+    const count = (parts.get(messageOf(chunk)) ?? 0) + 1;
+    parts.set(messageOf(chunk), count);
+    return count <= PARTS_LOOKED_AT;
+  };
+  const looked = found.filter(isOneOfFew).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked, byId)
     .filter((folded) => !isMereReply(folded, byId) || scoreOf({ text: folded.chunk.text, likeness: 0 }) > 0)
     .map((folded) => ({ ...folded, score: score(folded.chunk) }))
     .filter((hit) => hit.score >= scoreMin);
   const ordered = askedAgainLast(exactFirst(scored), weights);
-  const shown = ordered.slice(0, limit);
+  const byMessage = Map.groupBy(ordered, ({ chunk }) => messageOf(chunk));
+  const shown = [...byMessage.values()].flatMap((parts) => parts.slice(0, 1)).slice(0, limit);
   const next = ordered
-    .slice(limit, NEXT_TO)
+    .filter((hit) => !shown.includes(hit))
+    .slice(0, NEXT_MAX)
     .filter((hit) => hit.score >= ANSWER_MIN && !isAskedAgain(hit.chunk, weights))
     .map(({ chunk }) => chunk);
   const scores = descending(shown.map((hit) => hit.score));
@@ -230,8 +282,10 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
 
 const LOOKED_AT_MIN = 100;
 const LOOKED_AT_EACH = 3;
-/** As many as an answer may have rows: what stands further down hardly answers. */
-const NEXT_TO = 20;
+/** Of one message; a book would leave no place for others. */
+const PARTS_LOOKED_AT = 8;
+/** What stands further down hardly answers. */
+const NEXT_MAX = 20;
 
 type Scored = Folded & { readonly score: number };
 

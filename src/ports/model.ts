@@ -10,6 +10,9 @@ export interface ToolSpec {
   readonly inputSchema: JsonObject;
 }
 
+/** Any tool, or the one of a name. */
+export type ToolChoice = "required" | { readonly name: string };
+
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
@@ -18,6 +21,8 @@ export interface ModelRequest {
   /** Ask for JSON of this schema, where the provider can be held to it. */
   readonly outputSchema?: JsonObject | undefined;
   readonly stopSequences?: readonly string[] | undefined;
+  /** The answer must call a tool; without it, the model decides. */
+  readonly toolChoice?: ToolChoice | undefined;
   /** Whoever cannot send it sends the messages as they are, and they say as much. */
   readonly native?: NativeSummary | undefined;
 }
@@ -101,6 +106,8 @@ export interface ModelClient {
   readonly compaction?: NativeCompaction | undefined;
   /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
   refuseParams?(params: JsonObject): string | undefined;
+  /** Why it cannot be made to call a tool, in a sentence; absent where it can. */
+  readonly noToolChoice?: string | undefined;
   /** Why it cannot be shown a block, in a sentence; absent where it names what it cannot show. */
   refuseContent?(block: ContentBlock): string | undefined;
   /**

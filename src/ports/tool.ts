@@ -11,7 +11,7 @@ export interface ToolCallContext {
   readonly shellEnv: Readonly<Record<string, string>>;
 }
 
-/** Text, or blocks; `isError` marks a failure the model should see. */
+/** Text, or blocks; `isError` marks a failure the model should see. Another value of JSON is given to the model as such. */
 export type ToolOutput = string | { readonly content: string | readonly ContentBlock[]; readonly isError?: boolean };
 
 /** Something a model can do. Arguments are validated against `inputSchema` before `execute` is called. */
@@ -31,6 +31,6 @@ export interface Tool extends ToolSpec {
   readonly standsFor?: { readonly tool: string; args(args: JsonObject): JsonObject };
   /** What it was given to keep: masked in everything that tools of its session give. */
   readonly secrets?: readonly string[];
-  /** A thrown error becomes an error result with its message. */
-  execute(args: JsonObject, context: ToolCallContext): Promise<ToolOutput> | ToolOutput;
+  /** Gives a `ToolOutput`, or its promise. A thrown error becomes an error result with its message. */
+  execute(args: JsonObject, context: ToolCallContext): unknown;
 }

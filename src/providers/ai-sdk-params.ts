@@ -33,13 +33,20 @@ export function splitParams(params: JsonObject, dialect: Dialect): { standard: S
     else if (name === "stop" || name === "stopSequences") standard.stopSequences = textsOf(value);
     else if (name === THINKING_BUDGET && thinkingOf(value, dialect) !== undefined) {
       Object.assign(own, thinkingOf(value, dialect));
-    } else own[dialect.family === "other" ? given : name] = ownValue(name, value, dialect);
+    } else if (name === PARALLEL && dialect.family === "anthropic") own[SEQUENTIAL] = value === false;
+    else own[dialect.family === "other" ? given : name] = ownValue(name, value, dialect);
   }
   return { standard, own };
 }
 
 /** How many tokens a model may think, in the one word existing clients have for it. */
 const THINKING_BUDGET = "thinkingBudget";
+
+/** Whether an answer may have several calls: in the word of most providers, and in Anthropic's, which means the opposite. */
+const PARALLEL = "parallelToolCalls";
+const SEQUENTIAL = "disableParallelToolUse";
+/** What providers refuse where there is no tool to call. */
+export const PARALLEL_PARAMS = [PARALLEL, "parallel_tool_calls", SEQUENTIAL];
 
 function thinkingOf(budget: unknown, { family }: Dialect): JsonObject | undefined {
   if (family === "anthropic") return { thinking: { type: "enabled", budgetTokens: budget } };
@@ -81,7 +88,7 @@ function takenBy({ family, isResponses, version }: Dialect): readonly string[] |
   if (version !== "v4") return undefined;
   switch (family) {
     case "anthropic":
-      return ["temperature", "topP", "topK", "stopSequences", THINKING_BUDGET, ...Object.keys(ANTHROPIC)];
+      return ["temperature", "topP", "topK", "stopSequences", THINKING_BUDGET, PARALLEL, ...Object.keys(ANTHROPIC)];
     case "google":
       return [...Object.keys(STANDARD_NUMBERS), "stopSequences", THINKING_BUDGET, ...Object.keys(GOOGLE)];
     case "openai":

@@ -16,7 +16,7 @@ import type {
 import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk-answer.ts";
 import { CompactionAnswer, compactingApi, compactingRequest, itemMessage } from "./ai-sdk-compaction.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk-dialect.ts";
-import { refuseParams, splitParams } from "./ai-sdk-params.ts";
+import { PARALLEL_PARAMS, refuseParams, splitParams } from "./ai-sdk-params.ts";
 import { buildPrompt, type NativeMessages, refuseContent } from "./ai-sdk-prompt.ts";
 import { drain } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
@@ -165,6 +165,8 @@ function buildCallOptions(
   abortSignal: AbortSignal,
 ): LanguageModelV4CallOptions {
   const { standard, own } = splitParams(request.providerParams ?? {}, dialect);
+  if (request.tools.length === 0) for (const name of PARALLEL_PARAMS) delete own[name];
+  const { toolChoice: choice } = request;
   const stopSequences = request.stopSequences ?? standard.stopSequences;
   return {
     ...standard,
@@ -173,6 +175,9 @@ function buildCallOptions(
     includeRawChunks: false,
     ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map((tool) => toolOf(tool, dialect)) }),
+    ...(choice === undefined
+      ? {}
+      : { toolChoice: choice === "required" ? { type: choice } : { type: "tool", toolName: choice.name } }),
     ...(request.outputSchema === undefined ? {} : { responseFormat: formatOf(request.outputSchema) }),
     ...(stopSequences === undefined || stopSequences.length === 0 ? {} : { stopSequences: [...stopSequences] }),
     ...providerOptionsOf(own, dialect),

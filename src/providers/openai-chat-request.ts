@@ -7,7 +7,7 @@ export function serialiseRequest(
   request: ModelRequest,
   asked: { model: string; stopSequences: readonly string[] | undefined },
 ): Buffer<ArrayBuffer> {
-  const { tools, maxOutputTokens, providerParams, outputSchema } = request;
+  const { tools, maxOutputTokens, providerParams, outputSchema, toolChoice: choice } = request;
   const { model, stopSequences: stop } = asked;
   const schema = { name: "output", schema: outputSchema };
   const settings = JSON.stringify({
@@ -18,7 +18,11 @@ export function serialiseRequest(
     stream_options: { include_usage: true },
     ...(maxOutputTokens === undefined ? {} : { max_tokens: maxOutputTokens }),
     ...(stop === undefined || stop.length === 0 ? {} : { stop }),
-    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
+    // Servers refuse it where there is nothing to call.
+    ...(tools.length === 0 ? { parallel_tool_calls: undefined } : { tools: tools.map(toolOf) }),
+    ...(choice === undefined
+      ? {}
+      : { tool_choice: choice === "required" ? choice : { type: "function", function: choice } }),
     ...(outputSchema === undefined ? {} : { response_format: { type: "json_schema", json_schema: schema } }),
   });
   const written = recall(request.messages);

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { NO_MODEL, RuntimeError } from "../contract/error.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
 import { boundFetch } from "./http-stream.ts";
@@ -49,7 +49,7 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
 export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}): ModelClient {
   const prices = configuredPrices(configured, model.modelId);
   if (prices === undefined) return model;
-  const { provider, modelId, contextWindow, url, compaction } = model;
+  const { provider, modelId, contextWindow, url, compaction, noToolChoice } = model;
   return {
     provider,
     modelId,
@@ -57,6 +57,7 @@ export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}
     url,
     prices,
     compaction,
+    noToolChoice,
     // A model of one's own may be an instance of a class.
     refuseParams: (params) => model.refuseParams?.(params),
     refuseContent: (block) => model.refuseContent?.(block),
@@ -130,6 +131,7 @@ function splitName({ config }: Place, model: string, owner: string | undefined):
   if (vendor !== undefined && vendor !== "other") return { vendor: canonical(vendor), name: model };
   throw refusal(
     `unknown model ${model}: write PROVIDER/${model} with anthropic, openai, gemini or ollama, or configure it under [self_hosted.models]`,
+    NO_MODEL,
   );
 }
 
@@ -367,6 +369,6 @@ function fetchOption(place: Place): { fetch?: typeof globalThis.fetch } {
   return place.fetch === undefined ? {} : { fetch: place.fetch };
 }
 
-function refusal(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
+function refusal(message: string, details?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message, { details });
 }

@@ -4,6 +4,7 @@ import type { AgentEvent } from "../contract/event.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { ScriptedStep } from "../providers/scripted.ts";
 import { createInMemoryStore, type RuntimeOptions } from "../runtime.ts";
+import type { OnApproval } from "./operation-calls.ts";
 import type { Runtime } from "./runtime-calls.ts";
 
 const CALLS: ScriptedStep = {
@@ -35,6 +36,9 @@ function setUp(steps: ScriptedStep[] = [CALLS, { text: "Done." }], options: Runt
   const one = scriptedRuntime(steps, { store, tools: tools(ran), ...options });
   return { ...one, ran, store };
 }
+
+/** Leaves the answer to another client. */
+const ELSEWHERE = { onApproval: () => undefined };
 
 /** The question a session waits with. */
 async function question(runtime: Runtime) {
@@ -97,6 +101,73 @@ describe("a call that needs a person's word", () => {
     expect(ran).toHaveLength(6);
   });
 
+  it("[I1] is asked of the session's function in its later turns, and of the turn's own where there is one", async () => {
+    const { runtime, ran } = setUp([CALLS, { text: "One." }, CALLS, { text: "Two." }, CALLS, { text: "Three." }]);
+    const session = await runtime.createSession({ onApproval: async () => "allow" });
+    expect(await session.turn("Go.")).toMatchObject({ text: "One." });
+    expect(await session.turn("Go.")).toMatchObject({ text: "Two." });
+    expect(ran).toHaveLength(6);
+    await session.turn("Go.", { onApproval: async () => "deny" });
+    expect(ran).toHaveLength(7);
+  });
+
+  it("[I1] is denied at once, with the reason, where a program of this process named no approver", async () => {
+    const { runtime, ran, model } = setUp([CALLS, { text: "Then not." }, CALLS, { text: "Not again." }]);
+    const session = await runtime.createSession("Go.");
+    expect(session).toMatchObject({
+      text: "Then not.",
+      turns: 2,
+      toolCalls: 1,
+      usage: { input_tokens: expect.any(Number) },
+    });
+    expect(await session.turn("Go.")).toMatchObject({ text: "Not again." });
+    expect(ran).toEqual(["look pond", "look pond"]);
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
+      "not run: wipe is made to ask before it runs; no approver was given: pass onApproval to createSession or turn, or allow the call by a rule of permissions",
+    );
+  });
+
+  it.each<[unknown, string]>([
+    [true, "onApproval returned true: decision: "],
+    ["alow", "onApproval returned alow: decision: "],
+    [null, "onApproval returned an answer that cannot be used: decision: "],
+    [{ decision: "yes" }, "decision: "],
+    [{ decision: "allow", remember: "forever" }, "remember: "],
+    [{ decision: "allow", remeber: "session" }, "remeber: there is no such field"],
+    [{ decision: "deny", remember: "session" }, "remember: only a yes is remembered"],
+    [{ decision: "allow", calls: ["c1"] }, "calls: c1 waits for no answer; c2, c3 do"],
+    [{ decision: "allow", calls: [] }, "calls: an empty list waits for no answer"],
+  ])("[I2] rejects the turn where its function answers %j, and the session is free again", async (word, problem) => {
+    const { runtime, ran } = setUp([{ text: "Hello." }, CALLS, { text: "Hello again." }]);
+    const session = await runtime.createSession("Hello.");
+    const onApproval = (async () => word) as OnApproval; // What a program without types may do.
+    const refused = await session.turn("Go.", { onApproval }).catch((thrown: unknown) => thrown);
+    expect(refused).toMatchObject({ code: "INVALID_PARAMS", message: expect.stringContaining(problem) });
+    expect(refused).toMatchObject({ message: expect.stringMatching(/return "allow", "deny", \{.*\}, or undefined$/) });
+    expect(ran).toEqual([]);
+    expect(await session.turn("Hello?")).toMatchObject({ text: "Hello again." });
+  });
+
+  it("[I2] is denied, and the model told why, where its function throws", async () => {
+    const { runtime, model } = setUp();
+    const onApproval = () => {
+      throw new Error("the pager is down");
+    };
+    expect((await runtime.createSession("Go.", { onApproval })).text).toBe("Done.");
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("the approval handler failed: the pager is down");
+  });
+
+  it("[I2] is left to another client where its function returns nothing, whose answer then counts once", async () => {
+    const { runtime, ran } = setUp();
+    const late = Promise.withResolvers<"deny">();
+    const going = runtime.createSession("Go.", { onApproval: () => late.promise });
+    const { session_id, approval_id } = await question(runtime);
+    await runtime.session(session_id).answerApproval({ approvalId: approval_id, decision: "allow" });
+    late.resolve("deny");
+    expect((await going).text).toBe("Done.");
+    expect(ran).toHaveLength(3);
+  });
+
   it("[I2] is asked about no more in the project once a person has allowed it there", async () => {
     const { runtime, ran } = setUp([CALLS, { text: "Done." }, CALLS, { text: "Done again." }], {
       config: { ...configWith({}), permissions: [{ from: "project", rules: { ask: ["wipe"] } }] },
@@ -114,7 +185,7 @@ describe("a call that needs a person's word", () => {
 
   it("[I2] is answered once: a second word is refused, and so is one that asks for what cannot be", async () => {
     const { runtime } = setUp();
-    const going = runtime.createSession("Go.");
+    const going = runtime.createSession("Go.", ELSEWHERE);
     const { session_id, approval_id } = await question(runtime);
     const session = runtime.session(session_id);
     const refused = { code: "INVALID_PARAMS" };
@@ -138,7 +209,7 @@ describe("a call that needs a person's word", () => {
     const { runtime, ran, model } = setUp([CALLS, { text: "Then not." }], {
       config: configWith({ tools: { approval_timeout_ms: 60_000 } }),
     });
-    const session = await runtime.createSession("Go.");
+    const session = await runtime.createSession("Go.", ELSEWHERE);
     expect(session.text).toBe("Then not.");
     expect(ran).toEqual(["look pond"]);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: nobody said in time whether it may");
@@ -147,7 +218,7 @@ describe("a call that needs a person's word", () => {
   it("[I2] survives its process: the word is given in another, which goes on with the turn", async () => {
     const { runtime, ran, store } = setUp();
     const leaving = new AbortController();
-    const left = runtime.createSession("Go.", { signal: leaving.signal });
+    const left = runtime.createSession("Go.", { ...ELSEWHERE, signal: leaving.signal });
     const { session_id, approval_id } = await question(runtime);
     leaving.abort();
     await expect(left).rejects.toMatchObject({ code: "REQUEST_CANCELLED", details: { approval_id } });
@@ -183,7 +254,7 @@ describe("a call that needs a person's word", () => {
 
   it("[I2] ends with its session: whoever waits is told, and nothing is listed any more", async () => {
     const { runtime, ran } = setUp();
-    const asked = runtime.createSession("Go.");
+    const asked = runtime.createSession("Go.", ELSEWHERE);
     const { session_id } = await question(runtime);
     const ended = expect(asked).rejects.toThrow();
     await runtime.session(session_id).archive();
@@ -223,7 +294,7 @@ describe("a call that needs a person's word", () => {
 
   it("[I2] keeps others off: a further turn is refused until it is answered or interrupted", async () => {
     const { runtime, ran } = setUp([CALLS, { text: "Hello again." }]);
-    const going = runtime.createSession("Go.");
+    const going = runtime.createSession("Go.", ELSEWHERE);
     going.catch(() => {});
     const { session_id } = await question(runtime);
     const session = runtime.session(session_id);

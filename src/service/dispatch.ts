@@ -9,6 +9,8 @@ import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput, requireNames } from "../contract/input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
+import type { Unattended } from "../core/approval.ts";
+import type { ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallerView } from "./caller-view.ts";
 import type { Listener } from "./event-queue.ts";
@@ -22,11 +24,15 @@ export interface CallContext {
   /** Aborts when a person's word is waited for no longer; a turn that runs goes on. */
   readonly leaving?: AbortSignal;
   /** What the model is told where nobody can be asked: such calls are denied then. */
-  readonly unattended?: string;
+  readonly unattended?: Unattended;
   /** Hears the events of the turn the call runs. */
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */
   readonly tools?: readonly Tool[];
+  /** What the first model call of the turn must do. */
+  readonly toolChoice?: ToolChoice | undefined;
+  /** The turn asks again what the session's last turn asked, which failed: that is not said twice. */
+  readonly isRetry?: boolean | undefined;
   /** Told of a turn that goes on behind its answer, for whoever must not end before it has. */
   readonly behind?: (turn: Promise<unknown>) => void;
   /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */

@@ -4,7 +4,8 @@ import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
 import type { PermissionLayer, PermissionPolicy } from "../core/permission/judge.ts";
-import { isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
+import type { ReadLink } from "../core/permission/paths.ts";
+import { decidesProgram, isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
@@ -20,10 +21,12 @@ export function createPermits(of: {
   readonly root: string;
   /** What runs command lines, where it was configured. */
   readonly shellProgram: string | undefined;
+  /** Follows symbolic links of the files that calls name. */
+  readonly readLink: ReadLink;
   /** What the skills allow that a session has loaded. */
   readonly allowedBySkills?: (state: SessionState) => Promise<readonly string[]>;
 }): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
-  const { root, shellProgram } = of;
+  const { root, shellProgram, readLink } = of;
   return (state, tools) => {
     const { permissions, sub_agent } = state.settings;
     const allowed = [...(sub_agent?.rules ?? []), ...state.allowed];
@@ -52,7 +55,7 @@ export function createPermits(of: {
         const key = JSON.stringify([fallback, allow]);
         const policy = policies.get(key) ?? createPolicy(layers, () => fallback, shellProgram);
         policies.set(key, policy);
-        const judged = judgeCall(policy, { tool: called, args: calledWith, root, mcp: tool.mcp });
+        const judged = judgeCall(policy, { tool: called, args: calledWith, root, readLink, mcp: tool.mcp });
         if (fallback === "allow" || judged.verdict !== "ask") return judged;
         return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [called] };
       };
@@ -107,7 +110,13 @@ export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       throw new RuntimeError("INVALID_PARAMS", `shell_env: ${JSON.stringify(name)} is no name of a variable`);
     }
-    if (!isHarmlessForPrograms(name)) requireScope(caller, "approve", `shell_env.${name}`);
+    if (isHarmlessForPrograms(name)) continue;
+    requireScope(caller, decidesProgram(name) ? "admin" : "approve", `shell_env.${name}`);
+    if (decidesProgram(name) && Object.keys(caller?.labels ?? {}).length > 0)
+      throw new RuntimeError(
+        "PERMISSION_DENIED",
+        `shell_env.${name} decides which program runs, and this token has labels`,
+      );
   }
 }
 

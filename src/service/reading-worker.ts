@@ -1,4 +1,4 @@
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { type MessagePort, Worker } from "node:worker_threads";
 import { messageOf } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { Readers, Reading, Readings } from "../core/compaction/reading.ts";
@@ -7,9 +7,9 @@ import { wholeTextsOf } from "../core/grounding/exactness.ts";
 import { checkSummary } from "../core/grounding/groundedness.ts";
 import { summarySources } from "../core/grounding/summary-sources.ts";
 import type { Clock } from "../ports/clock.ts";
+import { workerFile } from "../ports/package-file.ts";
 import { createSystemClock } from "./system-clock.ts";
 
-const ROLE = "rkat-reading";
 /** Less is read in this thread: starting another takes longer, and it makes pauses. */
 const APART_CHARS_MIN = 100_000;
 /** Handing over a piece takes milliseconds, and between two of them others have their turn. */
@@ -37,7 +37,7 @@ interface Piece {
 type Order = Piece | { readonly name: keyof Readings };
 type Answer = { readonly answer: unknown } | { readonly fault: string };
 
-/** No thread can read it: it ended, out of memory, or what is to be read cannot be copied. */
+/** No thread can read it: there is none, it ended, out of memory, or what is to be read cannot be copied. */
 class NotApart extends Error {}
 
 const waiting: (() => void)[] = [];
@@ -57,7 +57,7 @@ export function createReading(breathe: Clock["breathe"], charsMin = APART_CHARS_
     if (sizeOf(given, charsMin) < charsMin) return READERS[name](given, breathe);
     await takeTurn(signal);
     try {
-      // `serve` answers each with what its reader answers.
+      // `serveReading` answers each with what its reader answers.
       return (await readIn(await openWorker(), { name, given, breathe, signal })) as Readings[typeof name]["answer"];
     } catch (thrown) {
       if (!(thrown instanceof NotApart)) throw thrown;
@@ -90,7 +90,6 @@ async function takeTurn(signal: AbortSignal): Promise<void> {
 
 const interrupted = (): Error => new Error("reading what was said was interrupted");
 
-/** A thread that runs this very file, since in the bundle only the bundler knows its name. */
 async function openWorker(): Promise<Worker> {
   if (idle !== undefined) {
     const { worker, ending } = idle;
@@ -98,11 +97,9 @@ async function openWorker(): Promise<Worker> {
     idle = undefined;
     return worker;
   }
-  const worker = new Worker(new URL(import.meta.url), {
-    workerData: { role: ROLE },
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-  });
+  const entry = workerFile("service/reading-thread");
+  if (entry === undefined) throw new NotApart("the package rkat cannot be found from this bundle");
+  const worker = new Worker(entry, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
   await new Promise((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
@@ -129,7 +126,7 @@ async function readIn(worker: Worker, { name, given, breathe, signal }: Job): Pr
       late = setTimeout(() => {
         reject(new Error(`reading what was said took longer than ${READ_MS_MAX / 1_000} seconds`));
       }, READ_MS_MAX);
-      worker.once("message", resolve); // Only `serve` speaks here.
+      worker.once("message", resolve); // Only `serveReading` speaks here.
       worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
       worker.once("exit", () => reject(new NotApart("the thread that reads has ended")));
       signal.addEventListener("abort", stop, { once: true });
@@ -252,9 +249,8 @@ function bareMessage(message: Message): Message {
   }
 }
 
-if (!isMainThread && Object(workerData).role === ROLE) serve();
-
-function serve(): void {
+/** What the thread does: it is handed pieces, reads them when it is told how, and answers. */
+export function serveReading(port: MessagePort): void {
   let given: Record<string, unknown> = {};
   const read = async (name: keyof Readings): Promise<void> => {
     // The pieces are those of what this reader is given.
@@ -264,12 +260,12 @@ function serve(): void {
       (found) => ({ answer: found }),
       (thrown) => ({ fault: messageOf(thrown) }),
     );
-    parentPort?.postMessage(answer);
+    port.postMessage(answer);
   };
-  parentPort?.on("message", (order: Order) => {
+  port.on("message", (order: Order) => {
     if ("name" in order) void read(order.name);
     else if (!order.isPart) given[order.field] = order.value;
     else (given[order.field] as unknown[]).push(...(order.value as unknown[])); // A list is begun before its parts.
   });
-  parentPort?.postMessage("ready");
+  port.postMessage("ready");
 }

@@ -1,14 +1,16 @@
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { runInNewContext } from "node:vm";
+import { Worker } from "node:worker_threads";
 import { messageOf } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 import { type CheckApart, createValidator, type Verdict } from "../core/json-schema.ts";
+import { workerFile } from "../ports/package-file.ts";
 
-const ROLE = "rkat-schema";
 const CHECK_MS_MAX = 2_000;
 const WORKERS_MAX = 2;
 const HEAP_MB = 128;
+const TOO_LATE = `it took longer than ${CHECK_MS_MAX / 1_000} seconds; make its patterns and references simpler`;
 
-interface Order {
+export interface SchemaOrder {
   readonly schema: JsonObject;
   readonly value: unknown;
 }
@@ -22,7 +24,9 @@ export const checkApart: CheckApart = async (schema, value) => {
   if (running >= WORKERS_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
   else running += 1;
   try {
-    const worker = idle.pop() ?? (await start());
+    const entry = workerFile("service/schema-thread");
+    if (entry === undefined) return await checkHere({ schema, value });
+    const worker = idle.pop() ?? (await start(entry));
     return await checkIn(worker, { schema, value });
   } catch (thrown) {
     return { fault: messageOf(thrown) };
@@ -34,13 +38,8 @@ export const checkApart: CheckApart = async (schema, value) => {
   }
 };
 
-/** A thread that runs this very file, since in the bundle only the bundler knows its name. */
-async function start(): Promise<Worker> {
-  const worker = new Worker(new URL(import.meta.url), {
-    workerData: { role: ROLE },
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-  });
+async function start(entry: URL): Promise<Worker> {
+  const worker = new Worker(entry, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
   await new Promise((resolve, reject) => {
     worker.once("message", resolve).once("error", reject);
     worker.once("exit", () => reject(new Error("the thread that checks schemas did not start")));
@@ -49,7 +48,7 @@ async function start(): Promise<Worker> {
   return worker;
 }
 
-function checkIn(worker: Worker, order: Order): Promise<Verdict> {
+function checkIn(worker: Worker, order: SchemaOrder): Promise<Verdict> {
   return new Promise((resolve) => {
     const settle = (verdict: Verdict, isUsable: boolean): void => {
       clearTimeout(late);
@@ -61,11 +60,10 @@ function checkIn(worker: Worker, order: Order): Promise<Verdict> {
       resolve(verdict);
     };
     const late = setTimeout(() => {
-      const seconds = CHECK_MS_MAX / 1_000;
-      settle({ fault: `it took longer than ${seconds} seconds; make its patterns and references simpler` }, false);
+      settle({ fault: TOO_LATE }, false);
     }, CHECK_MS_MAX);
     worker.ref();
-    worker.once("message", (verdict: Verdict) => settle(verdict, true)); // Only `serve` speaks here.
+    worker.once("message", (verdict: Verdict) => settle(verdict, true)); // Only the thread speaks here.
     worker.once("error", (thrown) => settle({ fault: messageOf(thrown) }, false));
     worker.once("exit", () => settle({ fault: "the thread that checks it has ended" }, false));
     try {
@@ -82,11 +80,13 @@ function forget(worker: Worker): void {
   worker.on("error", () => {});
 }
 
-if (!isMainThread && Object(workerData).role === ROLE) serve();
-
-function serve(): void {
-  parentPort?.on("message", ({ schema, value }: Order) => {
-    void createValidator(schema).then((validate) => parentPort?.postMessage(validate(value)));
-  });
-  parentPort?.postMessage("ready");
+/** The same in this thread, which stands still meanwhile; only a script of its own can be ended when it takes too long. */
+async function checkHere({ schema, value }: SchemaOrder): Promise<Verdict> {
+  const validate = await createValidator(schema);
+  try {
+    return runInNewContext("validate(value)", { validate, value }, { timeout: CHECK_MS_MAX });
+  } catch (thrown) {
+    if (Object(thrown).code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw thrown;
+    return { fault: TOO_LATE };
+  }
 }

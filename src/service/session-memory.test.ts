@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
+import { createVirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { MemoryStore } from "../ports/memory.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../runtime.ts";
 import { openRuntime } from "../runtime-on-disk.ts";
 import { createMemoryStoreInMemory } from "../stores/recall/in-memory.ts";
+import { createSessionMemory } from "./session-memory.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -259,7 +261,7 @@ describe("memory", () => {
     released.resolve();
     for (let look = 0; look < 50 && (await find()).mode === "lexical"; look += 1);
     const late = await find();
-    expect(late.mode).toBe("hybrid");
+    expect([late.mode, late.results[0]?.mode]).toEqual(["hybrid", undefined]);
     expect(late).not.toHaveProperty("vectors_pending");
   });
 
@@ -282,6 +284,60 @@ describe("memory", () => {
     expect(bare.results.map(({ content }) => content)).toEqual(results.map(({ content }) => content));
     expect(bare.results.some((row) => "around" in row)).toBe(false);
     expect(results.every((row) => row.session_id === session.id)).toBe(true);
+  });
+
+  it.each([
+    ["is loading", () => new Promise<Embedder>(() => {})],
+    ["does not answer", async () => ({ ...wordsEmbedder(), embed: () => new Promise<never>(() => {}) })],
+  ])("[D5] [D13] answers by words, and says so, while the embedder %s", async (_, open) => {
+    const store = createInMemoryStore();
+    const { runtime } = scriptedRuntime([{ text: "Noted." }], { store });
+    const { id } = await runtime.createSession("The feline sleeps on the sofa.");
+    const clock = createVirtualClock();
+    const kept = createMemoryStoreInMemory();
+    const memory = createSessionMemory({ memory: kept, store, openEmbedder: open, clock });
+    await memory.catchUp();
+    const [chunk] = await kept.vectors.missing("words", 1);
+    await kept.vectors.put("words", [{ id: chunk?.id ?? 0, vector: Float32Array.of(1, 0) }]);
+    const asked = clock.now();
+    const options = { scope: { discardedOnly: false }, limit: 1, signal: new AbortController().signal };
+    const { hits, mode, vectorsPending } = await memory.recall("the feline", options);
+    expect([hits[0]?.chunk.session_id, mode, vectorsPending]).toEqual([id, "lexical", true]);
+    expect(clock.now() - asked).toBeLessThanOrEqual(1_000);
+    expect(await memory.status()).toMatchObject({ entries: 2, mode: expect.any(String) });
+    expect(clock.now() - asked).toBeLessThanOrEqual(2_000);
+  });
+
+  it("[D2] [D13] fills the budget with what answers next best in other sessions, and names those", async () => {
+    const kept = createMemoryStoreInMemory();
+    // A store that does not know what it is to look among.
+    const unaware: MemoryStore = {
+      ...kept,
+      match: (query, { among: _, ...scope }) => kept.match(query, scope),
+      read: (ids) => kept.read(ids),
+    };
+    const { runtime } = scriptedRuntime(() => ({ text: "Noted." }), {
+      store: createInMemoryStore(),
+      memory: { store: unaware },
+    });
+    const says = async (prompt: string, team: string) =>
+      (await runtime.dispatch("createSession", { prompt, labels: { team } })).session_id;
+    const sessions = [
+      await says("The lighthouse keeper Ingrid keeps goats.", "a"),
+      await says("The lighthouse keeper Solveig keeps hens and geese, and on Sundays some goats.", "a"),
+      await says("The lighthouse keeper Ragna keeps bees, three ponies, and in summer even goats.", "b"),
+    ];
+    const asked = { query: "Which lighthouse keeper keeps goats?", limit: 1 };
+    const { results, mode } = await runtime.dispatch("searchHistory", asked);
+    const [hit] = results;
+    const others = hit?.around?.filter(({ content }) => content.startsWith("The lighthouse")) ?? [];
+    expect([results.length, mode, hit?.mode]).toEqual([1, "lexical", "lexical"]);
+    expect([hit?.session_id, ...others.map(({ session_id }) => session_id)].sort()).toEqual(sessions.sort());
+    expect(hit?.around?.find(({ content }) => content === "Noted.")).not.toHaveProperty("session_id");
+    const caller = { name: "a", scopes: new Set(["read"] as const), labels: { team: "a" } };
+    const own = await runtime.dispatch("searchHistory", asked, { caller });
+    expect(JSON.stringify(own)).toContain("Solveig");
+    expect(JSON.stringify(own)).not.toContain("Ragna");
   });
 
   it("[D5] [G2] lets whoever cancels a search go at once, also while its model is loaded", async () => {

@@ -8,7 +8,7 @@ import { everSaid } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { foldLongSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
-import { createRecall, type Recall } from "../memory/recall.ts";
+import { createRecall, inTime, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
@@ -66,6 +66,10 @@ const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
 const FILL_MS_MAX = 300;
+/** How long a search waits for the embedder in all; then it answers by words, and says so. */
+const EMBEDDER_MS_MAX = 1_000;
+/** How the embedder is named while it is loading. */
+const LOADING = "loading";
 /** How long a short process goes on with them behind its answer: searches one after the other come to have them all. */
 const LINGER_MS = 1_000;
 
@@ -216,6 +220,11 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       }
     }
   };
+  /** Work with a promise that settles when the embedder has been waited for long enough. */
+  const whileWaiting = async <T>(work: (late: Promise<void>) => Promise<T>): Promise<T> => {
+    const over = new AbortController();
+    return work(clock.sleep(EMBEDDER_MS_MAX, over.signal)).finally(() => over.abort());
+  };
   /** A memory store that fails is brought up to the logs before it is asked once more. */
   const again =
     (ask: Recall): Recall =>
@@ -240,12 +249,15 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   return {
     recall: again(async (query, options) => {
       await flush();
-      const embedder = await embedding?.embedder();
-      if (embedder === undefined) return recallByWords(query, options);
-      recallByMeaning ??= createRecall({ store: memory, embedder, now, fill });
-      const recalled = await recallByMeaning(query, options);
-      embedding?.told(recalled.hits.map(({ chunk }) => chunk.id));
-      return recalled;
+      return whileWaiting(async (late) => {
+        const embedder = await inTime(embedding?.embedder(), late);
+        if (embedder === undefined) return recallByWords(query, options);
+        if (embedder === "late") return { ...(await recallByWords(query, options)), vectorsPending: true };
+        recallByMeaning ??= createRecall({ store: memory, embedder, now, fill });
+        const recalled = await recallByMeaning(query, { ...options, late });
+        embedding?.told(recalled.hits.map(({ chunk }) => chunk.id));
+        return recalled;
+      });
     }),
     recallByWords: again(recallByWords),
     index,
@@ -264,11 +276,12 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     },
     status: async () => {
       await flush();
-      const embedder = await embedding?.embedder();
+      const embedder = await whileWaiting((late) => inTime(embedding?.embedder(), late));
+      const id = embedder === "late" ? LOADING : embedder?.id;
       // Whoever asks what is pending may be waiting for it.
       embedding?.wake();
-      const known = await memory.status(embedder?.id ?? NO_EMBEDDER);
-      const told = describeStatus(known, embedder?.id, await countBehind());
+      const known = await memory.status(id ?? NO_EMBEDDER);
+      const told = describeStatus(known, id, await countBehind());
       const why = embedding?.problem() ?? problem;
       return why === undefined ? told : { ...told, problem: why };
     },

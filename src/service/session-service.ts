@@ -51,7 +51,16 @@ import {
 import type { SkillCatalogue } from "./skill-catalogue.ts";
 import { createSkills, type Skills } from "./skills.ts";
 import { createSubAgents, type SubAgentOptions } from "./sub-agents.ts";
-import { callerAgain, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
+import {
+  callerAgain,
+  modelFor,
+  promptOf,
+  requireClients,
+  requireToolChoice,
+  seenBy,
+  withDayLimit,
+  withinCeiling,
+} from "./turn-input.ts";
 import { appendingTo, type FixedParts, type TurnParts } from "./turn-runner.ts";
 import { allTools, chooseTools, clientTools, type ToolParts } from "./turn-tools.ts";
 import type { UsageSums } from "./usage.ts";
@@ -126,6 +135,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
     const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
     requireParams(model, settings);
+    requireToolChoice(model, call.toolChoice);
     requirePrice(model, withDayLimit(settings, call.caller));
     const tools = () => allTools(began, settings, { own: call.tools ?? [] });
     if (began.compaction !== undefined) {
@@ -151,10 +161,18 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await tellSession(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const { traceparent, unattended, caller } = call;
-    const rest = { instructions: [], overlay: undefined, added: [], hooks };
-    const turn = { prompt, model, traceparent, unattended, caller, ...rest };
-    const run = (signal: AbortSignal) => subAgents.run(began, session, { ...turn, signal });
+    const { traceparent, unattended, caller, toolChoice } = call;
+    const rest = {
+      instructions: [],
+      overlay: undefined,
+      added: [],
+      hooks,
+      traceparent,
+      unattended,
+      caller,
+      toolChoice,
+    };
+    const run = (signal: AbortSignal) => subAgents.run(began, session, { prompt, model, signal, ...rest });
     return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
   };
 
@@ -194,7 +212,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
           defaults: { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) },
         },
       );
-      requireClients(state, overridden, input.tool_results);
+      requireClients(state, overridden, { ...input, isRetry: call.isRetry === true });
+      requireToolChoice(model, call.toolChoice);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
       const into = pinningIn(began, () => chooseTools(began, session).values(), model);
@@ -208,10 +227,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
-      const { traceparent, unattended, caller } = call;
+      const { traceparent, unattended, caller, toolChoice, isRetry } = call;
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const turn = { prompt, results, model, instructions, overlay, signal, traceparent, unattended, added, caller };
-      return subAgents.run(began, session, { ...turn, hooks });
+      const rest = { signal, traceparent, unattended, added, caller, toolChoice, isRetry, hooks };
+      return subAgents.run(began, session, { prompt, results, model, instructions, overlay, ...rest });
     });
   };
 

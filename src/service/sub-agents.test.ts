@@ -360,4 +360,15 @@ describe("the tool agent", () => {
     const { messages } = await runtime.dispatch("readHistory", { session_id: await childIn(made, alone.session_id) });
     expect(JSON.stringify(messages)).toContain("nobody is here");
   });
+
+  it("[I2] [O3] ends with its parent's turn where the approver's answer cannot be used", async () => {
+    const wipe: Tool = { ...LOOK, name: "wipe", needsApproval: true, execute: () => "wiped" };
+    const { runtime } = setUp({ tools: [wipe] });
+    const session = await runtime.createSession({ enableAgents: true });
+    const plan = [{ calls: [handing([{ calls: [{ name: "wipe" }] }, { text: "Wiped." }])] }, { text: "Done." }];
+    const turn = session.turn(planned(plan), { onApproval: async () => "yes" });
+    await expect(turn).rejects.toMatchObject({ message: expect.stringMatching(/^onApproval returned yes: decision/) });
+    expect((await runtime.listApprovals()).approvals).toEqual([]);
+    expect(await session.turn(planned([{ text: "Back." }]))).toMatchObject({ text: "Back." });
+  });
 });

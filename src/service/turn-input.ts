@@ -6,7 +6,7 @@ import type { SessionSettings, StartTurn } from "../contract/session.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
-import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import type { ModelClient, ModelResolver, ToolChoice } from "../ports/model.ts";
 import { withinLimits } from "./ceiling.ts";
 import type { LiveSession } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
@@ -59,15 +59,16 @@ export async function promptOf(
 
 /**
  * Throws INVALID_PARAMS unless the tools that are the caller's can be offered, and the results, if any, are those of all
- * calls that wait: only together can they be shown.
+ * calls that wait: only together can they be shown. A retry has brought them before.
  */
 export function requireClients(
   state: SessionState,
   settings: SessionSettings,
-  results: StartTurn["tool_results"],
+  { tool_results: results, isRetry }: Pick<StartTurn, "tool_results"> & { readonly isRetry: boolean },
 ): void {
   if (settings !== state.settings) requireTools(clientTools(settings), "client_tools");
-  if (results === undefined) return;
+  if (isRetry) requireUnanswered(state);
+  if (isRetry || results === undefined) return;
   const { pending } = state;
   const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
   if (pending.length === 0) throw refuse("no call of this session waits for a result");
@@ -76,6 +77,18 @@ export function requireClients(
   if (stray !== undefined) throw refuse(`no call ${stray} waits for a result, or it is there twice`);
   const missing = pending.filter((id) => !given.includes(id));
   if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
+}
+
+/** Throws SESSION_NOT_RUNNING unless the session ends with what was asked, unanswered: only then is there a turn to retry. */
+function requireUnanswered({ sessionId, shown, isTurnOpen }: SessionState): void {
+  if (!isTurnOpen && shown.at(-1)?.message.role !== "block_assistant") return;
+  throw new RuntimeError("SESSION_NOT_RUNNING", `session ${sessionId} has no failed turn to retry`);
+}
+
+/** Throws CAPABILITY_UNAVAILABLE where a model must call a tool and cannot be made to. */
+export function requireToolChoice({ noToolChoice }: ModelClient, choice: ToolChoice | undefined): void {
+  if (choice === undefined || noToolChoice === undefined) return;
+  throw new RuntimeError("CAPABILITY_UNAVAILABLE", `tool_choice: ${noToolChoice}`);
 }
 
 function join(first: Content, second: Content): Content {

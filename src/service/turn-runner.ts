@@ -4,7 +4,7 @@ import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
-import type { Permit } from "../core/approval.ts";
+import type { Permit, Unattended } from "../core/approval.ts";
 import type { TurnOutcome } from "../core/close-turn.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
@@ -14,10 +14,10 @@ import type { CheckApart } from "../core/json-schema.ts";
 import { createRedactor, type Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { continueTurn, resumeTurn, runTurn, type WAITING } from "../core/turn.ts";
+import { continueTurn, resumeTurn, retryTurn, runTurn, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hook } from "../ports/hook.ts";
-import type { ModelClient } from "../ports/model.ts";
+import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -71,9 +71,12 @@ export interface TurnInput {
   readonly model: ModelClient;
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
+  readonly toolChoice?: ToolChoice | undefined;
+  /** Whether what is asked is in the log already. */
+  readonly isRetry?: boolean | undefined;
   readonly signal: AbortSignal;
   /** What the model is told where nobody can be asked. */
-  readonly unattended: string | undefined;
+  readonly unattended: Unattended | undefined;
   readonly traceparent: string | undefined;
   /** Who asked for the turn: its tools see no more than that. */
   readonly caller: Caller | undefined;
@@ -155,6 +158,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     },
     hooks,
     overlay: input.overlay,
+    toolChoice: input.toolChoice,
     caller: input.caller,
     append: tellingFirst(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
       tellAdded(live, clock, input.added),
@@ -206,7 +210,9 @@ function redactFor({ tools }: LiveSession, redact: Redact): Redact {
   return (text) => redact(redactTheirs(text));
 }
 
-function begin(turn: Turn, { prompt, results, instructions }: TurnInput): Promise<TurnOutcome | typeof WAITING> {
+function begin(turn: Turn, input: TurnInput): Promise<TurnOutcome | typeof WAITING> {
+  const { prompt, results, instructions } = input;
+  if (input.isRetry === true) return retryTurn(turn);
   if (results !== undefined) return continueTurn(turn, { results, prompt, instructions });
   return prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions });
 }

@@ -3,7 +3,7 @@ import { byEffort } from "../../test/support/effort.ts";
 import { fc } from "../../test/support/property.ts";
 import { createFinder, type FoundText, TEXTS_MAX } from "./scan.ts";
 
-const RUNS = byEffort({ usual: 40, full: 30_000 });
+const RUNS = byEffort({ quick: 10, usual: 40, full: 30_000 });
 
 function find(texts: readonly string[], bytes: Uint8Array, pieces: readonly number[] = []): readonly FoundText[] {
   const finder = createFinder(texts);

@@ -1,6 +1,6 @@
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { JsonObject } from "../contract/session.ts";
-import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
+import type { Tool, ToolCallContext } from "../ports/tool.ts";
 import { contentOf, errorTypeOf, type Failure, messageIn, type OpenSpan, type Spans, textContent } from "./spans.ts";
 
 export interface ToolSpans {
@@ -32,7 +32,7 @@ async function executeInSpan(
   tool: Tool,
   watching: ToolSpans,
   { args, call }: { args: JsonObject; call: ToolCallContext },
-): Promise<ToolOutput> {
+): Promise<unknown> {
   const { spans, running } = watching;
   const span = spans.begin({
     name: `execute_tool ${tool.name}`,

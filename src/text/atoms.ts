@@ -18,14 +18,15 @@ const URL_TAIL = /(?<![.,;:!?*_)\]}])[.,;:!?*_)\]}]+$/u;
 const CHUNK = /[[\p{L}\p{N}\p{M}_$@.:\/\\~#+%\-]--[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]]{2,}/gv;
 /** Most chunks; told apart first, because every form of a name costs a look. */
 const PLAIN_WORD = /^[A-Z]?[a-z]+[.:]?$/u;
-const CHUNK_EDGES = /^[.:+%@-]+(?=[^/\\.]|$)|(?<![.:+%@/~#$-])[.:+%@/~#$-]+$/gu;
+/** The dashes of an option belong to it. */
+const CHUNK_EDGES = /^(?!--[a-z])[.:+%@-]+(?=[^/\\.]|$)|(?<![.:+%@/~#$-])[.:+%@/~#$-]+$/gu;
 const EXTENSION =
   /\.(?:[cm]?[jt]sx?|json[5lc]?|ya?ml|toml|ini|cfg|conf|env|lock|md|mdx|txt|rst|log|csv|tsv|xlsx?|docx?|pptx?|pdf|odt|tex|html?|css|s[ac]ss|less|vue|svelte|py|ipynb|rb|rs|go|java|kts?|swift|c|h|cc|cpp|hpp|cs|php|pl|lua|sh|bash|zsh|fish|ps1|bat|sql|db|sqlite3?|parquet|png|jpe?g|gif|svg|webp|mp[34]|wav|mov|zip|tgz|gz|tar|whl|jar|war|exe|dll|so|dylib|pem|crt|key|tf|tfvars|proto|graphql|gradle|xml|plist|service|dockerfile|bak|tmp|snap|diff|patch|wasm|ics|eml)$/iu;
 /** Names of products and of languages that end like a file. */
 const PRODUCT = /^(?:\p{Lu}\p{Ll}+\.(?:js|io|ai|py|go)|ASP\.NET)$/u;
 const LINE_SUFFIX = /:\d+(?:[:-]\d+)?$/u;
-/** German and English hang words on a file name: `package.json-Datei`, `app.ts-based`. */
-const HUNG_WORD = /(?<=\.\w{1,5})-\p{L}{3,}$/u;
+/** German and English hang words on a file name: `package.json-Datei`, `app.ts-based`; `1.2.3-beta` is a version. */
+const HUNG_WORD = /(?<=\.[a-z]\w{0,4})-\p{L}{3,}$/u;
 
 /** Words with inner capitals that name no thing of their own: languages a file's ending tells, plurals, units, and what is shouted. */
 const COMMON_NAMES = new Set(
@@ -47,11 +48,15 @@ export function atomsIn(text: string): Atom[] {
     if (PLAIN_WORD.test(match[0]) || match[0].length > ATOM_CHARS_MAX || isUrl(match.index, match[0].length)) continue;
     collectNames(match[0], match.index, names);
   }
-  const isTaken = takenBy([...urls, ...names]);
-  const numbers = figuresIn(folded)
+  const figures = figuresIn(folded);
+  // `GiB` and `dB` look like names and are the units of numbers.
+  const starts = new Map(figures.map(({ start, text: figure }) => [start + figure.length, start]));
+  const others = names.filter(({ start, text: name }) => (starts.get(start + name.length) ?? start) >= start);
+  const isTaken = takenBy([...urls, ...others]);
+  const numbers = figures
     .filter((figure) => !isTaken(figure.start, figure.text.length))
     .map(({ text: found, start }) => ({ kind: "number" as const, text: found, start }));
-  return [...urls, ...names, ...numbers];
+  return [...urls, ...others, ...numbers];
 }
 
 function urlsIn(text: string): Atom[] {
@@ -124,6 +129,7 @@ const IDENTIFIERS: readonly RegExp[] = [
   /^\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d{1,5})?$/u,
   /^[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}$/iu,
   /^[a-z\d][\w.-]*(?:\/[\w.-]+)+:[\w.-]+$/iu,
+  /^[a-z][\w.-]*:v?\d[\d.]*-[a-z][\w.-]*$/u,
   /^v?\d+(?:\.\d+){2,3}(?:[-+][\w.-]+)?$/iu,
   /^v\d+(?:\.\d+)+(?:[-+][\w.-]+)?$/iu,
   /^[A-Z][A-Z\d]*-\d+(?:-\d+)*$/u,
@@ -132,6 +138,7 @@ const IDENTIFIERS: readonly RegExp[] = [
   /^[\p{L}\d$]+(?:_[\p{L}\d]+)+$/u,
   /^_*\p{Ll}[\p{Ll}\d]*\p{Lu}[\p{L}\d]*$/u,
   /^\p{Lu}[\p{Ll}\d]+\p{Lu}[\p{L}\d]*$/u,
+  /^\p{Lu}{2,}\p{Ll}{2}[\p{L}\d]*$/u,
   /^--[a-z][\w-]+$/u,
 ];
 const DOTTED = /^[\p{L}_$][\p{L}\d_$-]+(?:\.[\p{L}\d_$-]{2,})+$/u;

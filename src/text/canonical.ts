@@ -9,30 +9,72 @@ const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
 const ELISIONS = /(?<!\p{L})(qu|[cdjlmnst])['’](?=\p{L})/giu;
 const APOSTROPHES = /(?<=\p{L})['’](?=\p{L})/gu;
 const EMPHASIS = /(?<![\p{L}\p{N}])_+|(?<!_)_+(?![\p{L}\p{N}_])/gu;
-/** What does not change what is meant: white space, quotes, emphasis, table bars and every kind of hyphen. */
-const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—-]+/gu;
+/** What does not change most meanings: white space, quotes, emphasis, table bars and every kind of hyphen. */
+const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—−-]+/gu;
 const FULL_WIDTH = /[\uff01-\uff0b\uff0d-\uff5e\u3000]/gu;
 const EDGES =
   /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|(?<![\s.,;:!?()[\]{}<>。、，；：！？…])[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;
 
 /** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
 export function canonical(text: string): string {
-  return softened(text.normalize("NFKC").toLowerCase());
+  return unquoted(text.normalize("NFKC").toLowerCase()).replace(SOFT, " ");
 }
 
-/** The same with its capitals. */
-export function canonicalCased(text: string): string {
-  return softened(text.normalize("NFKC"));
+/** Signs that `written` keeps in place of a space: before a word one dash or several, in a word, of a pattern, of a pipe. */
+const KEPT = /[‑—*|-]/gu;
+
+/** The canonical text with its capitals, sign for sign, except that what is attached to a word stays: `-18`, `--force`, `*.log`. */
+export function written(text: string): string {
+  return unquoted(text.normalize("NFKC")).replace(SOFT, keptSign);
 }
 
-function softened(text: string): string {
+/** A written text as `canonical` gives it. */
+export function asCanonical(text: string): string {
+  return text.toLowerCase().replace(KEPT, " ");
+}
+
+const DASHES_AT_END = /(?<![‐‑–−-])[‐‑–−-]+$/u;
+const ATTACHES = /[\p{L}\p{N}\p{M}\p{Sc}_.]/u;
+
+function keptSign(run: string, at: number, text: string): string {
+  const [before = "", after = ""] = [text[at - 1], text[at + run.length]];
+  if (run.includes("|")) return "|";
+  const isInWord = WORD_SIGN.test(before) && WORD_SIGN.test(after);
+  // One star begins a pattern, `*.log`; two are emphasis.
+  const isPattern = run.endsWith("*") && (after === "/" || (after === "." && !run.endsWith("**")));
+  if (isPattern || (run === "*" && (isInWord || before === "/"))) return "*";
+  const dashes = ATTACHES.test(after) ? (DASHES_AT_END.exec(run)?.[0] ?? "") : "";
+  if (dashes.length !== 1) return dashes === "" ? " " : "—";
+  return run === dashes && WORD_SIGN.test(before) ? "-" : "‑";
+}
+
+/** Whether the case of a name tells it from another one. */
+export const CODE_NAME = /_|\p{Ll}[-.]?\p{Lu}|\p{Lu}{2}\p{Ll}{2}|^\$/u;
+const CASED_WORD = /[\d/@]|^[‑—]/u;
+const STOPS = /^[\s,;:!?…。、，；：！？|]+|(?<![\s.,;:!?…。、，；：！？|])[\s.,;:!?…。、，；：！？|]+$/gu;
+
+/** A sentence as it is compared word for word: as written, but for quotes, emphasis, stops and the case of plain words. */
+export function verbatim(text: string): string {
+  const said = written(text);
+  const isBracketed = /^[([{<（]/u.test(said);
+  return plainCase(said.replace(isBracketed ? EDGES : STOPS, ""));
+}
+
+/** A written text with its plain words in small letters; options, codes and names that are told apart by case stay. */
+export function plainCase(text: string): string {
+  return text.replace(/[‑—]?[^\s‑—|*]+/gu, (word) =>
+    CASED_WORD.test(word) || CODE_NAME.test(word) ? word : word.toLowerCase(),
+  );
+}
+
+/** A text without what joins its words or sets them off: apostrophes, emphasis by underscores, signs nobody sees. */
+function unquoted(text: string): string {
   let said = text;
   // Each of these reads the text once more, and most texts have none of them.
   if (said.includes("\\")) said = said.replaceAll("\\", "/");
   if (said.includes("'") || said.includes("’")) said = said.replace(ELISIONS, "$1 ").replace(APOSTROPHES, "");
   if (said.includes("_")) said = said.replace(EMPHASIS, "");
-  if (IGNORED.test(said)) said = said.replaceAll(IGNORED_ALL, "");
-  return said.replace(SOFT, " ");
+  return IGNORED.test(said) ? said.replaceAll(IGNORED_ALL, "") : said;
 }
 
 /** Signs nobody sees: they join, part or turn what is shown, and mean nothing by themselves. */
@@ -44,9 +86,9 @@ export function canonicalPiece(text: string): string {
   return bare(canonical(text));
 }
 
-/** The same with its capitals. */
-export function casedPiece(text: string): string {
-  return bare(canonicalCased(text));
+/** The same as it is written. */
+export function writtenPiece(text: string): string {
+  return bare(written(text));
 }
 
 function bare(text: string): string {

@@ -103,8 +103,14 @@ const FORMS: readonly Form[] = [
     needsYear: true,
   },
   {
-    form: /(?<![\d/])(\d{1,2})\/(\d{1,2})\/(\d{4})(?!\d)/gu,
-    read: ([a, b, year]) => [dayOf(year, a, b), dayOf(year, b, a)],
+    form: /(?<![\d/-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?!\d)/gu,
+    read: ([a, , b, year]) => [dayOf(year, a, b), dayOf(year, b, a)],
+  },
+  {
+    // After other words two numbers are more often a fraction.
+    form: /(?<=(?<!\p{L})(?:on|until|since|due|am|bis|seit|vom|le|el|hasta|desde|em|até)\s)(?!24\/7)(\d{1,2})\/(\d{1,2})(?![\d/])/giu,
+    read: ([a, b]) => [dayOf(undefined, a, b), dayOf(undefined, b, a)],
+    needsYear: true,
   },
   {
     form: new RegExp(
@@ -126,11 +132,12 @@ const IN_MONTH = new RegExp(
 );
 
 const CLOCK =
-  /(?<![\d:.])(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])\.?m\b\.?)?/giu;
-const HOUR = /(?<![\d:.,])(\d{1,2})\s?(?:([ap])\.?m\b\.?|(uhr|heures)(?!\p{L})|(?:h|[时時点])(?!\p{L}|\s?\d))/giu;
+  /(?<![\d:.])(?:(午前|上午|早上|凌晨|午後|下午|晚上)\s?)?(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])(?:\.\s?)?m\b\.?)?/giu;
+const HOUR =
+  /(?<![\d:.,])(?:(午前|上午|早上|凌晨|午後|下午|晚上)\s?(\d{1,2})\s?[时時点](?!\s?\d)|(\d{1,2})\s?(?:([ap])(?:\.\s?)?m\b\.?|(?:uhr|heures)(?!\p{L})|(?:h|点)(?!\p{L}|\s?\d)|[时時](?![间間]|\s?\d)))/giu;
 /** "at 9": an hour in a source, too little to be one in a summary. */
 const BARE_HOUR =
-  /(\d{1,2})(?<=(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s\d{1,2})(?![\d:%]|[.,]\d)/giu;
+  /(\d{1,2})(?<=(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s\d{1,2})(?![\d:%]|[.,]\d|\s?[ap](?:\.\s?)?m\b)/giu;
 const GERMAN_CLOCK = /(?<![\d:.])(\d{1,2})\.([0-5]\d)\sUhr/giu;
 
 export interface Day {
@@ -146,12 +153,15 @@ export function datesIn(text: string): Figure[] {
   if (!/\d/.test(text)) return figures;
   for (const { match, days } of mentionsIn(text)) figures.push(dayFigure(match, days));
   for (const match of matchesOf(CLOCK, text)) {
-    const [, hour = "", minute = "", second, half] = match;
-    figures.push(clockFigure(match, hours(Number(hour), half), second ? `${minute}:${second}` : minute));
+    const [, before, hour = "", minute = "", second, after] = match;
+    figures.push(clockFigure(match, hours(Number(hour), before ?? after), second ? `${minute}:${second}` : minute));
   }
   for (const match of matchesOf(GERMAN_CLOCK, text))
     figures.push(clockFigure(match, [Number(match[1])], match[2] ?? ""));
-  for (const match of matchesOf(HOUR, text)) figures.push(clockFigure(match, hours(Number(match[1]), match[2]), "00"));
+  for (const match of matchesOf(HOUR, text)) {
+    const [, before, named, hour, after] = match;
+    figures.push(clockFigure(match, hours(Number(named ?? hour), before ?? after), "00"));
+  }
   return figures;
 }
 
@@ -193,7 +203,7 @@ const MINUTE_MS = 60_000;
 
 /** The times of day and the days of a text on one scale each, in milliseconds: their distance is a duration. */
 export function momentsIn(text: string): { readonly clocks: readonly number[]; readonly days: readonly number[] } {
-  const clocks = matchesOf(CLOCK, text).map(([, hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
+  const clocks = matchesOf(CLOCK, text).map(([, , hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
   const days = mentionsIn(text).flatMap((mention) => mention.days);
   const years = days.flatMap(({ year }) => (year === undefined ? [] : [year]));
   const scaled = days.map(({ year, month, day }) => Date.UTC(year ?? years[0] ?? 2_001, month - 1, day));
@@ -213,15 +223,21 @@ function dayOf(year: string | undefined, month = "", day = ""): Day {
 }
 
 function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
-  const offers = days.flatMap(({ year, month, day }) =>
-    year === undefined
-      ? [`day:${month}-${day}`, `yearless:${month}-${day}`]
-      : [`day:${month}-${day}`, `date:${year}-${month}-${day}`, `any:${year}`],
-  );
-  const needs = days.flatMap(({ year, month, day }) =>
+  const offered = days.flatMap(({ year, month, day }) => [
+    `day:${month}-${day}`,
+    year === undefined ? `yearless:${month}-${day}` : `date:${year}-${month}-${day}`,
+  ]);
+  const needed = days.flatMap(({ year, month, day }) =>
     year === undefined ? [`day:${month}-${day}`] : [`date:${year}-${month}-${day}`, `yearless:${month}-${day}`],
   );
-  return { text: withoutTail(match[0]), start: match.index, offers, needs };
+  const either = (keys: readonly string[]) => keys.map((key) => `either ${key}`);
+  // 3/4 is another day than 4/3, and may be April 3 as well as March 4.
+  const inOrder = (keys: readonly string[]) => keys.slice(0, keys.length / 2).map((key) => `in order ${key}`);
+  const isEither = days.length > 1;
+  const offers = isEither ? [...inOrder(offered), ...either(offered)] : offered;
+  const needs = isEither ? [...inOrder(needed), ...needed] : [...needed, ...either(needed)];
+  const years = days[0]?.year === undefined ? [] : [`any:${days[0].year}`];
+  return { text: withoutTail(match[0]), start: match.index, offers: [...offers, ...years], needs };
 }
 
 /** The stop of "27.10." belongs to the date, that of "2 May." to the sentence. */
@@ -231,9 +247,9 @@ function withoutTail(text: string): string {
 
 /** The hours meant: without am or pm a small hour may be either. */
 function hours(hour: number, half: string | undefined): number[] {
-  if (half === undefined) return hour < 12 ? [hour, hour + 12] : [hour];
+  if (half === undefined || hour > 12) return hour < 12 ? [hour, hour + 12] : [hour];
   const base = hour % 12;
-  return [half.toLowerCase() === "p" ? base + 12 : base];
+  return [/^(?:p|午後|下午|晚上)$/iu.test(half) ? base + 12 : base];
 }
 
 function clockFigure(match: RegExpExecArray, hoursMeant: readonly number[], rest: string): Figure {

@@ -2,7 +2,7 @@ import { foldWidth } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
 import { matchesOf } from "./matches.ts";
 import { withDigits } from "./number-words.ts";
-import { BARE_BASES, multiplierOf, type Unit, unitsOf } from "./units.ts";
+import { BARE_BASES, multiplierOf, ratesOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";
 
 /** A number with all that it may mean. */
@@ -33,9 +33,10 @@ const NUMBER = new RegExp(
   "gu",
 );
 const VERSION = /(?<![\p{N}.])\d+(?:\.\d+){2,}/gu;
-const UNIT = /([ \u00a0\u202f-]?)(%|‰|°[CF]|℃|\p{Sc}|[\p{L}µ]+(?:\/\p{L}+)?[²2]?)/uy;
+const UNIT =
+  /([ \u00a0\u202f\-]?)(?:(%|‰|°[CF]|℃|\p{Sc}|[[\p{L}µ]--[\u3040-\u30ff\u3400-\u9fff]]+[²2]?)(?:(?:\/| (?:per|pro|par|por) )(\p{L}+))?|([\u3040-\u30ff\u3400-\u9fff]+))/vy;
 /** A single letter is a unit after a space only where people write it so. */
-const SPACED_LETTERS = new Set(["s", "h", "m", "g", "l", "w"]);
+const SPACED_LETTERS = new Set(["s", "h", "m", "g", "l", "w", "A", "V", "W"]);
 const UNIT_SIGNS_MAX = 4;
 
 /** The figures of a text that are worth accounting for: numbers, dates and times. */
@@ -102,23 +103,27 @@ export function keyOf(value: number): string {
 const HAS_DIGIT = /\d/;
 const ONLY_DIGITS = /^\d+$/;
 
+/** A sign stands at the number, and neither after a word nor between two numbers: `3-5`, `3 -5`, `Q-5`, `6月-8月`. */
+const SIGN = /(?<![[\p{L}\p{N}_\)\]%°]--[\u3040-\u30ff\u3400-\u9fff]]|[\p{N}%°]\s|\p{N}\s?[年月日号时時点分])[\-–−]$/v;
+const BEFORE_SIGN_CHARS = 4;
+
 function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined {
   const [whole, currency, gap = "", digits = ""] = match;
   const after = readUnit(text, match.index + whole.length);
   if (after === undefined) return undefined;
   const units = currency === undefined ? after.units : [...unitsOf(currency), ...after.units];
-  const values = valuesOf(digits);
-  const raws = after.factor === 1 ? values : values.map((value) => value * after.factor);
-  const start = match.index + (currency === undefined ? gap.length : 0);
+  const first = match.index + (currency === undefined ? gap.length : 0);
+  const isNegative = SIGN.test(text.slice(Math.max(0, first - BEFORE_SIGN_CHARS), first));
+  const factor = isNegative ? -after.factor : after.factor;
+  const raws = valuesOf(digits).map((value) => value * factor);
+  const start = isNegative ? first - 1 : first;
   const isBare = units.length === 0;
   const isWhole = ONLY_DIGITS.test(digits) && after.factor === 1;
-  const readings = isBare
-    ? raws.map((value) => ({ dimension: "", value }))
-    : units.flatMap((unit) => raws.flatMap((raw) => readingsOf(raw, unit)));
   return new WrittenNumber({
     text: text.slice(start, after.end),
     start,
-    readings,
+    readings: isBare ? raws.map((value) => ({ dimension: "", value })) : readingsOf(raws, units),
+    units,
     written: digits,
     raws,
     isBare,
@@ -132,6 +137,7 @@ interface Parts extends Pick<Numeral, "text" | "start" | "readings" | "isShort" 
   /** The number itself, as it is written. */
   readonly written: string;
   readonly raws: readonly number[];
+  readonly units: readonly Unit[];
   readonly isBare: boolean;
   readonly isCounting: boolean;
 }
@@ -166,20 +172,20 @@ class WrittenNumber implements Numeral {
   }
 
   get needs(): readonly string[] {
-    const { isBare, raws, readings } = this.#parts;
-    return isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings);
+    const { isBare, raws, units, written } = this.#parts;
+    // Few write the last zero of a fraction: 1,500 is rather a thousand and a half than one and a half.
+    const likely = written.endsWith("0") ? raws.slice(0, 1) : raws;
+    return isBare ? likely.map((raw) => `any:${keyOf(raw)}`) : needsOf(likely, readingsOf(likely, units));
   }
 }
 
-function readingsOf(raw: number, { dimension, factors }: Unit): Reading[] {
-  return factors.map((factor) => ({ dimension, value: raw * factor }));
+function readingsOf(raws: readonly number[], units: readonly Unit[]): Reading[] {
+  return units.flatMap(({ dimension, factors }) =>
+    raws.flatMap((raw) => factors.map((factor) => ({ dimension, value: raw * factor }))),
+  );
 }
 
-interface Offered {
-  readonly raws: readonly number[];
-  readonly readings: readonly Reading[];
-  readonly isBare: boolean;
-  readonly isCounting: boolean;
+interface Offered extends Pick<Parts, "raws" | "readings" | "isBare" | "isCounting"> {
   /** The parts of a grouped number: `120,450` in a table row is two numbers. */
   readonly pieces: readonly number[];
 }
@@ -196,12 +202,12 @@ function offersOf({ raws, readings, isBare, isCounting, pieces }: Offered): stri
 function needsOf(raws: readonly number[], readings: readonly Reading[]): string[] {
   const needs = readings.map(({ dimension, value }) => `${dimension}:${keyOf(value)}`);
   for (const raw of raws) {
-    const isSmall = Number.isInteger(raw) && raw < SPECIFIC_MIN;
+    const isSmall = Number.isInteger(raw) && Math.abs(raw) < SPECIFIC_MIN;
     needs.push(`${isSmall ? "alone" : "bare"}:${keyOf(raw)}`);
   }
   for (const { dimension, value } of readings) {
     for (const base of BARE_BASES[dimension] ?? []) {
-      if (value / base >= SPECIFIC_MIN) needs.push(`bare:${keyOf(value / base)}`);
+      if (Math.abs(value / base) >= SPECIFIC_MIN) needs.push(`bare:${keyOf(value / base)}`);
     }
     if (dimension === "share") needs.push(`bare:${keyOf(value / 100)}`);
   }
@@ -212,7 +218,7 @@ function needsOf(raws: readonly number[], readings: readonly Reading[]): string[
 function valuesOf(digits: string): number[] {
   if (ONLY_DIGITS.test(digits)) return [Number(digits)];
   const values = new Set<number>();
-  if (/^\d{1,3}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
+  if (/^[1-9]\d{0,2}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
     values.add(Number(digits.replace(/\D/gu, "")));
   const [, head = "", tail] = /^(.*?)(?:[.,](\d+))?$/u.exec(digits) ?? [];
   const whole = head.replace(/\D/gu, "");
@@ -256,17 +262,17 @@ function unitAt(text: string, at: number): UnitWord | undefined {
   UNIT.lastIndex = at;
   const match = UNIT.exec(text);
   if (match === null) return undefined;
-  const [whole, gap = "", name = ""] = match;
-  const from = at + gap.length;
-  const isUnspaced = /^[\u3040-\u30ff\u3400-\u9fff]/u.test(name);
-  if (isUnspaced) return unspacedUnit(name, from);
-  const units =
-    gap === " " && name.length === 1 && /\p{L}/u.test(name) && !SPACED_LETTERS.has(name) ? [] : unitsOf(name);
-  const isMoney = /^\p{Sc}/u.test(text.slice(at + whole.length, at + whole.length + 1));
+  const [whole, gap = "", name = "", per = "", unspaced] = match;
+  if (unspaced !== undefined) return unspacedUnit(unspaced, at + gap.length);
+  const isLone = gap === " " && name.length === 1 && /\p{L}/u.test(name) && !SPACED_LETTERS.has(name);
+  const rates = per === "" || isLone ? [] : ratesOf(name, per);
+  const units = isLone ? [] : rates.length > 0 ? rates : unitsOf(name);
+  const end = rates.length > 0 ? at + whole.length : at + gap.length + name.length;
+  const isMoney = /^\p{Sc}/u.test(text.slice(end, end + 1));
   const factor = gap === "" || name.length > 1 || isMoney ? multiplierOf(name) : undefined;
   const isNoun = units.length === 0 && factor === undefined && isContentWord(name);
   const isKnown = units.length > 0 || factor !== undefined;
-  return { end: isKnown ? at + whole.length : at, factor: factor ?? 1, units, isAttached: gap === "", isNoun };
+  return { end: isKnown ? end : at, factor: factor ?? 1, units, isAttached: gap === "", isNoun };
 }
 
 const CONTENT_WORDS_MAX = 20_000;

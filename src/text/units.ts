@@ -33,6 +33,11 @@ define("bytes", [
   ["gb gib gi g", 1e9, 1024 ** 3],
   ["tb tib t", 1e12, 1024 ** 4],
 ]);
+for (const [at, prefix] of ["k", "m", "g"].entries()) {
+  // Of a bit in a millisecond.
+  define("bits/time", [[`${prefix}bps`, 1e3 ** at]]);
+  define("bits", [[`${prefix}bit ${prefix}bits${at > 0 ? ` ${prefix.toUpperCase()}b` : ""}`, 1e3 ** (at + 1)]]);
+}
 define("share", [["% percent pct prozent pourcent パーセント", 1]]);
 define("points", [
   ["bps", 1],
@@ -51,6 +56,7 @@ define("length", [
   ["km 公里 キロ", 1e6],
 ]);
 define("mass", [
+  ["µg μg mcg", 1e-6],
   ["mg", 1e-3],
   ["g gramm grams gramme grammes 克 グラム", 1],
   ["kg kilo kilos 公斤 キロ", 1e3],
@@ -69,7 +75,8 @@ define("cycles", [
   ["ghz", 1e9],
 ]);
 define("rate", [["rps qps req/s ops/s tps", 1]]);
-define("speed", [["km/h kmh", 1]]);
+define("length/time", [["kmh", 1 / 3.6]]);
+define("turns/time", [["rpm", 1]]);
 define("area", [["m² m2 sqm qm 平方米 平米", 1]]);
 define("tsubo", [["坪", 1]]);
 define("pixels", [["px", 1]]);
@@ -83,6 +90,10 @@ define("power", [
   ["w watt", 1],
   ["kw", 1e3],
 ]);
+for (const [at, prefix] of ["m", "", "k", "M"].entries()) {
+  for (const base of ["W", "A", "V"]) define(base === "W" ? "power" : base, [[prefix + base, 1e3 ** (at - 1)]]);
+}
+define("level", [["dB", 1]]);
 
 /** A base unit a bare number is often in: `timeout_ms: 30000` is 30 s, `size: 1048576` is 1 MiB. */
 export const BARE_BASES: Readonly<Record<string, readonly number[]>> = { time: [1, 1e3], bytes: [1] };
@@ -98,9 +109,24 @@ for (const [names, factor] of [
   for (const name of names.split(" ")) MULTIPLIERS.set(name, factor);
 }
 
-/** The unit a name stands for; several when it stands for several. */
+/** The unit a name stands for; several when it stands for several. `Mb` and `MB`, `mW` and `MW` differ in their case alone. */
 export function unitsOf(name: string): readonly Unit[] {
-  return UNITS.get(name.toLowerCase()) ?? [];
+  return UNITS.get(name) ?? UNITS.get(name.toLowerCase()) ?? [];
+}
+
+/** What is measured in so much of another unit. Money is not: "$3,740 a month" is said in too many ways. */
+const RATED = new Set(["bits", "bytes", "length", "mass", "volume", "energy"]);
+
+/** So much of a unit in so much of another one: `Mbit/s`, "liters per minute"; none where either is unknown. */
+export function ratesOf(name: string, per: string): readonly Unit[] {
+  const over = unitsOf(name).filter(({ dimension }) => RATED.has(dimension));
+  const rates = unitsOf(per).flatMap(({ dimension: under, factors: [base = 1] }) =>
+    over.map(({ dimension, factors }) => ({
+      dimension: `${dimension}/${under}`,
+      factors: factors.map((f) => f / base),
+    })),
+  );
+  return rates.length > 0 ? rates : unitsOf(`${name}/${per}`);
 }
 
 /** The factor a name multiplies by; `M` and `B` mean one only as capitals. */

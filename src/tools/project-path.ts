@@ -1,3 +1,4 @@
+import { lstatSync, readlinkSync } from "node:fs";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, normalize, relative, resolve, sep, win32 } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
@@ -26,6 +27,12 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   });
   if (isOutside(relative(realRoot, real))) throw outsideProject(path);
   return join(real, relative(existing, full));
+}
+
+/** Where a symbolic link leads, "" for what is no link, undefined for what is not there. Throws where that cannot be told. */
+export function readLink(path: string): string | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isSymbolicLink() === true ? readlinkSync(path) : found && "";
 }
 
 function isOutside(relativePath: string): boolean {

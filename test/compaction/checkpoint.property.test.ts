@@ -13,7 +13,7 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/checkpoint.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = byEffort({ usual: 60, full: 2_000 });
+const HISTORIES = byEffort({ quick: 8, usual: 60, full: 2_000 });
 const TIMEOUT_MS = 300_000;
 const STEPS_MAX = 14;
 /** Of the beginnings of a log so many are come back to. */

@@ -9,8 +9,8 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/evictions.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = byEffort({ usual: 2_000, full: 100_000 });
-const WORDY_HISTORIES = byEffort({ usual: 60, full: 1_000 });
+const HISTORIES = byEffort({ quick: 150, usual: 2_000, full: 100_000 });
+const WORDY_HISTORIES = byEffort({ quick: 10, usual: 60, full: 1_000 });
 const FROM = 3_000_000;
 const TIMEOUT_MS = 3_600_000;
 const FAULTS_MAX = 5;

@@ -8,11 +8,11 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/grammar`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES_A_PART = byEffort({ usual: 5_000, full: 25_000 });
-const WORDY_HISTORIES = byEffort({ usual: 500, full: 2_000 });
+const HISTORIES_A_PART = byEffort({ quick: 250, usual: 5_000, full: 25_000 });
+const WORDY_HISTORIES = byEffort({ quick: 50, usual: 500, full: 2_000 });
 const WORDY_FROM = 1_000_000;
-const CASCADE_HISTORIES = 500;
-const WORDY_CASCADE_HISTORIES = 150;
+const CASCADE_HISTORIES = byEffort({ quick: 50, usual: 500, full: 500 });
+const WORDY_CASCADE_HISTORIES = byEffort({ quick: 15, usual: 150, full: 150 });
 const CASCADE_FROM = 2_000_000;
 const TIMEOUT_MS = 600_000;
 const FAULTS_MAX = 5;

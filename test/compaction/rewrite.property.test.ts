@@ -16,7 +16,7 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/rewrite.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = byEffort({ usual: 500, full: 1_500 });
+const HISTORIES = byEffort({ quick: 80, usual: 500, full: 1_500 });
 const FROM = 3_000_000;
 const STEPS_MAX = 14;
 const TIMEOUT_MS = 300_000;

@@ -10,7 +10,7 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/undo.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = byEffort({ usual: 800, full: 3_000 });
+const HISTORIES = byEffort({ quick: 80, usual: 800, full: 3_000 });
 const TIMEOUT_MS = 300_000;
 /** The event loop gets its turn so often; and so often summaries are written by models, which takes longer. */
 const HISTORIES_AT_ONCE = 50;

@@ -246,6 +246,33 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect((await client.dispatch("readModels", {})).providers).not.toEqual([]);
     });
 
+    it("[G6] says of a session what its newest turn used and did", async () => {
+      const session = await client.createSession("call read_log");
+      const { usage, turns, tool_calls } = session.lastResult ?? {};
+      expect(session).toMatchObject({ usage, turns, toolCalls: tool_calls });
+      expect([session.turns, session.toolCalls, usage?.total_tokens === undefined]).toEqual([2, 1, false]);
+      await session.turn("Hello");
+      expect([session.turns, session.toolCalls]).toEqual([1, 0]);
+      const other = client.session(session.id);
+      expect([other.usage, other.turns, other.toolCalls]).toEqual([undefined, 0, 0]);
+    });
+
+    it("[G6] [I2] asks its function about calls, and rejects the turn where that answers what is no answer", async () => {
+      const permissions = { ask: ["read_log"] };
+      const onApproval = async () => "allow";
+      // Without a token a client may not answer, and hears so instead of waiting for somebody who may.
+      if (!hasTools) {
+        const denied = client.createSession("call read_log", { permissions, onApproval });
+        return expect(denied).rejects.toEqual(code("PERMISSION_DENIED", /scope approve/));
+      }
+      const session = await client.createSession("call read_log", { permissions, onApproval });
+      expect(session.toolCalls).toBe(1);
+      expect(await session.turn("call read_log")).toMatchObject({ tool_calls: 1 });
+      const refused = code("INVALID_PARAMS", /^onApproval returned alow: decision: .*; return "allow", "deny", /);
+      await expect(session.turn("call read_log", { onApproval: async () => "alow" })).rejects.toEqual(refused);
+      expect(await session.turn("Hello")).toMatchObject({ text: "You said: Hello" });
+    });
+
     it("[G6] throws the errors of the table", async () => {
       const session = await client.createSession("Hello");
       await expect(client.readSession(NOBODY)).rejects.toEqual(code("SESSION_NOT_FOUND", new RegExp(NOBODY)));
@@ -357,6 +384,22 @@ function describeTools(clientOf: () => Client): void {
     expect((await client.createSession(ask, { tools: [broken] })).text).toMatch(/the sensor is wet.*true/);
     const blocks = weather(() => ({ content: [{ type: "text", text: "fog" }], isError: true }));
     expect((await client.createSession(ask, { tools: [blocks] })).text).toMatch(/fog.*true/);
+    const object = weather(async () => ({ sky: "fog" }));
+    expect((await client.createSession(ask, { tools: [object] })).text).toBe(
+      'It gave [["{\\"sky\\":\\"fog\\"}",false]]',
+    );
+  });
+
+  it("[G6] [I1] never runs a tool of its own that needs approval without one", async () => {
+    const ran: string[] = [];
+    const tools = [{ ...weather(() => ran.push("rain")), needsApproval: true }];
+    const ask = 'call weather {"city":"Oslo"}';
+    const made = clientOf().createSession(ask, { tools, onApproval: () => "deny" });
+    // A server cannot be told of it, and what cannot be done is refused.
+    expect(await made.then(({ text }) => text, String)).toMatch(
+      /the user said no|needsApproval of weather cannot be sent/,
+    );
+    expect(ran).toEqual([]);
   });
 
   it("[G6] lets a tool of its own go on when another turn of its session is refused", async () => {

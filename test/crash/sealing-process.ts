@@ -7,7 +7,7 @@ const [what = "", folder = "", ...owners] = process.argv.slice(2);
 const path = join(folder, "keys");
 
 if (what === "seal") {
-  const seal = openKeyFile(path, realmKey("one"), () => false);
+  const seal = openKeyFile(path, realmKey("one"), () => ({}));
   for (const owner of owners) {
     const sealed = Buffer.from(seal.seal(owner, Buffer.from(`said by ${owner}`), Buffer.from(owner)));
     process.stdout.write(`${owner} ${sealed.toString("base64")}\n`);

@@ -11,7 +11,7 @@ import { configWith } from "../support/runtime.ts";
 import { testSeed } from "../support/seed.ts";
 import { foresee, planHooks } from "./schedule.ts";
 
-const SCHEDULES = byEffort({ usual: 120, full: 1_000 });
+const SCHEDULES = byEffort({ quick: 30, usual: 120, full: 1_000 });
 /** Schedules that run side by side. */
 const LANES = 4;
 const FIRST_SEED = testSeed();

@@ -1,10 +1,11 @@
 import { expect } from "vitest";
+import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";
 import { type Attack, type AttackOptions, GROWN_BYTES_MAX } from "./attack.ts";
 
 // A failure is replayed with RKAT_SEED; `bench/hostile.ts` sends 20,000 to each surface.
 export const seed = testSeed();
-export const INPUTS = Number(process.env.RKAT_HOSTILE_INPUTS ?? 3_000);
+export const INPUTS = Number(process.env.RKAT_HOSTILE_INPUTS ?? byEffort({ quick: 300, usual: 3_000, full: 20_000 }));
 export const TIMEOUT_MS = 600_000;
 
 /** Attacks a surface, and expects that nothing came of it. */

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
 
@@ -24,6 +26,22 @@ const PAST_DENY = [
   "chrt -o 0 rm x",
   "prlimit rm x",
   `y=ec; find . -ex"$y" rm {} \\;`,
+  "echo 'system(\"rm\")' | perl",
+  "perl -e'system+rm'",
+  "perl -e 'exec(qw/rm/)'",
+  "sed -f /dev/stdin f <<< '1e rm'",
+  "sed s/a/b/\\;1erm f",
+  "sed -n '$erm' f",
+  "make SHELL=./rm -f - <<'E'\nx:;y\nE",
+  "make -f - <<'E'\nx:;rm\nE",
+  "git clone -c core.sshCommand=rm ssh://x/y",
+  "git fetch --upload-pack=rm ./sub",
+  "X=rm git --config-env=core.sshCommand=X ls-remote ssh://x/y",
+  "git -c core.pager=rm -p help -a",
+  "LESSOPEN='|rm %s' less f",
+  'ls() { choom -n 0 "$@"; }; ls rm',
+  "jobs -nx rm",
+  "cat <<$'E'\nx\n$E\nrm x\nE",
 ];
 const PAST_FILES = [
   "command cd secrets && echo > key",
@@ -36,6 +54,28 @@ const judged = (rules: object, command: string) =>
     createPolicy([{ from: "project", rules }], () => "ask"),
     { tool: "shell", args: { command }, root: "/project" },
   ).verdict;
+
+describe("the rules that docs/permissions.md begins with", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/permissions.md"), "utf8");
+  const block = /```toml\n\[permissions\]\n(.*?)```/s.exec(page)?.[1] ?? "";
+  const rules = Object.fromEntries(
+    [...block.matchAll(/^(\w+) = (\[.*\])$/gm)].map(([, kind = "", list = ""]) => [kind, JSON.parse(list)]),
+  );
+
+  it.each([
+    ["rm -rf x", "deny"],
+    ["rm -fr x", "deny"],
+    ["rm -r -f x", "deny"],
+    ["git push", "ask"],
+    ["git -C . push", "ask"],
+    ["git --no-pager -c a=b push origin", "ask"],
+    ["git status > src/.env", "deny"],
+    ["git status", "allow"],
+    ["npm run test -- --x > src/out", "allow"],
+  ])("[I1] hold as written: %s: %s", (line, verdict) => {
+    expect(judged(rules, line)).toBe(verdict);
+  });
+});
 
 describe("a line that has slipped past a rule before", () => {
   it.each(PAST_ALLOW)("[I1] is not allowed by what it begins with: %s", (line) => {

@@ -108,6 +108,70 @@ describe("a token with labels", () => {
     expect(history).not.toContain("Ada");
   });
 
+  it("[I4] changes no configuration, whatever its scopes are, and reads it as before", async () => {
+    const { stateFolder, create } = tokenFolder();
+    const labelled = await create("team-a", { scopes: ["admin", "config"], labels: { team: "a" } });
+    const whole = await create("ops", { scopes: ["config"] });
+    const { call, connect } = await serveBoth(stateFolder);
+    const client = await connect(labelled);
+    const patch = { patch: { agent: { max_tokens_per_turn: 999 } } };
+    const { body: before } = await call("GET /config", undefined, labelled);
+    const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("this token has labels") };
+    expect(await call("PATCH /config", patch, labelled)).toMatchObject({ status: 403, body: refused });
+    const all = { config: { agent: { max_tokens_per_turn: 999 } } };
+    expect(await call("PUT /config", all, labelled)).toMatchObject({ status: 403, body: refused });
+    const changing = [
+      ["meerkat_config", { action: "patch", ...patch }],
+      ["meerkat_config", { action: "set", ...all }],
+    ] as const;
+    for (const [tool, input] of changing) expect((await client.call(tool, input)).payload).toMatchObject(refused);
+    expect((await call("GET /config", undefined, labelled)).body).toEqual(before);
+    expect((await call("PATCH /config", patch, whole)).status).toBe(200);
+  });
+
+  it("[I4] sets no variable that decides which program runs, nor does any token but one of admin without labels", async () => {
+    const { stateFolder, create } = tokenFolder();
+    const scopes = ["read", "run", "tools", "approve", "config"] as const;
+    const bearers = {
+      approver: await create("approver", { scopes: [...scopes] }),
+      labelled: await create("labelled", { scopes: ["admin"], labels: { team: "a" } }),
+      ops: await create("ops", { scopes: ["admin"] }),
+    };
+    const { call, runtime } = await serveBoth(stateFolder);
+    const STEERING = [
+      "PATH",
+      "LD_PRELOAD",
+      "GIT_SSH_COMMAND",
+      "NODE_OPTIONS",
+      "HOME",
+      "LESSOPEN",
+      "MANPAGER",
+      "CC",
+      "SSH_ASKPASS",
+    ];
+    for (const name of STEERING) {
+      const asked = { prompt: "Go.", shell_env: { [name]: "/evil" } };
+      for (const who of ["approver", "labelled"] as const)
+        expect(await call("POST /sessions", asked, bearers[who]), `${who} ${name}`).toMatchObject({
+          status: 403,
+          body: { message: expect.stringContaining(`shell_env.${name}`) },
+        });
+      expect((await call("POST /sessions", asked, bearers.ops)).status, name).toBe(200);
+      // The user of the process: the command line, the SDK and JSON-RPC over stdio ask so.
+      expect(await runtime.dispatch("createSession", asked)).toHaveProperty("session_id");
+    }
+    for (const who of ["approver", "labelled"] as const)
+      expect(
+        (
+          await call(
+            "POST /sessions",
+            { prompt: "Go.", shell_env: { GOOGLE_API_URL: "x", GEMINI_REGION: "y", LANG: "C" } },
+            bearers[who],
+          )
+        ).status,
+      ).toBe(200);
+  });
+
   it("[I4] has its own tasks, no blob of another's, and nothing that is the whole project's", async () => {
     const big = "x".repeat(100_000);
     const tools = [{ name: "big", description: "", inputSchema: { type: "object" }, execute: () => big }];

@@ -107,7 +107,7 @@ describe("a turn on any stream whatever", () => {
       const { messages } = await runtime.session(id).history();
       expect(unanswered(messages)).toEqual([]);
     });
-    await fc.assert(property, { numRuns: byEffort({ usual: 250, full: 1_000 }) });
+    await fc.assert(property, { numRuns: byEffort({ quick: 60, usual: 250, full: 1_000 }) });
     process.off("unhandledRejection", onUnhandled);
     expect(unhandled).toEqual([]);
   });

@@ -45,6 +45,7 @@ async function restore({ place, to }: BackupOrder): Promise<void> {
   await restoreFolder(place, to, {
     signal,
     progress: (done, total) => say(`${done} of ${total}`),
+    admit: async () => {},
     verify: (folder) => verifyFolder(folder, foldRow),
   });
 }

@@ -50,6 +50,15 @@ describe("a sub-agent's call that waits for a word", () => {
     await runtime.close();
   });
 
+  it("[I2] [O4] ends the whole turn where the function answers what is no answer", async () => {
+    const { runtime, handed } = handing();
+    const refused = { code: "INVALID_PARAMS", message: expect.stringMatching(/^onApproval returned alow: decision/) };
+    await expect(handed.createSession("Go.", { onApproval: async () => "alow" })).rejects.toMatchObject(refused);
+    expect(await runtime.readSession(handed.children[0] ?? "")).toMatchObject({ state: "idle" });
+    expect((await runtime.listApprovals()).approvals).toEqual([]);
+    await runtime.close();
+  });
+
   it("[O4] is put to the person in front of an MCP client", async () => {
     const { runtime, handed } = handing();
     const forms: string[] = [];

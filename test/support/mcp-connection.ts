@@ -12,16 +12,17 @@ export async function connectMcp(
   options: RuntimeOptions = {},
   {
     memoryOnly = false,
+    allTools = false,
     without = [],
     client = createClient(),
-  }: { memoryOnly?: boolean; without?: readonly ("store" | "memory")[]; client?: Client } = {},
+  }: { memoryOnly?: boolean; allTools?: boolean; without?: readonly ("store" | "memory")[]; client?: Client } = {},
 ) {
   const stores = { store: createInMemoryStore(), memory: {}, compaction: true as const };
   const kept = Object.entries(stores).filter(([name]) => !without.some((absent) => absent === name));
   const runtime = createRuntime({ model: "offline", env: {}, ...Object.fromEntries(kept), ...options });
   const [near, far] = InMemoryTransport.createLinkedPair();
   const clock = createSystemClock();
-  const server = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly, clock })();
+  const server = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly, allTools, clock })();
   await server.connect(far);
   await client.connect(near);
   await client.listTools(); // From here on the client checks every result against the tool's schema.

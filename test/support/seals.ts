@@ -10,5 +10,5 @@ export function realmKey(name: string): Buffer {
 
 /** What a folder is sealed by. */
 export function sealIn(folder: string, key: Uint8Array = realmKey("a realm")): Seal {
-  return openKeyFile(join(folder, "keys"), key, () => false);
+  return openKeyFile(join(folder, "keys"), key, () => ({}));
 }

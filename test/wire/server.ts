@@ -34,6 +34,8 @@ export interface WireServer {
   readonly connections: number;
   /** Adds a reply; requests are answered in this order. */
   reply(...replies: readonly Reply[]): void;
+  /** Takes back the replies that no request has had. */
+  takeBack(): void;
   /** Resolves when a request's connection was closed by the client before its answer was over. */
   readonly hungUp: Promise<void>;
   close(): Promise<void>;
@@ -68,6 +70,7 @@ export async function openWireServer(format: WireFormat): Promise<WireServer> {
       return connections;
     },
     reply: (...more) => void replies.push(...more),
+    takeBack: () => void replies.splice(0),
     hungUp: hungUp.promise,
     async close() {
       server.closeAllConnections();

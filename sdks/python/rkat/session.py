@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .contract.methods import SessionMethods
 from .contract.options import Content, TurnOptions
-from .contract.results import EventPage, RewriteResult, RunResult, TranscriptRevision
+from .contract.results import EventPage, RewriteResult, RunResult, RunResultUsage, TranscriptRevision
 from .errors import invalid_response
 from .events.delivery import Listener
 from .events.stream import EventStream
@@ -43,6 +43,26 @@ class Session(SessionMethods):
     def text(self) -> str:
         """The text that turn ended with."""
         return "" if self._last_result is None else self._last_result["text"]
+
+    @property
+    def usage(self) -> RunResultUsage | None:
+        """Tokens of the whole session after that turn; None before the first."""
+        return None if self._last_result is None else self._last_result["usage"]
+
+    @property
+    def turns(self) -> int:
+        """Calls of the model that turn made."""
+        return 0 if self._last_result is None else self._last_result["turns"]
+
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls that turn made."""
+        return 0 if self._last_result is None else self._last_result["tool_calls"]
+
+    @property
+    def structured_output(self) -> Any:
+        """What that turn came to, as its output_schema describes it; None where nothing of that shape was asked for."""
+        return None if self._last_result is None else self._last_result.get("structured_output")
 
     async def turn(self, prompt: Content, **options: Unpack[TurnOptions]) -> RunResult:
         """Runs a turn and waits for its end; cancelling it interrupts the turn, and what it streamed is kept."""

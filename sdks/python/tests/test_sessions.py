@@ -29,6 +29,8 @@ class Sessions(Case):
         self.assertEqual(session.text, result["text"])
         self.assertIs(session.last_result, result)
         self.assertEqual((result["session_id"], result["turns"], result["tool_calls"]), (session.id, 1, 0))
+        self.assertEqual((session.usage, session.turns, session.tool_calls), (result["usage"], 1, 0))
+        self.assertIsNone(session.structured_output)
         usage = result["usage"]
         self.assertEqual(usage["total_tokens"], usage["input_tokens"] + usage["output_tokens"])
 
@@ -58,7 +60,7 @@ class Sessions(Case):
     async def test_a_deferred_session_takes_its_prompt_along(self) -> None:
         session = await self.client.create_deferred_session("The port is 7443.")
         self.assertIsNone(session.last_result)
-        self.assertEqual(session.text, "")
+        self.assertEqual((session.text, session.usage, session.turns, session.tool_calls), ("", None, 0, 0))
         result = await session.turn("What is the port?", max_tokens=1_000, system_prompt="Be brief.")
         self.assertIn("7443", result["text"])
 

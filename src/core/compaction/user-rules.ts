@@ -1,7 +1,7 @@
 import type { UserRule } from "../../contract/compaction.ts";
 import { type Content, splitPiped } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { canonicalPiece } from "../../text/canonical.ts";
+import { verbatim } from "../../text/canonical.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import type { Placed } from "../context.ts";
 import { piecesOf, textsOf } from "../grounding/exactness.ts";
@@ -35,7 +35,7 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
   const { inherited, summary, summaryTokensMax, breathe } = carrying;
   const found = new Map<string, Pick<UserRule, "seq" | "text">>();
   let beyond = 0;
-  for (const rule of inherited) found.set(canonicalPiece(rule.text), rule);
+  for (const rule of inherited) found.set(verbatim(rule.text), rule);
   for (const { seq, message } of carrying.gone) {
     if (message.role !== "user" || message.compaction_id !== undefined) continue;
     const said = new Map<string, string>();
@@ -44,8 +44,8 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
       for (const sentence of sentencesOf(text)) {
         if (!isRule(sentence)) continue;
         if (sentence.length > RULE_CHARS_MAX) beyond += 1;
-        else if (said.size < RULES_OF_MESSAGE_MAX) said.set(canonicalPiece(sentence), sentence);
-        else if (!said.has(canonicalPiece(sentence))) beyond += 1;
+        else if (said.size < RULES_OF_MESSAGE_MAX) said.set(verbatim(sentence), sentence);
+        else if (!said.has(verbatim(sentence))) beyond += 1;
       }
     }
     for (const [key, text] of said) found.set(key, { seq, text });

@@ -1,6 +1,6 @@
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonical, canonicalPiece, foldWidth, isWhole, wordsIn } from "../../text/canonical.ts";
+import { canonical, foldWidth, isWhole, plainCase, wordsIn, written, writtenPiece } from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
 import { matchesOf } from "../../text/matches.ts";
 import { withDigits } from "../../text/number-words.ts";
@@ -14,8 +14,10 @@ export interface Marks {
   readonly names: readonly string[];
   /** What would prove each number; one of a row suffices. */
   readonly numbers: readonly (readonly string[])[];
-  /** Paths, identifiers, addresses and what stands in quotes, in canonical form. */
+  /** Paths, identifiers, addresses and what stands in quotes, as they are written. */
   readonly pieces: readonly string[];
+  /** Options of a command, which may come in any order. */
+  readonly options: readonly string[];
   /** Where a script has no spaces, each number with the sign after it: 40リットル are not 40ミリリットル. */
   readonly counts: readonly string[];
   /** What it denies. */
@@ -35,7 +37,8 @@ export function marksOf(text: string): Marks {
   return {
     names: matchesOf(NAME, text).flatMap(([name]) => namesIn(name)),
     numbers: numbersIn(text),
-    pieces: [...quotes, ...atoms].map(canonicalPiece).filter((piece) => piece !== ""),
+    pieces: [...quotes, ...atoms].map(asPiece).filter((piece) => piece !== ""),
+    options: matchesOf(OPTION, text).map(([option]) => asPiece(option)),
     counts: matchesOf(COUNT, asCounted(text)).map(([count]) => count),
     denials: denialsIn(text),
     tokens: tokensOf(withoutNumbers(text)),
@@ -43,6 +46,12 @@ export function marksOf(text: string): Marks {
   };
 }
 
+function asPiece(text: string): string {
+  return plainCase(writtenPiece(text));
+}
+
+/** `-v` and `--force`, where a command has them. */
+const OPTION = /(?<=[\s`])--?[a-z][\w-]*/giu;
 const COUNT = /\d[\u3040-\u30ff\u3400-\u9fff]/gu;
 
 function asCounted(text: string): string {
@@ -62,7 +71,7 @@ function numbersIn(text: string): readonly (readonly string[])[] {
   const isTaken = takenBy(dates);
   const numerals = numeralsIn(spelt).filter(({ raw, start, text: written }) => {
     // "A ticket" is not told from "the ticket".
-    return !isTaken(start, written.length) && (raw > 1 || text.includes(written));
+    return !isTaken(start, written.length) && (Math.abs(raw) > 1 || text.includes(written));
   });
   // What is counted in one sentence is not measured in the other: 90 files are not 90 days.
   const exact = (need: string): string => need.replace(/^any:/u, "bare:");
@@ -87,8 +96,8 @@ const LEAD =
 
 /** Whether a sentence has every mark, denies what is denied and nothing else, and has no other word in the place of one. */
 export function hasMarks(marks: Marks, sentence: string): boolean {
-  const text = canonical(sentence);
-  if (!marks.pieces.every((piece) => holdsWhole(text, piece))) return false;
+  const text = plainCase(written(sentence));
+  if (![...marks.pieces, ...marks.options].every((piece) => holdsWhole(text, piece))) return false;
   const words = new Set(namesIn(sentence));
   if (!marks.names.every((name) => words.has(name))) return false;
   if (marks.numbers.length > 0) {
@@ -149,11 +158,11 @@ function isExchanged(
   { names, pieces, tokens }: Marks,
   there: { readonly text: string; readonly tokens: readonly string[] },
 ): boolean {
-  const isInOrder = (pieces: readonly string[]): boolean => {
-    const places = [...new Set(pieces)].map((piece) => there.text.indexOf(piece));
+  const isInOrder = (pieces: readonly string[], text = there.text): boolean => {
+    const places = [...new Set(pieces)].map((piece) => text.indexOf(piece));
     return places.every((place, at) => at === 0 || place >= (places[at - 1] ?? 0));
   };
-  if (!isInOrder(names) || !isInOrder(pieces)) return true;
+  if (!isInOrder(names, there.text.toLowerCase()) || !isInOrder(pieces)) return true;
   if (tokens.length < EXCHANGED_TOKENS_MIN || tokens.length !== there.tokens.length) return false;
   const moved = tokens.flatMap((token, at) => (token === there.tokens[at] ? [] : [at]));
   const [first = 0, second = 0] = moved;

@@ -83,7 +83,7 @@ const CLAIM_WORDS_MIN = 2;
 
 /** Whether a sentence says something of its own: headings and code do not, nor does a sentence of the source. */
 function isClaim({ kind }: Block, sentence: string, source: Source): boolean {
-  if (kind === "heading" || kind === "code" || source.index.hasSentence(canonicalPiece(sentence))) return false;
+  if (kind === "heading" || kind === "code" || source.index.hasSentence(sentence)) return false;
   let words = foldWidth(sentence).replace(CODE, " ");
   for (const { text } of atomsIn(words)) words = words.replace(text, " ");
   return stemsOf(words).length >= CLAIM_WORDS_MIN;
@@ -138,7 +138,8 @@ function lineOf(text: string, source: Source): Line {
 async function inventedAtoms(sentence: string, line: Line, source: Source): Promise<Omit<Invented, "sentence">[]> {
   const found: Omit<Invented, "sentence">[] = [];
   for (const { kind, text } of atomsIn(sentence)) {
-    if (source.index.has({ kind, text })) continue;
+    // An option is looked up with its value, among what is unmarked.
+    if (text.startsWith("--") || source.index.has({ kind, text })) continue;
     const isKnown =
       kind === "number" ? await isWorkedOut(line.numerals().get(text), line, source) : isPutTogether(text, source);
     if (!isKnown) found.push({ kind, text });
@@ -263,9 +264,9 @@ async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]):
     await breathe();
     for (const { readings } of numeralsIn(withDigits(foldWidth(text)))) {
       for (const { dimension, value } of readings) {
-        const known = values.get(dimension);
-        if (known === undefined) values.set(dimension, new Set([value]));
-        else known.add(value);
+        const known = values.get(dimension) ?? new Set();
+        // "It fell by 12 %" is rounded from -12.3 %.
+        values.set(dimension, known.add(value).add(Math.abs(value)));
       }
     }
   }
@@ -378,5 +379,5 @@ function resultsOf(a: Reading, b: Reading, dimension: string): number[] {
 }
 
 function isNear(value: number, target: number): boolean {
-  return Number.isFinite(value) && Math.abs(value - target) <= Math.abs(target) * TOLERANCE;
+  return Number.isFinite(value) && Math.abs(Math.abs(value) - Math.abs(target)) <= Math.abs(target) * TOLERANCE;
 }

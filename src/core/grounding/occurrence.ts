@@ -1,11 +1,11 @@
 import type { SpecificKind, SpecificStatus } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { canonicalCased, canonicalPiece, casedPiece, isUnspaced, isWhole, wordsIn } from "../../text/canonical.ts";
+import { asCanonical, canonicalPiece, isUnspaced, isWhole, verbatim, wordsIn, written } from "../../text/canonical.ts";
 import { collectOffers, needsIn } from "../../text/numbers.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
-import { denialsIn } from "./denials.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
+import { meaningOf, type Place, sameText, spellingsOf } from "./same-place.ts";
 import { clip, exitCodesIn, type Specific } from "./specifics.ts";
 import { isRule, quotesIn } from "./wishes.ts";
 
@@ -17,11 +17,11 @@ export interface TextIndex {
 /** Finds what stands somewhere word for word, and any run of whole words, given in canonical form. */
 export interface PhraseIndex {
   has(specific: Pick<Specific, "kind" | "text">): boolean;
-  /** The same for what stands as itself: a name neither as a part of another nor with other capitals, a question not denied. */
+  /** The same for what stands as itself: with its sign, unit, dashes, suffix and capitals, a question not denied. */
   hasItself(specific: Pick<Specific, "kind" | "text">): boolean;
   hasPhrase(piece: string): boolean;
-  /** The same where nothing of its sentence stands before or after it: "delete it" is not said by "never delete it". */
-  hasSentence(piece: string): boolean;
+  /** Whether a text is a whole sentence there: "delete it" is not said by "never delete it". */
+  hasSentence(text: string): boolean;
 }
 
 /** What a question or a command needs in one sentence: a summary says it in other words, but not in all other words. */
@@ -40,16 +40,15 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
     const { kind, text } = specific;
     switch (kind) {
       case "number":
-        return (await facts()).has(specific);
       case "path":
       case "identifier":
       case "url":
         return (await facts()).hasItself(specific);
       case "command":
-        return (await facts()).has(specific) || (await sentences()).has(text);
+        return (await facts()).hasItself(specific) || (await sentences()).has(text);
       // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
       case "rule":
-        return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).has(specific);
+        return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).hasItself(specific);
       case "ask":
         if ((await sentences()).hasWhole(text)) return true;
         return isQuestion(text) && ((await facts()).hasItself(specific) || (await sentences()).has(text));
@@ -64,18 +63,21 @@ export async function indexFacts(texts: readonly string[], breathe: Clock["breat
   const phrases = await indexPhrases(all, breathe);
   const offers = await offersOf(all, breathe);
   const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
-    if (kind === "number" && hasNumber(text, offers)) return true;
-    if (kind === "command" && hasExit(text, offers)) return true;
-    const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOfLast(text) : undefined;
-    return (spellings ?? [pieceOf(text)]).some((spelling) => phrases.has(spelling));
+    // "It fell by 12 %" is said by -12 %.
+    if (kind === "number" && (hasNumber(text, offers) || hasNumber(`-${text}`, offers))) return true;
+    return (NAMES.has(kind) ? spellingsOfLast(text) : [pieceOf(text)]).some(phrases.has);
   };
   const hasItself = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+    if (kind === "number" && needsIn(text).length > 0) return hasNumber(text, offers);
+    if (kind === "command" && hasExit(text, offers)) return true;
     const isMeant = meaningOf(kind, text);
-    const spellings = kind === "ask" ? [pieceOf(text)] : spellingsOfLast(text);
+    const spellings = NAMES.has(kind) ? spellingsOfLast(text) : [pieceOf(text)];
     return spellings.some((spelling) => phrases.hasWhere(spelling, isMeant));
   };
   return { has, hasItself, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
 }
+
+const NAMES: ReadonlySet<SpecificKind> = new Set(["path", "identifier", "url"]);
 
 function isQuestion(text: string): boolean {
   return /[?？][^\w?？]*$/u.test(text);
@@ -132,58 +134,14 @@ function hasExit(text: string, offers: ReadonlySet<string>): boolean {
   return codes.length > 0 && codes.every((code) => offers.has(`exit:${code}`));
 }
 
-/** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
-export function spellingsOf(text: string): string[] {
-  const piece = canonicalPiece(text);
-  const spellings = [piece];
-  const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];
-  if (version !== undefined) spellings.push(version, `v${version}`);
-  const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
-  if (address !== undefined) spellings.push(address);
-  if (/^[#$]\{?\w/u.test(piece)) spellings.push(piece.replace(/^[#$]\{?/u, ""));
-  return spellings;
-}
-
-/** What stands at a place of a text in canonical form, and around it. */
-interface Place {
-  readonly before: string;
-  readonly cased: string;
-  readonly after: string;
-}
-
-const NEIGHBOUR_CHARS = 16;
-const CODE_NAME = /_|\p{Ll}\p{Lu}|^\$/u;
-const DRIVE = /^[a-z]:/iu;
-
-/** Whether something is itself at a place: its neighbours may make another path, address or question of it, its case another name. */
-function meaningOf(kind: SpecificKind, text: string): (place: Place) => boolean {
-  const own = casedPiece(text);
-  const isCased = kind === "path" ? !DRIVE.test(text) : CODE_NAME.test(text);
-  switch (kind) {
-    case "path": {
-      const isRooted = text.startsWith("/");
-      return ({ before, cased }) => (!isCased || cased === own) && !(isRooted && /[\p{L}\p{N}_.~]\/$/u.test(before));
-    }
-    case "url":
-      return ({ before, cased, after }) =>
-        !/^\/?[\w?#&=%]/u.test(after) && (cased.length === own.length || !/:\/\/(?:www\.)?$/u.test(before));
-    case "ask":
-      return ({ before }) => denialsIn(/(?<!\p{L})\p{L}+ $/u.exec(before)?.[0] ?? "") === "";
-    default: {
-      if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
-      const bare = own.replace(/^\$\{?/u, "");
-      return ({ cased }) => !isCased || cased === own || cased === bare;
-    }
-  }
-}
-
 interface Phrases {
   has(piece: string): boolean;
   /** The same at a place that is meant. */
   hasWhere(piece: string, isMeant: (place: Place) => boolean): boolean;
-  hasSentence(piece: string): boolean;
+  hasSentence(sentence: string): boolean;
 }
 
+const NEIGHBOUR_CHARS = 16;
 const SENTENCE_BORDERS = ".!?…。！？\n";
 /** In canonical form a border is at most a blank away. */
 const BORDER_CHARS = 2;
@@ -191,17 +149,17 @@ const BORDER_CHARS = 2;
 /** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
 async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
   const pieces: string[] = [];
-  const casedPieces: string[] = [];
+  const writtenPieces: string[] = [];
   const places = new Map<string, number[]>();
   let start = 0;
   for (const raw of texts) {
     await breathe();
     // A piece that ends with a blank was cut there, and what was said goes on.
-    const written = `${canonicalCased(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
-    const piece = written.toLowerCase();
+    const said = `${written(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
+    const piece = asCanonical(said);
     pieces.push(piece);
     // A capital that becomes two signs, as the Turkish İ does, would move all that follows.
-    casedPieces.push(written.length === piece.length ? written : piece);
+    writtenPieces.push(said.length === piece.length ? said : said.toLowerCase());
     for (const { word, index } of wordsIn(piece)) {
       const known = places.get(word);
       if (known === undefined) places.set(word, [start + index]);
@@ -210,7 +168,7 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
     start += piece.length;
   }
   const text = pieces.join("");
-  const cased = casedPieces.join("");
+  const asWritten = writtenPieces.join("");
   const finder = (isMeant: (start: number, end: number) => boolean) => {
     // A model that loops says one thing a thousand times, and each search of the text may take a second.
     const searched = new Map<string, boolean>();
@@ -231,22 +189,31 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
       });
     };
   };
+  const hasWhere = (piece: string, isMeant: (place: Place) => boolean): boolean =>
+    finder((start, end) =>
+      isMeant({
+        before: asWritten.slice(Math.max(0, start - NEIGHBOUR_CHARS), start),
+        itself: asWritten.slice(start, end),
+        after: asWritten.slice(end, end + NEIGHBOUR_CHARS),
+      }),
+    )(piece);
+  const sentences = new Map<string, boolean>();
   return {
     has: finder(() => true),
-    hasWhere: (piece, isMeant) =>
-      finder((start, end) =>
-        isMeant({
-          before: text.slice(Math.max(0, start - NEIGHBOUR_CHARS), start),
-          cased: cased.slice(start, end),
-          after: text.slice(end, end + NEIGHBOUR_CHARS),
-        }),
-      )(piece),
-    hasSentence: finder((start, end) => {
-      const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
-      const after = text.slice(end, end + BORDER_CHARS);
-      return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
-    }),
+    hasWhere,
+    hasSentence: (sentence) => {
+      const isSame = sameText(sentence);
+      const found =
+        sentences.get(sentence) ?? hasWhere(pieceOf(sentence), (place) => isSame(place) && isBetweenBorders(place));
+      sentences.set(sentence, found);
+      return found;
+    },
   };
+}
+
+function isBetweenBorders({ before, after }: Place): boolean {
+  const [left, right] = [before.slice(-BORDER_CHARS), after.slice(0, BORDER_CHARS)];
+  return [left.replaceAll(" ", "").at(-1), right.replaceAll(" ", "").at(0)].every(isSentenceBorder);
 }
 
 function isSentenceBorder(sign: string | undefined): boolean {
@@ -340,7 +307,7 @@ const SPACE_OF_UNSPACED = /(?<=[\u3040-\u30ff\u3400-\u9fff]) | (?=[\u3040-\u30ff
 /** A sentence without the mark of the list it stands in, and without spaces where its script has none. */
 function wholeOf(sentence: string): string {
   const bare = sentence.replace(LIST_MARK, "").replace(LABEL, "");
-  return canonicalPiece(bare).replace(SPACE_OF_UNSPACED, "");
+  return verbatim(bare).replace(SPACE_OF_UNSPACED, "");
 }
 
 /** Fewer words would be found in any sentence about the same thing. */

@@ -2,7 +2,7 @@ import type { SpecificKind } from "../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonicalPiece, foldWidth } from "../../text/canonical.ts";
+import { canonicalPiece, foldWidth, plainCase, verbatim, writtenPiece } from "../../text/canonical.ts";
 import { matchesOf } from "../../text/matches.ts";
 import { withDigits } from "../../text/number-words.ts";
 import { needsIn, numeralsIn } from "../../text/numbers.ts";
@@ -126,10 +126,10 @@ function add(specific: Specific, into: Map<string, Specific>): void {
   into.set(key, { ...specific, text });
 }
 
-/** Two numbers are the same when their likeliest reading is; all else when it is written the same but for soft signs. */
+/** Two numbers are the same when their likeliest reading is; all else when it is written the same. */
 function normalised({ kind, text }: Specific): string {
-  if (kind !== "number") return canonicalPiece(text);
-  return needsIn(text)[0]?.[0] ?? canonicalPiece(text);
+  const reading = kind === "number" ? needsIn(text)[0]?.[0] : undefined;
+  return reading ?? (kind === "rule" || kind === "ask" ? verbatim(text) : plainCase(writtenPiece(text)));
 }
 
 /** Cut between words and never inside a pair of surrogates. */

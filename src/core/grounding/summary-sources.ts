@@ -6,7 +6,7 @@ import { collectOffers, figuresIn } from "../../text/numbers.ts";
 import { stemsOf } from "../../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
-import { spellingsOf } from "./occurrence.ts";
+import { spellingsOf } from "./same-place.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
 
 /** A sentence of a summary and the messages it comes from, the likeliest first; none where nothing says it. */

@@ -1,5 +1,6 @@
 import type { CallNames, Part } from "./pattern.ts";
 import type { ShellCommand } from "./shell-command.ts";
+import { HAS_SUBCOMMANDS, LOOKS } from "./shell-leaves.ts";
 import { isKnown } from "./shell-word.ts";
 
 const PATTERNS_MAX = 5;
@@ -32,26 +33,15 @@ function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
 
 /** The folder of the file; a file of the project's own folder alone, and nothing outside of the project. */
 function pathPattern({ tool, path }: Extract<Part, { kind: "path" }>): string | undefined {
-  if (path?.inside === undefined) return undefined;
-  const names = path.inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
+  const [inside, ...others] = path?.real.map((place) => place.inside) ?? [];
+  if (inside === undefined || others.length > 0) return undefined;
+  const names = inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
   const folder = names.slice(0, -1).join("/");
   return `${tool}(${folder === "" ? names.join("/") : `${folder}/**`})`;
 }
 
-/** Programs whose first argument says what they do, so that the rest may vary. */
-const HAS_SUBCOMMANDS = new Set(
-  "git gh npm pnpm yarn bun deno cargo go docker podman kubectl helm terraform pip pip3 uv poetry brew apt systemctl dotnet mvn gradle make just".split(
-    " ",
-  ),
-);
 /** Subcommands that say by their next argument what they do. */
 const HAS_FURTHER = new Set("run exec x compose remote stash worktree submodule config pr issue repo".split(" "));
-/** Programs that only look. */
-const LOOKS = new Set(
-  "ls cat head tail wc grep rg echo pwd which whoami date stat file du df diff sort uniq tree jq basename dirname realpath".split(
-    " ",
-  ),
-);
 
 /** Exactly this command, unless it is known what of it may vary. */
 function commandPattern({ words, nameAt, runs }: ShellCommand): string | undefined {

@@ -47,8 +47,8 @@ function mayMatchGlob(glob: Glob, text: string): boolean {
   return first.startsWith(before) || (glob.pieces.length > 1 && before.startsWith(first));
 }
 
-/** A step of a sequence: one item, or any number of them. */
-export type Step = Glob | "any";
+/** A step of a sequence: one item, any number of them, or options, each with a value that may follow it. */
+export type Step = Glob | "any" | "options";
 
 /** One item of a sequence; `isMany` is an unknown number of unknown items. */
 export interface Item {
@@ -64,7 +64,9 @@ export function matchesSteps(items: readonly Item[], steps: readonly Step[], isP
   const matches = isPossible ? mayMatchGlob : matchesGlob;
   if (!mayBegin(items[0], steps[0], isPossible)) return false;
   let reached = spread([true], steps);
+  let isAfterOption = false;
   for (const { text, isMany } of items) {
+    const isOption = text.startsWith("-") || text.startsWith(UNKNOWN);
     const next: boolean[] = [];
     let isStuck = true;
     for (let at = 0; at <= steps.length; at += 1) {
@@ -75,21 +77,24 @@ export function matchesSteps(items: readonly Item[], steps: readonly Step[], isP
         isStuck = false;
         break; // The smallest comes first, and reaches all that the others would.
       }
-      const isAny = step === "any";
-      if (isAny) next[at] = true;
-      else if (isMany !== true && step !== undefined && matches(step, text)) next[at + 1] = true;
+      if (step === "any") next[at] = true;
+      else if (step === "options") {
+        if (!isPossible || !(isOption || isAfterOption)) continue;
+        next[at] = true;
+      } else if (isMany !== true && step !== undefined && matches(step, text)) next[at + 1] = true;
       else continue;
       isStuck = false;
     }
     if (isStuck) return false;
     reached = spread(next, steps);
+    isAfterOption = isOption;
   }
   return reached[steps.length] === true;
 }
 
 /** Most patterns speak of another program, which their first step tells. */
 export function mayBegin(item: Item | undefined, step: Step | undefined, isPossible: boolean): boolean {
-  if (step === undefined || step === "any") return true;
+  if (step === undefined || typeof step === "string") return true;
   if (item === undefined) return false;
   if (item.isMany === true) return isPossible;
   return isPossible ? mayMatchGlob(step, item.text) : matchesGlob(step, item.text);
@@ -98,7 +103,7 @@ export function mayBegin(item: Item | undefined, step: Step | undefined, isPossi
 /** Steps of any number may be of none. */
 function spread(reached: boolean[], steps: readonly Step[]): readonly boolean[] {
   for (let at = 1; at <= steps.length; at += 1) {
-    if (reached[at - 1] === true && steps[at - 1] === "any") reached[at] = true;
+    if (reached[at - 1] === true && typeof steps[at - 1] === "string") reached[at] = true;
   }
   return reached;
 }

@@ -322,6 +322,27 @@ describe("what always would add", () => {
     expect(judge([], { tool: "datetime", args: {}, root: "/" }).always).toEqual(["datetime"]);
   });
 
+  it("[I1] of a session lets an asked call run, unless only an answer does", () => {
+    const allowing = (layers: readonly PermissionLayer[], line: string) => {
+      const { verdict: found, allowing: rules } = judge(layers, shell(line));
+      expect(found).toBe("ask");
+      if (rules !== undefined) {
+        const session: PermissionLayer = { from: "session", rules: { allow: [...rules] } };
+        expect(judge([...layers, session], shell(line)).verdict).toBe("allow");
+      }
+      return rules;
+    };
+    const asks = (from: PermissionLayer["from"]) => [{ from, rules: { ask: ["shell(git push *)"] } }];
+    expect(allowing(asks("user"), "git -C . push")).toEqual(["shell(git -C . push)"]);
+    expect(allowing(asks("project"), "git push; ls")).toEqual(["shell(git push *)", "shell(ls *)"]);
+    expect(allowing(asks("project"), "git push $(x)")).toEqual(["shell(git push *)", "shell(x)"]);
+    expect(allowing(asks("user"), "git $x")).toEqual(["shell"]);
+    expect(allowing([], "ls -la")).toEqual(["shell(ls *)"]);
+    expect(allowing(asks("session"), "git push")).toBeUndefined();
+    expect(allowing(asks("server"), "git push")).toBeUndefined();
+    expect(allowing([{ from: "user", rules: { deny: ["shell(rm *)"] } }], "$x")).toBeUndefined();
+  });
+
   it("[I1] is nothing where no answer would be heard", () => {
     const rules = { ask: ["shell(git *)"] };
     expect(judge([{ from: "server", rules }], shell("git status"))).toMatchObject({

@@ -2,7 +2,9 @@ import type { PermissionRules, PermissionVerdict } from "../../contract/permissi
 import type { JsonObject } from "../../contract/session.ts";
 import { alwaysOf } from "./always.ts";
 import { partsOf } from "./parts.ts";
+import type { ReadLink } from "./paths.ts";
 import { compilePattern, type Matcher, type Part } from "./pattern.ts";
+import { isKnown } from "./shell-word.ts";
 
 /** A tool call as rules see it. */
 export interface JudgedCall {
@@ -12,6 +14,8 @@ export interface JudgedCall {
   readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
   /** The project's folder, absolute: what paths are relative to. */
   readonly root: string;
+  /** Follows links of paths; without it a path is judged by its letters alone. */
+  readonly readLink?: ReadLink | undefined;
 }
 
 /**
@@ -29,6 +33,8 @@ export interface Judgement {
   readonly why: string;
   /** The patterns that "always" would add to `allow`; undefined where none can be named safely. */
   readonly always: readonly string[] | undefined;
+  /** The patterns by which an `allow` of the session would let an asked call run; undefined where none would. */
+  readonly allowing?: readonly string[] | undefined;
 }
 
 type From = PermissionLayer["from"];
@@ -91,16 +97,16 @@ export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement
     (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ??
     "no rule speaks of it";
   const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
-  const parted = left.length === 0 ? open : left;
+  const named = alwaysOf(
+    (left.length === 0 ? open : left).map(({ part }) => part),
+    call,
+  );
+  const needsAnswer = isFinal || open.some((one) => one.needsAnswer);
   return {
     verdict,
     why,
-    always: isFinal
-      ? undefined
-      : alwaysOf(
-          parted.map(({ part }) => part),
-          call,
-        ),
+    always: isFinal ? undefined : named,
+    allowing: needsAnswer ? undefined : (named ?? [call.tool]),
   };
 }
 
@@ -114,6 +120,8 @@ interface PartJudgement {
   readonly why: string;
   /** No answer of "always" would be heard. */
   readonly isUnsatisfiable?: boolean;
+  /** No rule of the session would be heard. */
+  readonly needsAnswer?: boolean;
 }
 
 const OWNERS: Readonly<Record<From, string>> = {
@@ -155,7 +163,8 @@ function judgePart(part: Part, layers: readonly Layer[], call: JudgedCall): Part
   for (const { from, ask } of layers) {
     const rule = ask.find((one) => one.mayMatch(part, call));
     if (rule === undefined || allowed.some((one) => SATISFIED_BY[from].includes(one.from))) continue;
-    return { verdict: "ask", why: ruleText("ask", rule, from), isUnsatisfiable: from === "server" };
+    const needsAnswer = !SATISFIED_BY[from].includes("session");
+    return { verdict: "ask", why: ruleText("ask", rule, from), isUnsatisfiable: from === "server", needsAnswer };
   }
   const [first] = allowed;
   if (first !== undefined) return { verdict: "allow", why: ruleText("allow", first.rule, first.from) };
@@ -174,7 +183,9 @@ function doubtOf(part: Part): string {
     case "unknown":
       return part.why;
     case "command":
-      return "part of the command is not known before it runs";
+      return part.command.words.every(isKnown)
+        ? "the command may start what one of its arguments names"
+        : "part of the command is not known before it runs";
     case "path":
     case "call":
       return "it cannot be told which file it is about";

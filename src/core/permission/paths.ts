@@ -6,34 +6,105 @@ interface FoldedItem extends Item {
   readonly folded: string;
 }
 
-/** A file as rules see it: from the root of the disk, and from the project's folder where it lies inside. */
-export interface JudgedPath {
+/** A place on the disk: from its root, and from the project's folder where it lies inside. */
+interface Place {
   readonly absolute: readonly FoldedItem[];
   readonly inside: readonly FoldedItem[] | undefined;
 }
 
-const PATH_CHARS_MAX = 4_096;
+/** A file as rules see it: `deny` and `ask` by every name it has, `allow` by the real ones alone. */
+export interface JudgedPath {
+  readonly written: Place;
+  /** Behind all links; two where `..` follows a link, which shells and tools read differently. */
+  readonly real: readonly Place[];
+  /** Another path of the project's folder behind all links, from the root of the disk; undefined where it is the same. */
+  follow(path: string): readonly string[] | undefined;
+}
 
-/** Places paths of a folder: `.`, `..` and doubled slashes are taken out by the letters alone; undefined for what is no path. */
-export function createPlacing(folder: string, root: string): (path: string) => JudgedPath | undefined {
-  const [from, base] = [pathParts(folder), pathParts(root)];
+/** Where a symbolic link leads, "" for what is no link, undefined for what is not there. Throws where that cannot be told. */
+export type ReadLink = (path: string) => string | undefined;
+
+const PATH_CHARS_MAX = 4_096;
+/** As many as the kernel follows. */
+const LINKS_MAX = 40;
+
+/** Places paths of a folder, with and without links; undefined for what is no path, or leads nowhere that can be told. */
+export function createPlacing(
+  { folder, root }: { readonly folder: string; readonly root: string },
+  readLink: ReadLink = () => undefined,
+): (path: string) => JudgedPath | undefined {
+  const links = createFollowing(readLink);
+  const base = pathParts(root);
+  const followed = new Map<string, readonly string[] | undefined>();
+  const follow = (path: string): readonly string[] | undefined => {
+    if (followed.has(path)) return followed.get(path);
+    const full = path.startsWith("/") ? path : `${root}/${path}`;
+    const real = links(full);
+    const isSame = real === undefined || real.join("/") === pathParts(full).join("/");
+    followed.set(path, isSame ? undefined : real);
+    return followed.get(path);
+  };
   return (path) => {
     if (path === "" || path.length > PATH_CHARS_MAX || path.includes(UNKNOWN)) return undefined;
-    const full = pathParts(path, path.startsWith("/") ? [] : from);
-    const isInside = full.length > base.length && base.every((part, index) => full[index] === part);
-    const inside = isInside ? full.slice(base.length) : undefined;
-    return { absolute: itemsOf(full), inside: inside && itemsOf(inside) };
+    const named = path.startsWith("/") ? path : `${folder}/${path}`;
+    const full = pathParts(named);
+    const [realBase, ...ends] = [root, named, `/${full.join("/")}`].map(links);
+    if (realBase === undefined || ends[0] === undefined || ends[1] === undefined) return undefined;
+    const isOne = ends[0].join("/") === ends[1].join("/");
+    const real = [ends[0], ...(isOne ? [] : [ends[1]])].map((parts) => placeIn(realBase, parts));
+    return { written: placeIn(base, full), real, follow };
   };
 }
 
-function itemsOf(parts: readonly string[]): readonly FoldedItem[] {
-  return parts.map((text) => ({ text, folded: text.toLowerCase() }));
+/** The parts of an absolute path behind its links; those of what is not there yet are taken as they are. */
+function createFollowing(readLink: ReadLink): (path: string) => readonly string[] | undefined {
+  const seen = new Map<string, string | undefined>();
+  const look = (path: string): string | undefined => {
+    if (!seen.has(path)) seen.set(path, readLink(path));
+    return seen.get(path);
+  };
+  const walk = (path: string): readonly string[] | undefined => {
+    const left = path.split("/").reverse();
+    let parts: string[] = [];
+    for (let links = 0; left.length > 0; ) {
+      const before = parts;
+      parts = [...pathParts(left.pop() ?? "", before)];
+      if (parts.length <= before.length) continue;
+      const to = look(`/${parts.join("/")}`);
+      if (to === undefined) return pathParts(left.reverse().join("/"), parts);
+      if (to === "") continue;
+      links += 1;
+      // What a link of a process leads to is another file for the command.
+      if (links > LINKS_MAX || parts[0] === "proc") return undefined;
+      left.push(...to.split("/").reverse());
+      parts = to.startsWith("/") ? [] : before;
+    }
+    return parts;
+  };
+  return (path) => {
+    try {
+      return walk(path);
+    } catch {
+      // A folder that may not be looked into, or a name that no disk takes.
+      return undefined;
+    }
+  };
 }
 
-/** The parts of a path; what goes up beyond the root stays there. One spelling of letters that have two. */
+function placeIn(base: readonly string[], parts: readonly string[]): Place {
+  const absolute = parts.map((part) => {
+    // One spelling of letters that have two.
+    const text = part.normalize("NFC");
+    return { text, folded: text.toLowerCase() };
+  });
+  const isInside = parts.length > base.length && base.every((part, at) => part.normalize("NFC") === absolute[at]?.text);
+  return { absolute, inside: isInside ? absolute.slice(base.length) : undefined };
+}
+
+/** The parts of a path; what goes up beyond the root stays there. */
 export function pathParts(path: string, from: readonly string[] = []): readonly string[] {
   const parts = [...from];
-  for (const part of path.normalize("NFC").split("/")) {
+  for (const part of path.split("/")) {
     if (part === "..") parts.pop();
     else if (part !== "" && part !== ".") parts.push(part);
   }

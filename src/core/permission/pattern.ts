@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { readPattern } from "../../contract/permission.ts";
-import { compileGlob, type Glob, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
+import { compileGlob, type Glob, type Item, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
 import { type JudgedPath, pathParts } from "./paths.ts";
 import { programOf, type ShellCommand } from "./shell-command.ts";
 
@@ -19,7 +19,8 @@ interface Within {
 export type Part =
   | { readonly kind: "call" }
   | ({ readonly kind: "path"; readonly tool: string; readonly path: JudgedPath | undefined } & Within)
-  | ({ readonly kind: "command"; readonly command: ShellCommand } & Within)
+  /** `names` are words in which it may be told to start a program. */
+  | ({ readonly kind: "command"; readonly command: ShellCommand; readonly names: readonly Item[] } & Within)
   | ({ readonly kind: "unknown"; readonly why: string } & Within);
 
 /** A pattern that is ready to be held against many calls. */
@@ -71,62 +72,89 @@ function toolMatcher(glob: Glob): Omit<Matcher, "text"> {
     matches,
     mayMatch: matches,
     allows: (part, call) =>
-      matchesGlob(glob, call.tool) || (part.kind === "path" && part.path?.inside !== undefined && matches(part, call)),
+      matchesGlob(glob, call.tool) ||
+      (part.kind === "path" &&
+        part.path?.real.every(({ inside }) => inside !== undefined) === true &&
+        matches(part, call)),
   };
 }
 
 function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
   const isAbsolute = path.startsWith("/");
-  const written = pathParts(path.endsWith("/") ? `${path}**` : path);
+  const written = pathParts((path.endsWith("/") ? `${path}**` : path).normalize("NFC"));
+  const globAt = written.findIndex((part) => /[*\\]/.test(part));
+  const spelled = globAt < 0 ? written : written.slice(0, globAt);
   const steps = (texts: readonly string[]) => texts.map((text): Step => (text === "**" ? "any" : compileGlob(text)));
   const exact = steps(written);
   const loose = steps(written.map((text) => text.toLowerCase()));
   const isAbout = (part: Part, call: CallNames): boolean =>
     matchesGlob(tool, part.kind === "path" ? part.tool : call.tool);
-  const holds = (part: Part, isLoose: boolean): boolean => {
-    if (part.kind !== "path" || part.path === undefined) return false;
-    const { absolute, inside } = part.path;
+  type Place = JudgedPath["written"];
+  const holds = ({ absolute, inside }: Place): boolean => {
     const items = isAbsolute ? absolute : inside;
-    if (items === undefined) return false;
-    if (!isLoose) return matchesSteps(items, exact, false);
-    return mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)
-      ? matchesSteps(
-          items.map(({ folded }) => ({ text: folded })),
-          loose,
-          false,
-        )
-      : false;
+    return items !== undefined && matchesSteps(items, exact, false);
   };
-  const matches: Match = (part, call) => isAbout(part, call) && holds(part, true);
+  const holdsLoosely = ({ absolute, inside }: Place): boolean => {
+    const items = isAbsolute ? absolute : inside;
+    if (items === undefined || !mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)) return false;
+    return matchesSteps(foldedOf(items), loose, false);
+  };
+  /** Where a folder that the pattern spells is a link: whether the file lies where that leads. */
+  const holdsBehindLinks = ({ real, follow }: JudgedPath): boolean => {
+    const led = spelled.length === 0 ? undefined : follow(`${isAbsolute ? "/" : ""}${spelled.join("/")}`);
+    if (led === undefined) return false;
+    const behind: readonly Step[] = [
+      ...led.map((text) => ({ pieces: [text.normalize("NFC").toLowerCase()] })),
+      ...loose.slice(spelled.length),
+    ];
+    return real.some(({ absolute }) => matchesSteps(foldedOf(absolute), behind, false));
+  };
+  const matches: Match = (part, call) => {
+    if (part.kind !== "path" || part.path === undefined || !isAbout(part, call)) return false;
+    return [part.path.written, ...part.path.real].some(holdsLoosely) || holdsBehindLinks(part.path);
+  };
   return {
     matches,
     // Where the file cannot be told it may be this one.
     mayMatch: (part, call) =>
       isAbout(part, call) &&
       (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
-    allows: (part, call) => isAbout(part, call) && holds(part, false),
+    allows: (part, call) => part.kind === "path" && isAbout(part, call) && part.path?.real.every(holds) === true,
   };
+}
+
+function foldedOf(items: JudgedPath["written"]["absolute"]): readonly Item[] {
+  return items.map(({ folded }) => ({ text: folded }));
 }
 
 function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
   const steps = words.map((word): Step => (word === "*" ? "any" : compileGlob(word)));
   const [first = ""] = words;
-  const loose = [...steps];
-  if (loose[0] !== "any") loose[0] = compileGlob(first.toLowerCase());
+  /** What denies and asks passes over options that precede a word: `chmod -R 777 x` is `chmod 777`. */
+  const loose = words.flatMap((word, at): Step[] => {
+    if (word === "*") return ["any"];
+    const isAfterOptions = at > 0 && words[at - 1] !== "*" && !word.startsWith("-");
+    return [...(isAfterOptions ? ["options" as const] : []), compileGlob(at === 0 ? word.toLowerCase() : word)];
+  });
+  const program = compileGlob(first.slice(first.lastIndexOf("/") + 1).toLowerCase());
+  const named: readonly Step[] | undefined = first === "*" ? undefined : ["any", program, ...loose.slice(1), "any"];
   const isFound = (command: ShellCommand, isPossible: boolean): boolean => {
-    const { words: given, nameAt } = command;
+    const { words: given, nameAt, bare } = command;
     if (matchesSteps(given, steps, isPossible)) return true;
     if (nameAt > 0 && matchesSteps(given.slice(nameAt), steps, isPossible)) return true;
-    const program = programOf(command)?.toLowerCase();
-    if (program === undefined || !mayBegin({ text: program }, loose[0], false)) return false;
-    return matchesSteps([{ text: program }, ...given.slice(nameAt + 1)], loose, isPossible);
+    const called = programOf(command)?.toLowerCase();
+    if (called === undefined || !mayBegin({ text: called }, loose[0], false)) return false;
+    return matchesSteps([{ text: called }, ...bare.slice(1)], loose, isPossible);
   };
   /** Whether it spells the words up to one, rather than to let a star stand for them. */
   const names = (command: ShellCommand, namedTo: number): boolean =>
     namedTo < steps.length && !steps.slice(0, namedTo + 1).includes("any") && matchesSteps(command.words, steps, false);
   return {
     matches: (part) => part.kind === "command" && isFound(part.command, false),
-    mayMatch: (part) => part.kind === "unknown" || (part.kind === "command" && isFound(part.command, true)),
+    mayMatch: (part) => {
+      if (part.kind !== "command") return part.kind === "unknown";
+      return isFound(part.command, true) || (named !== undefined && matchesSteps(part.names, named, true));
+    },
     allows: (part) => {
       if (part.kind === "call") return false;
       if (part.within.some(({ command, namedTo }) => names(command, namedTo))) return true;

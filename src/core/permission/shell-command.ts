@@ -15,6 +15,10 @@ export interface ShellCommand {
   readonly words: readonly ShellWord[];
   /** Where its name stands in `words`. */
   readonly nameAt: number;
+  /** From its name on, without options between the name and a subcommand, where those are known: `git -C . push`. */
+  readonly bare: readonly ShellWord[];
+  /** It is known to start no program that an argument names, or `runs` has what it starts. */
+  readonly isLeaf: boolean;
   /** It does nothing by itself that a rule would have to allow. */
   readonly isHarmless: boolean;
   readonly runs: Runs | undefined;

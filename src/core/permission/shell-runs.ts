@@ -1,5 +1,6 @@
 import { UNKNOWN } from "./glob.ts";
 import { lineOf, programOf, type Runs, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import { isLeaf } from "./shell-leaves.ts";
 import { isHarmlessForPrograms, isHarmlessForShell, isSteering } from "./shell-variable.ts";
 import { isKnown, type ShellWord, UNKNOWN_WORDS } from "./shell-word.ts";
 
@@ -29,13 +30,15 @@ export function describeCommand(
   const steered = steering && `${steering.text.split("=", 1)[0]} decides what is run`;
   if (name === undefined) {
     const runs = steered === undefined ? undefined : { line: unknownLine(steered), namedTo: 0 };
-    return { words: all, nameAt: 0, isHarmless: false, runs };
+    return { words: all, nameAt: 0, bare: all, isLeaf: true, isHarmless: false, runs };
   }
   const program = programOf({ words, nameAt: 0 });
   if (program === undefined) {
     return {
       words: all,
       nameAt,
+      bare: words,
+      isLeaf: true,
       isHarmless: false,
       runs: { line: unknownLine("a program's name is made by an expansion"), namedTo: NEVER },
     };
@@ -50,9 +53,11 @@ export function describeCommand(
   const isHarmless =
     isItself && (found === undefined ? QUIET.has(program) : SEEN_THROUGH.has(program) && found.isOpaque !== true);
   const runs = found && { line: found.line, namedTo: found.namedTo + nameAt };
-  if (steered === undefined) return { words: all, nameAt, isHarmless, runs };
+  const bare = program === "git" ? [name, ...words.slice(afterOptions(words, GIT_OPTIONS) ?? 1)] : words;
+  const described = { words: all, nameAt, bare, isLeaf: find !== undefined || isLeaf(words, bare), isHarmless };
+  if (steered === undefined) return { ...described, runs };
   const { line = lineOf([]), namedTo = nameAt } = runs ?? {};
-  return { words: all, nameAt, isHarmless, runs: { line: { ...line, unknown: line.unknown ?? steered }, namedTo } };
+  return { ...described, runs: { line: { ...line, unknown: line.unknown ?? steered }, namedTo } };
 }
 
 /** Builtins that change nothing outside of the shell, where they run nothing. */
@@ -64,7 +69,7 @@ const QUIET = new Set(
 
 /** Programs that do nothing but run another. */
 const SEEN_THROUGH = new Set(
-  "env command builtin exec eval nohup nice timeout stdbuf setsid ionice time xargs busybox trap sh bash dash".split(
+  "env command builtin exec eval nohup nice choom timeout stdbuf setsid ionice time xargs busybox trap sh bash dash rbash".split(
     " ",
   ),
 );
@@ -81,6 +86,14 @@ interface Options {
   /** Added to the program's arguments. */
   readonly adds?: readonly ShellWord[];
 }
+
+/** Those that may precede a subcommand and start nothing; `-c` sets an alias, which may. */
+const GIT_OPTIONS: Options = {
+  flags: "pP",
+  valued: "Cc",
+  long: "no-pager paginate bare literal-pathspecs no-optional-locks no-replace-objects".split(" "),
+  longValued: "git-dir work-tree namespace exec-path".split(" "),
+};
 
 const OPTIONS_UNKNOWN = "an option decides what is run";
 
@@ -122,7 +135,8 @@ const launcher =
     const assigned: ShellWord[] = [];
     for (; options.hasVariables === true; at += 1) {
       const word = words[at];
-      const [, variable] = /^([A-Za-z_]\w*)=/.exec(word?.text ?? "") ?? [];
+      // Any word with the sign is a variable to `env`: `a.b=1`, `=1`.
+      const [, variable] = /^([^=]*)=/.exec(word?.text ?? "") ?? [];
       if (word === undefined || variable === undefined) break;
       if (!isHarmlessForPrograms(variable)) assigned.push(word);
     }
@@ -285,6 +299,18 @@ const asks = (words: readonly ShellWord[]) => /^-[pvV]*[vV]/.test(words[1]?.text
 const runsCommand = launcher({ flags: "p" });
 const command: Finder = (words, read, depth) => (asks(words) ? undefined : runsCommand(words, read, depth));
 
+const runsForJobs = launcher({ flags: "x" });
+const jobs: Finder = (words, read, depth) =>
+  /^(?:%.*|-[lnprs]+)?$/.test(words[1]?.text ?? "") ? undefined : runsForJobs(words, read, depth);
+
+const NOT_READ = "it runs a program in a way that is not read";
+/** A pattern that spells their first argument allows them: a host, a script, a program. */
+const NAMED =
+  "ssh su flock strace ltrace entr at batch ash ksh mksh zsh fish csh tcsh pwsh rksh posh yash elvish nu toybox";
+/** Those whose program follows options: a pattern must spell all of it. */
+const SPELLED =
+  "parallel watch script chroot unshare nsenter runuser setpriv systemd-run taskset setarch linux32 linux64 chrt prlimit sg pkexec start-stop-daemon run-parts fakeroot dbus-run-session gosu su-exec bwrap";
+
 const FINDERS: ReadonlyMap<string, Finder> = new Map<string, Finder>([
   [
     "env",
@@ -302,6 +328,8 @@ const FINDERS: ReadonlyMap<string, Finder> = new Map<string, Finder>([
   ["nohup", launcher({})],
   ["nice", launcher({ flags: "0123456789", valued: "n", longValued: ["adjustment"] })],
   ["ionice", launcher({ flags: "t", valued: "cn" })],
+  ["choom", launcher({ valued: "np", longValued: ["adjust", "pid"] })],
+  ["jobs", jobs],
   [
     "timeout",
     launcher({
@@ -320,7 +348,7 @@ const FINDERS: ReadonlyMap<string, Finder> = new Map<string, Finder>([
   ["find", find],
   ["sudo", launcher({ flags: "EnkbHSP", valued: "ugpCTr", hasVariables: true })],
   ["doas", launcher({ flags: "n", valued: "u" })],
-  ...["sh", "bash", "dash"].map((name): [string, Finder] => [name, shell]),
+  ...["sh", "bash", "dash", "rbash"].map((name): [string, Finder] => [name, shell]),
   ["eval", evaluation],
   ["trap", trap],
   [".", opaque("it reads a file of commands", 1)],
@@ -334,33 +362,6 @@ const FINDERS: ReadonlyMap<string, Finder> = new Map<string, Finder>([
   ...["alias", "let", "hash", "enable", "shopt", "bind", "complete", "compgen", "fc", "mapfile", "readarray"].map(
     (name): [string, Finder] => [name, opaque("it changes what the shell runs")],
   ),
-  ...[
-    "parallel",
-    "watch",
-    "ssh",
-    "su",
-    "flock",
-    "script",
-    "strace",
-    "ltrace",
-    "chroot",
-    "unshare",
-    "nsenter",
-    "entr",
-  ].map((name): [string, Finder] => [name, opaque("it runs a program in a way that is not read", 1)]),
-  ...[
-    "runuser",
-    "setpriv",
-    "systemd-run",
-    "at",
-    "batch",
-    "ash",
-    "ksh",
-    "mksh",
-    "zsh",
-    "fish",
-    "csh",
-    "tcsh",
-    "pwsh",
-  ].map((name): [string, Finder] => [name, opaque("it runs a program in a way that is not read", 1)]),
+  ...NAMED.split(" ").map((name): [string, Finder] => [name, opaque(NOT_READ, 1)]),
+  ...SPELLED.split(" ").map((name): [string, Finder] => [name, opaque(NOT_READ)]),
 ]);

@@ -31,6 +31,15 @@ export function isSteering(assigned: string): boolean {
   return STEERING.test(/^\w*/.exec(assigned)?.[0] ?? "");
 }
 
+/** Variables that name a program, or a place that programs and libraries are loaded from or configured in. */
+const LOADING =
+  /^(?:HOME|XDG_CONFIG_HOME|ZDOTDIR|CC|CXX|LESSOPEN|LESSCLOSE|MANPAGER|CLASSPATH|GCONV_PATH|RUBYLIB|NODE_PATH|RUSTC|RUSTFLAGS|GO(?:ROOT|PATH|BIN|FLAGS|ENV)|(?:CARGO|RUSTC|DOTNET|BUNDLE|GEM|LUA|PHP)_[A-Z_]+|\w+_(?:ASKPASS|COMMAND|RSH|SSH))$/;
+
+/** Whether a command's variable decides which program runs. */
+export function decidesProgram(name: string): boolean {
+  return isSteering(name) || LOADING.test(name);
+}
+
 /** Whether a program that is given this variable does the same as without it: `PATH=. git` runs another git. */
 export function isHarmlessForPrograms(name: string): boolean {
   return HARMLESS.has(name) || /^LC_[A-Z]+$/.test(name);

@@ -46,9 +46,6 @@ export function readShellLine(text: string, depth = 0): ShellLine {
   }
 }
 
-/** Programs that start others, by options that are not read here. */
-const STARTERS =
-  /(?:^|[\s;&|(`"'/])(?:taskset|setarch|linux32|linux64|chrt|prlimit|unshare|nsenter|chroot|runuser|setpriv|systemd-run|script|watch|parallel)(?=\s|$)/;
 const FOLDER = /(?:^|[\s;&|(`"'])(?:cd|pushd|popd)(?=\s|$)/;
 const WRAPPED = /(?:^|[\s;&|(`"'])(?:command|builtin|eval)(?=\s|$)/;
 
@@ -58,7 +55,6 @@ function doubtIn(text: string): string | undefined {
   if (/\]\+?=/.test(text)) return ARITHMETIC;
   if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an option is made by an expansion";
   if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an option is made by an expansion";
-  if (STARTERS.test(text)) return "a program in it starts others";
   if (/\beval\s+--|\benv\s+-(?:\s|$)|\s-c\s+--?(?:\s|$)|\bxargs\b.*--max-|\bxargs\b.*-I.*-I/s.test(text)) {
     return "an option in it is read in more than one way";
   }
@@ -158,6 +154,9 @@ function doubtOf(node: SyntaxNode): string | undefined {
     case "TestLogical":
     case "TestGroup":
       return DIALECT;
+    case "HereDocDelimiter":
+      // A line break, or `$'a'`, ends a here-document elsewhere in dash than in bash.
+      return /^(?:\\?[\w.+-]+|(['"])[\w .+-]+\1)$/.test(node.text) ? undefined : DIALECT;
     case "AnsiCQuoted":
       return node.text.includes("\\'") ? DIALECT : undefined;
     case "TestUnary":
@@ -246,7 +245,6 @@ const KNOWN_NODES = new Set<SyntaxNode["type"]>([
   "HereString",
   "HereDoc",
   "FileDescriptor",
-  "HereDocDelimiter",
   "HereDocBody",
   "ArithmeticBinary",
   "ArithmeticUnary",

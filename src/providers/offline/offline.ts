@@ -24,8 +24,17 @@ const CHUNK_CHARS_MAX = 24;
 
 /** A model that needs no network, weights, clock or chance: it quotes, counts, summarises and calls tools. */
 export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { contextWindow?: number } = {}): ModelClient {
-  return { provider: "offline", modelId: "offline", contextWindow, refuseParams, stream: streamReply };
+  return {
+    provider: "offline",
+    modelId: "offline",
+    contextWindow,
+    noToolChoice: NO_CHOICE,
+    refuseParams,
+    stream: streamReply,
+  };
 }
+
+const NO_CHOICE = "the offline model calls tools only when it is asked to in words";
 
 /** What tunes chance is as good as done where there is none. */
 const OF_CHANCE = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];

@@ -235,15 +235,19 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
     const named = BLOB.exec(file.path)?.[1];
     const whole = createHash("sha256");
     const blob = createHash("sha256");
-    let isInBlob = false;
+    let [isInBlob, isOpaque, read] = [false, false, 0];
     for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, whole)) {
-      if (named === undefined) continue;
+      // The name of a sealed blob is that of its plain content, which only the realm's key shows.
+      isOpaque ||= read === 0 && isSealed(chunk);
+      read += chunk.length;
+      if (named === undefined || isOpaque) continue;
       const line: number = isInBlob ? -1 : chunk.indexOf(LINE_END);
       if (isInBlob || line >= 0) blob.update(chunk.subarray(line + 1));
       isInBlob ||= line >= 0;
     }
     if (whole.digest("hex") !== file.sha256) return damaged("is not what was backed up");
-    if (named !== undefined && blob.digest("hex") !== named) return `${file.path} was damaged before it was backed up`;
+    if (named !== undefined && !isOpaque && blob.digest("hex") !== named)
+      return `${file.path} was damaged before it was backed up`;
     return undefined;
   } catch (error) {
     return damaged(`cannot be read (${messageOf(error)})`);

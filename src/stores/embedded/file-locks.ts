@@ -1,5 +1,7 @@
 import { createRequire } from "node:module";
 import { arch, platform } from "node:os";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { packageFile } from "../../ports/package-file.ts";
 
 /** Takes the file for us alone; whether it is ours now. The system ends a lock with whoever holds it. */
 export function tryLock(fd: number): boolean {
@@ -30,11 +32,29 @@ function loaded(): Locks {
 }
 
 function load(): Locks {
-  const require = createRequire(import.meta.url);
+  // Deno's process would end at once: its libuv lacks a symbol that the addon needs.
+  if ("Deno" in globalThis)
+    throw unusable("Deno cannot load its native addon for file locks; run the program with Node");
   try {
     // The package's own way to this file goes through a dozen modules, which took a sixth of the opening of a folder.
-    return require(`fs-native-extensions/prebuilds/${platform()}-${arch()}/fs-native-extensions.node`);
+    const name = `fs-native-extensions/prebuilds/${platform()}-${arch()}/fs-native-extensions.node`;
+    return createRequire(import.meta.url)(name);
   } catch {
-    return require("fs-native-extensions/binding");
+    return loadFromPackage();
   }
+}
+
+/** A bundle does not see what is installed for our package alone. */
+function loadFromPackage(): Locks {
+  try {
+    return createRequire(packageFile("package.json") ?? import.meta.url)("fs-native-extensions/binding");
+  } catch (cause) {
+    const [reason] = messageOf(cause).split("\n", 1);
+    const advice = "install it beside the program, which must be an ES module (docs/bundling.md)";
+    throw unusable(`fs-native-extensions cannot be loaded (${reason}); ${advice}`, cause);
+  }
+}
+
+function unusable(why: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("CAPABILITY_UNAVAILABLE", `a state folder cannot be used: ${why}`, { cause });
 }

@@ -10,30 +10,69 @@ import {
   readFileSync,
   readSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import type { Seal } from "../../ports/seal.ts";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { createSeal, idOfKey, type KeyRing, unwrapKey, wrapKey } from "../sealing.ts";
 import { unlock } from "./file-locks.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
 
+/** What a key file says of how encryption began. */
+export interface Beginning {
+  /** Something was kept before, and stays as it was. */
+  readonly plain_before?: boolean;
+  /** A user asked to encrypt a realm that kept something. Earlier versions began to encrypt one whenever it was opened. */
+  readonly enabled?: boolean;
+}
+
 /**
- * Opens the keys of a realm; made where there are none, when `begin` has told whether something plain is kept already. Throws SESSION_STORE_ERROR for
+ * Opens the keys of a realm; where there are none, `begin` prepares the folder and they are made. Throws SESSION_STORE_ERROR for
  * another key than the realm's, and for a file that is no longer what was written: nothing is changed then.
  */
-export function openKeyFile(path: string, realmKey: Uint8Array, begin: () => boolean): Seal {
+export function openKeyFile(path: string, realmKey: Uint8Array, begin?: () => Beginning): Seal {
   const key = createSecretKey(realmKey);
   const file = createFile(path);
-  file.alone(() => {
-    if (existsSync(path)) return;
-    const plain_before = begin();
-    writeAnew(path, [lineOf({ ...headOf(key), plain_before })]);
+  const { head } = file.alone(() => {
+    if (begin !== undefined && !existsSync(path)) writeAnew(path, [lineOf({ ...headOf(key), ...begin() })]);
+    return file.read(idOfKey(key));
   });
-  const { head } = file.alone(() => file.read(idOfKey(key)));
   return createSeal(key, { hasPlain: head.plain_before === true, ...ringOf(path, file, idOfKey(key)) });
+}
+
+/** Tells a realm's key from others. */
+export function realmKeyId(realmKey: Uint8Array): string {
+  return idOfKey(createSecretKey(realmKey));
+}
+
+/** Notes that encryption was asked for. False when it was before. */
+export function enableKeyFile(path: string, realmKey: Uint8Array): boolean {
+  const file = createFile(path);
+  return file.alone(() => {
+    const { head } = file.read(realmKeyId(realmKey));
+    if (isAskedFor(head)) return false;
+    const lines = wholeLines(readFileSync(path, "utf8")).slice(1);
+    replace(path, [lineOf({ ...head, edition: randomUUID(), enabled: true }), ...lines]);
+    return true;
+  });
+}
+
+/** Removes the keys if `isUnused` agrees; `clear` first removes what they sealed. False when they stay. */
+export function dropKeyFile(path: string, isUnused: (keys: KeyFileReport) => boolean, clear: () => void): boolean {
+  return createFile(path).alone(() => {
+    if (!existsSync(path)) return true;
+    if (!isUnused(inspectKeyFile(path))) return false;
+    clear();
+    rmSync(path);
+    return true;
+  });
+}
+
+function isAskedFor({ plain_before, enabled }: Beginning): boolean {
+  return plain_before !== true || enabled === true;
 }
 
 /**
@@ -58,8 +97,12 @@ export function rotateKeyFile(path: string, from: Uint8Array, to: Uint8Array): b
 export function inspectKeyFile(path: string): KeyFileReport {
   const { lines, damaged, head } = createFile(path).read(undefined);
   const problems = damaged.map((line) => `${path} is damaged at line ${line}; restore it from a backup`);
-  return { keyId: head.key_id, keys: lines.length, isPlainBefore: head.plain_before === true, problems };
+  const isAsked = isAskedFor(head) || damaged.length > 0 || lines.some(({ owner }) => KEPT_OWNERS.includes(owner));
+  return { keyId: head.key_id, keys: lines.length, isPlainBefore: head.plain_before === true, isAsked, problems };
 }
+
+/** What these own cannot be made again from the logs. */
+const KEPT_OWNERS: readonly string[] = [SHARED_OWNERS.blobs, SHARED_OWNERS.forgotten];
 
 export interface KeyFileReport {
   /** Tells the realm's key from others, and nothing else of it. */
@@ -67,6 +110,8 @@ export interface KeyFileReport {
   readonly keys: number;
   /** Something was kept before the realm was sealed, and stands there as it was. */
   readonly isPlainBefore: boolean;
+  /** Encryption was asked for, or seals more than logs and what is derived of them. Else the logs tell whether it was used. */
+  readonly isAsked: boolean;
   readonly problems: readonly string[];
 }
 
@@ -187,12 +232,11 @@ function headIn(path: string, text: string, keyId: string | undefined): Head {
 const HEAD_BYTES_MAX = 1_024;
 const VERSION = 1;
 
-interface Head {
+interface Head extends Beginning {
   readonly key_id: string;
   readonly version: number;
   /** Another one whenever the file is written anew. */
   readonly edition: string;
-  readonly plain_before?: boolean;
 }
 
 function headOf(key: KeyObject): Head {
@@ -274,7 +318,8 @@ function writeAnew(path: string, lines: readonly string[]): void {
 
 function wrongKey(path: string, realms: string, given: string): RuntimeError {
   const message = `[encryption] names another key than this realm's: ${path} was made with ${realms}, and this is ${given}`;
-  return failure(`${message}; name the right one, nothing was changed`);
+  const advice = "name the right one, or copy the realm by rkat store copy with --from-key-file";
+  return failure(`${message}; ${advice}; nothing was changed`);
 }
 
 function failure(message: string): RuntimeError {

@@ -18,7 +18,7 @@ import { testSeed } from "../../../test/support/seed.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { DamagedDb, isSoundDb } from "./table-file.ts";
 
-const FLIPS = byEffort({ usual: 60, full: 1_000 });
+const FLIPS = byEffort({ quick: 20, usual: 60, full: 1_000 });
 
 let folder: string;
 const warnings: string[] = [];

@@ -25,6 +25,8 @@ import { syncFolder } from "./segments.ts";
 export interface RestoreOptions<V> {
   readonly signal: AbortSignal;
   progress(done: number, total: number): void;
+  /** Throws where the key file, which is there before the others, cannot be used. */
+  admit(folder: string): Promise<void>;
   /** Checks the folder before it takes its name. */
   verify(folder: string): Promise<V>;
 }
@@ -148,7 +150,7 @@ function mark(beside: string, id: string): void {
 async function bringFiles<V>(
   backup: BackupReader,
   { state, bytes }: { readonly state: string; readonly bytes: number },
-  { signal, progress }: RestoreOptions<V>,
+  { signal, progress, admit }: RestoreOptions<V>,
 ): Promise<number> {
   // A realm that keeps nothing but its configuration has no logs, and is checked like others.
   const hasAgents = backup.manifest.files.some(({ path }) => path.startsWith("agents/"));
@@ -157,11 +159,13 @@ async function bringFiles<V>(
   const syncs = createSyncs();
   let [resumed, done] = [0, 0];
   try {
-    for (const file of backup.manifest.files) {
+    const isKeys = ({ path }: BackedFile): boolean => path === "keys";
+    for (const file of backup.manifest.files.toSorted((a, b) => Number(isKeys(b)) - Number(isKeys(a)))) {
       signal.throwIfAborted();
       const isThere = there.get(file.path) === file.bytes && isBrought(join(state, file.path), file);
       if (isThere) resumed += 1;
       else await syncs.add(bring(backup, file, join(state, file.path)));
+      if (isKeys(file)) await admit(state);
       done += file.bytes;
       progress(done, bytes);
       await breathe();

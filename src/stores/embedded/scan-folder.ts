@@ -2,14 +2,14 @@ import { createReadStream, type Dirent } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Scan } from "../../ports/forgettings.ts";
+import { workerFile } from "../../ports/package-file.ts";
 import { createFinder, type Finder, type FoundText, requireTexts } from "../scan.ts";
 import { createTally, type Tally } from "../scan-tally.ts";
 
-const ROLE = "rkat-scan";
 const READ_BYTES = 256 * 1_024;
 /** Before what a blob holds stands a line with its media type. */
 const FIRST_LINE_MAX = 512;
@@ -23,25 +23,22 @@ export interface FolderScan {
   readonly except?: string | undefined;
 }
 
-type Answer =
-  | { readonly done: { readonly places: number; readonly bytes: number } }
-  | { readonly scan: Scan }
-  | { readonly fault: string };
+type Told = (done: { readonly places: number; readonly bytes: number }) => void;
+
+export type ScanAnswer = { readonly done: Parameters<Told>[0] } | { readonly scan: Scan } | { readonly fault: string };
 
 /** Looks at every file below a folder, and at its name, in a thread of its own; rejects where one cannot be read. */
-export async function scanFolder(
-  given: FolderScan,
-  told: (done: { places: number; bytes: number }) => void = () => {},
-): Promise<Scan> {
+export async function scanFolder(given: FolderScan, told: Told = () => {}): Promise<Scan> {
   // What is refused is refused here, with its code.
   requireTexts(given.texts);
-  // A thread that runs this very file, since in the bundle only the bundler knows its name.
-  const worker = new Worker(new URL(import.meta.url), { workerData: { role: ROLE, given }, execArgv: [] });
+  const entry = workerFile("stores/embedded/scan-thread");
+  if (entry === undefined)
+    return scanHere(given, told).catch((thrown) => Promise.reject(incomplete(messageOf(thrown))));
+  const worker = new Worker(entry, { workerData: given, execArgv: [] });
   try {
     return await new Promise<Scan>((resolve, reject) => {
-      const fail = (why: string) =>
-        reject(new RuntimeError("SESSION_STORE_ERROR", `cannot look at everything: ${why}`));
-      worker.on("message", (answer: Answer) => {
+      const fail = (why: string) => reject(incomplete(why));
+      worker.on("message", (answer: ScanAnswer) => {
         if ("done" in answer) told(answer.done);
         else if ("scan" in answer) resolve(answer.scan);
         else fail(answer.fault);
@@ -54,17 +51,15 @@ export async function scanFolder(
   }
 }
 
-if (!isMainThread && Object(workerData).role === ROLE) void serve(Object(workerData).given);
+function incomplete(why: string): RuntimeError {
+  return new RuntimeError("SESSION_STORE_ERROR", `cannot look at everything: ${why}`);
+}
 
-async function serve({ folder, texts, except }: FolderScan): Promise<void> {
-  const tell = (answer: Answer): void => parentPort?.postMessage(answer);
-  const tally = createTally((done) => tell({ done }));
-  try {
-    await lookBelow(folder, "", { finder: createFinder(texts), tally, except });
-    tell({ scan: tally.end() });
-  } catch (thrown) {
-    tell({ fault: messageOf(thrown) });
-  }
+/** The same in this thread, which others use between two reads. */
+export async function scanHere({ folder, texts, except }: FolderScan, told: Told): Promise<Scan> {
+  const tally = createTally(told);
+  await lookBelow(folder, "", { finder: createFinder(texts), tally, except });
+  return tally.end();
 }
 
 interface Looking {

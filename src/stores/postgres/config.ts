@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
-import { type Connection, isLost } from "./connection.ts";
+import { type Connection, createLook, isLost } from "./connection.ts";
 import type { Channel } from "./signals.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -25,17 +25,14 @@ export async function openConfiguration(
   };
   let kept = await load();
   let seen = kept.generation;
-  const look = async (): Promise<void> => {
-    try {
-      const now = await load();
-      if (now.generation > kept.generation) kept = now;
-    } catch {
-      // What is at hand holds until the database is there again.
-    }
-  };
-  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  // What is at hand holds until the database is there again.
+  const { request } = createLook(async () => {
+    const now = await load();
+    if (now.generation > kept.generation) kept = now;
+  });
+  const timer = setInterval(request, LOOK_MS).unref();
   const deafen = channel.listen((kind) => {
-    if (kind === "config") void look();
+    if (kind === "config") request();
   });
   return {
     name,

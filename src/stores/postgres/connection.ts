@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Options, Sql } from "postgres";
 import postgres from "postgres";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { messageOf, RuntimeError, STORE_AWAY } from "../../contract/error.ts";
 import { withWholeRows } from "./whole-rows.ts";
 
 export interface ConnectionOptions {
@@ -105,6 +105,28 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
   };
 }
 
+/**
+ * Looks at the database when asked to: one look at a time, and one more for all requests made meanwhile. Anyone may notify a
+ * realm's channel, and a look for each notification would keep its server busy. A look that fails is left to the next request.
+ */
+export function createLook(work: () => Promise<void>): { request(): void; settled(): Promise<void> } {
+  let looking: Promise<void> = Promise.resolve();
+  let isWaiting = false;
+  return {
+    request: () => {
+      if (isWaiting) return;
+      isWaiting = true;
+      looking = looking
+        .then(() => {
+          isWaiting = false;
+          return work();
+        })
+        .catch(() => {});
+    },
+    settled: () => looking,
+  };
+}
+
 const CLOSE_MS_MAX = 5_000;
 
 /** Seqs and times: as large as numbers are exact, and no larger. */
@@ -166,7 +188,7 @@ function away(cause: unknown): RuntimeError {
   // Clients of a server are told as well: what a socket says names the address, and its code does not.
   const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
   const message = `the database cannot be reached: ${reason}`;
-  return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause, details: { reason: { reason_type: STORE_AWAY } } });
 }
 
 function codeOf(error: unknown): string {

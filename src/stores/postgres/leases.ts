@@ -1,7 +1,7 @@
 import type { Sql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import type { SessionLocks } from "../../ports/store.ts";
-import { arrayText, type Connection } from "./connection.ts";
+import { arrayText, type Connection, createLook } from "./connection.ts";
 
 export interface LeaseParts {
   readonly connection: Connection;
@@ -40,8 +40,6 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const freeing = new Map<string, Promise<void>>();
   const lease = `${leaseMs} milliseconds`;
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
-  let isLookWaiting = false;
   let isClosing = false;
 
   const beat = async (): Promise<void> => {
@@ -64,20 +62,10 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     keepBeating();
   };
   // A database that is away is told of by the turn's own appends; the next beat tries again.
-  const look = (): void => {
-    // One waits at most: those of a long absence would be waited for one after the other by whoever closes.
-    if (isLookWaiting) return;
-    isLookWaiting = true;
-    looking = looking
-      .then(() => {
-        isLookWaiting = false;
-        return isClosing ? undefined : beat();
-      })
-      .catch(() => {});
-  };
+  const look = createLook(async () => (isClosing ? undefined : beat()));
   const keepBeating = (): void => {
     const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
-    timer ??= setInterval(look, everyMs).unref();
+    timer ??= setInterval(look.request, everyMs).unref();
     if (held.size + untold.size === 0) {
       clearInterval(timer);
       timer = undefined;
@@ -195,13 +183,13 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     isOurs: (sessionId) => held.has(sessionId),
     interrupted: (sessionId) => {
       // The word may be of a turn that has ended since; the row knows.
-      if (held.has(sessionId)) look();
+      if (held.has(sessionId)) look.request();
     },
     close: async () => {
       isClosing = true;
       const told = await Promise.allSettled([...held.keys()].map(release));
       clearInterval(timer);
-      await looking;
+      await look.settled();
       // A database that is away forgets us by itself.
       if (told.some(({ status }) => status === "rejected")) return;
       // With it go those that ended without a word, a day ago or longer.

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Sql } from "postgres";
 import type { Signals } from "../../ports/signals.ts";
 import { createHearers } from "../hearers.ts";
-import { arrayText, type Connection } from "./connection.ts";
+import { arrayText, type Connection, createLook } from "./connection.ts";
 
 /** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
 type Word = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
@@ -44,7 +44,6 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let saying: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   let everyMs = 0;
-  let looking: Promise<void> | undefined;
   let ear: Sql | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
   let isOpening = false;
@@ -122,14 +121,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     ear = undefined;
     await old?.end({ timeout: 0 });
   };
-  const attendNow = (): void => {
-    // One look at a time; what fails is tried at the next.
-    looking ??= look()
-      .catch(() => {})
-      .finally(() => {
-        looking = undefined;
-      });
-  };
+  const looks = createLook(look);
   /** Listens and looks as long as somebody hears. */
   const attend = (): void => {
     for (const known of [reached, said]) for (const id of known.keys()) if (!hearers.isHeard(id)) known.delete(id);
@@ -140,7 +132,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     if (neededMs === everyMs) return;
     clearInterval(timer);
     everyMs = neededMs;
-    if (isNeeded) timer = setInterval(attendNow, neededMs).unref();
+    if (isNeeded) timer = setInterval(looks.request, neededMs).unref();
   };
 
   return {
@@ -163,7 +155,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       isClosed = true;
       clearInterval(timer);
       clearTimeout(saying);
-      await Promise.all([waiting.size > 0 ? sayAll() : undefined, looking]);
+      await Promise.all([waiting.size > 0 ? sayAll() : undefined, looks.settled()]);
       await closeEar();
     },
   };

@@ -53,9 +53,14 @@ export async function isAgreed(io: Io, question: string): Promise<boolean> {
   return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
 }
 
-/** What the model is told where `ask` has nobody to ask. */
-export const UNATTENDED =
-  "nobody can be asked here; allow it with --allow, like --allow 'shell(git *)', or everything with --yes";
+/** What the model is told where nobody can be asked: the flags that let the call run, where any does. */
+export const UNATTENDED = ({ allowing }: { readonly allowing?: readonly string[] | undefined }): string => {
+  if (allowing === undefined) {
+    return "nobody can be asked here, and --allow does not satisfy this rule; change the rule, or answer at a terminal";
+  }
+  const flags = allowing.map((rule) => `--allow '${rule.replaceAll("'", "'\\''")}'`).join(" ");
+  return `nobody can be asked here; allow it with ${flags}, or everything with --yes`;
+};
 
 /** Hears the events of a turn, and asks about the calls that wait. */
 export interface Asker {

@@ -126,6 +126,8 @@ type CommandEnd =
 interface SealedRealms {
   newRealmKey(): string;
   inspectSeal(folder: string): Promise<SealReport | undefined>;
+  keepsPlain(folder: string): boolean;
+  enableEncryption(folder: string, encryption: Config["encryption"], env: Io["env"]): Promise<boolean>;
   rotateRealmKey(
     folder: string,
     change: { readonly from: Config["encryption"]; readonly to: Config["encryption"]; readonly env: Io["env"] },

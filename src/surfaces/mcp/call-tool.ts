@@ -38,7 +38,6 @@ export interface ToolCall {
 
 /** Calls a tool. What goes wrong is a result, too: a model can read it and do better. It does not reject. */
 export async function callTool(parts: CallParts, called: OperationTool, call: ToolCall): Promise<CallToolResult> {
-  const { tool } = called;
   try {
     const { operation, args } = settleOperation(called.operation, call.args);
     const params = withPlainIds(args, parts.realm);
@@ -46,15 +45,15 @@ export async function callTool(parts: CallParts, called: OperationTool, call: To
       ? await runTurn(parts, operation, { ...call, args: params })
       : await parts.dispatch(operation, params, { signal: call.signal });
     const payload = payloadOf(operation, withSessionRefs(output, parts.realm), params);
-    return jsonResult(payload, { isStructured: tool.outputSchema !== undefined });
+    return jsonResult(payload);
   } catch (thrown) {
     return toolFailure(asRuntimeError(thrown));
   }
 }
 
-/** A result as its JSON, and once more as what a client can check when the tool says what it answers. */
-export function jsonResult(payload: unknown, { isStructured }: { readonly isStructured: boolean }): CallToolResult {
-  const structured = isStructured && isRecord(payload) ? { structuredContent: payload } : {};
+/** A result as its JSON, and an object once more as what a program reads. */
+export function jsonResult(payload: unknown): CallToolResult {
+  const structured = isRecord(payload) ? { structuredContent: payload } : {};
   return { content: [{ type: "text", text: JSON.stringify(payload) }], ...structured };
 }
 

@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
-import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf, resultSchemaOf } from "../../contract/mcp-tools.ts";
+import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf } from "../../contract/mcp-tools.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
@@ -36,14 +36,11 @@ const NAMES = Object.keys(EXTRA_TOOLS) as ExtraTool[];
 /** The tools as they are listed. */
 export function describeExtraTools(): readonly Tool[] {
   return NAMES.map((name) => {
-    const { summary, input, output } = EXTRA_TOOLS[name];
+    const { summary, input } = EXTRA_TOOLS[name];
     const inputSchema = objectSchemaOf(input);
-    // What answers in one of two forms has no schema of one object.
-    const outputSchema = resultSchemaOf(output);
     if (inputSchema === undefined) throw new Error(`${name} speaks of no object`);
     const annotations = { readOnlyHint: true, openWorldHint: false };
-    const told = outputSchema === undefined ? {} : { outputSchema };
-    return { name, description: summary, inputSchema, ...told, annotations };
+    return { name, description: summary, inputSchema, annotations };
   });
 }
 
@@ -93,7 +90,7 @@ export function createExtraTools({ subscribe, realm, clock }: ExtraParts): Extra
   };
   const answer = async (name: ExtraTool, args: Params, signal: AbortSignal): Promise<CallToolResult> => {
     try {
-      return jsonResult(await run[name](withPlainIds(args, realm), signal), { isStructured: true });
+      return jsonResult(await run[name](withPlainIds(args, realm), signal));
     } catch (thrown) {
       return toolFailure(asRuntimeError(thrown));
     }

@@ -16,9 +16,17 @@ afterEach(async () => {
   for (const connection of open.splice(0)) await connection.close();
 });
 
+/** Of sections 6 and 15 of the wire contract. */
+const CONTRACT_TOOLS =
+  `meerkat_run meerkat_resume meerkat_read meerkat_sessions meerkat_history meerkat_interrupt meerkat_archive meerkat_config
+  meerkat_capabilities meerkat_models_catalog meerkat_skills meerkat_blob_get meerkat_event_stream_open
+  meerkat_event_stream_read meerkat_event_stream_close meerkat_compact meerkat_compactions meerkat_compact_undo
+  meerkat_compact_expand meerkat_context memory_search search_project_history meerkat_memory_status meerkat_forget
+  agent_remember agent_context agent_compact agent_status meerkat_fork`.split(/\s+/);
+
 describe("what a client is told at first", () => {
   it("[G4] lists exactly the tools of the table, each with the schema of its operation", async () => {
-    const { client } = await connect();
+    const { client } = await connect({}, { allTools: true });
     const { tools } = await client.listTools();
     const rows = Object.values(OPERATIONS).flatMap((row) => ("mcp" in row ? [[row.mcp, row.summary]] : []));
     const extra = Object.entries(EXTRA_TOOLS).map(([name, { summary }]) => [name, summary]);
@@ -42,6 +50,20 @@ describe("what a client is told at first", () => {
     });
     expect(byName.get("meerkat_run")?.annotations).toMatchObject({ readOnlyHint: false, openWorldHint: true });
     expect(byName.get("meerkat_history")?.annotations).toEqual({ readOnlyHint: true, openWorldHint: false });
+  });
+
+  it("[G4] lists the tools of the contract in 30,000 bytes unless all are asked for, and the others are called by name", async () => {
+    const { client, call } = await connect();
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name).sort()).toEqual(CONTRACT_TOOLS.toSorted());
+    expect(Buffer.byteLength(JSON.stringify({ tools }))).toBeLessThanOrEqual(30_000);
+    expect(tools.filter((tool) => "outputSchema" in tool)).toEqual([]);
+    const run = tools.find(({ name }) => name === "meerkat_run")?.inputSchema.properties;
+    expect(run?.history).toEqual({ description: expect.any(String), type: "array", items: { type: "object" } });
+    expect((await call("agent_list")).payload).toEqual({ agents: [] });
+    // What the list does not describe is checked all the same.
+    const history = [{ role: "user", content: 7 }];
+    expect(await call("meerkat_run", { prompt: "hi", history })).toMatchObject({ isError: true });
   });
 
   it("says what it is, in the version the client speaks", async () => {

@@ -25,6 +25,8 @@ export interface ServerParts {
   readonly realm: string;
   readonly version: string;
   readonly memoryOnly: boolean;
+  /** Whether `tools/list` has the tools, too, that are only called by name otherwise. */
+  readonly allTools?: boolean;
   readonly clock: Clock;
   /** Told who did what; without it, nobody is. */
   readonly audit?: Audit | undefined;
@@ -51,10 +53,11 @@ const INSTRUCTIONS = {
  * whoever started the process.
  */
 export function createServers(parts: ServerParts): (caller?: Caller) => McpServer {
-  const { runtime, realm, version, memoryOnly, clock } = parts;
+  const { runtime, realm, version, memoryOnly, allTools = false, clock } = parts;
   const { newId } = clock;
   const tools = createTools({ memoryOnly });
-  const listed = [...[...tools.values()].map(({ tool }) => tool), ...(memoryOnly ? [] : describeExtraTools())];
+  const offered = [...tools.values()].filter(({ isListed }) => isListed || allTools).map(({ tool }) => tool);
+  const listed = memoryOnly ? offered : [...offered, ...describeExtraTools()];
   const info = { name: "rkat-mcp", version };
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return (caller) => {

@@ -43,7 +43,8 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
 
 async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const { runtime, about, flags, http, clock, log, audit } = serving;
-  const parts = { realm: about.realm, version: io.version, memoryOnly: flags.memoryOnly, clock, audit };
+  const { memoryOnly, allTools } = flags;
+  const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock, audit };
   if (http === undefined) {
     const { serveStdio } = await import("./serve-stdio.ts");
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
@@ -64,6 +65,7 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
 
 interface McpFlags extends ServerFlags {
   readonly memoryOnly: boolean;
+  readonly allTools: boolean;
   /** Where to listen and to whom; undefined when stdin and stdout are spoken over. */
   readonly http: HttpPlace | undefined;
 }
@@ -74,13 +76,17 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
   const isHttp = values.http === true;
   const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
   if (stray !== undefined) throw invalidFlag(`--${stray} is for a server over HTTP; add --http`);
+  if (values["memory-only"] && values["all-tools"]) {
+    throw invalidFlag("--all-tools lists what --memory-only leaves out; leave one of them out");
+  }
   const port = values.port === undefined ? MCP_ADDRESS.port : portOf(values.port);
   return {
     ...serverFlags(values),
     memoryOnly: values["memory-only"] === true,
+    allTools: values["all-tools"] === true,
     http: isHttp ? { host: values.host ?? MCP_ADDRESS.host, port, ...httpFlags(values) } : undefined,
   };
 }
 
 const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
-const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, http: flag } as const;
+const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, "all-tools": flag, http: flag } as const;

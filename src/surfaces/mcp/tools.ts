@@ -1,20 +1,12 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
-import {
-  ConfigTool,
-  objectSchemaOf,
-  ReadPayload,
-  ResumeTool,
-  RunTool,
-  resultSchemaOf,
-  SkillsTool,
-  TurnPayload,
-} from "../../contract/mcp-tools.ts";
+import { ConfigTool, objectSchemaOf, ResumeTool, RunTool, SkillsTool } from "../../contract/mcp-tools.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 
 /** A tool, and the operation that it calls. */
 export interface OperationTool {
   readonly operation: OperationName;
   readonly tool: Tool;
+  readonly isListed: boolean;
 }
 
 /** What a memory server offers: nothing of it runs a turn or shows a session whole. */
@@ -42,7 +34,8 @@ export function createTools({ memoryOnly }: { readonly memoryOnly: boolean }): R
       if (!("mcp" in row)) return [];
       // Nothing leaves a context where no turn runs: there, to search memory is to search all of it.
       const meant = memoryOnly && operation === "searchMemory" ? "searchHistory" : operation;
-      return [[row.mcp, { operation: meant, tool: toolOf(row.mcp, meant) }] as const];
+      const isListed = memoryOnly || !("mcpListed" in row);
+      return [[row.mcp, { operation: meant, tool: toolOf(row.mcp, meant), isListed }] as const];
     }),
   );
 }
@@ -51,12 +44,10 @@ function toolOf(name: string, operation: OperationName): Tool {
   const { summary, input } = OPERATIONS[operation];
   const inputSchema = objectSchemaOf(INPUTS[operation] ?? input);
   if (inputSchema === undefined) throw new Error(`the input of ${operation} is no object, so it cannot be a tool's`);
-  const outputSchema = outputSchemaOf(operation);
   return {
     name,
     description: DESCRIPTIONS[operation] ?? summary,
     inputSchema,
-    ...(outputSchema === undefined ? {} : { outputSchema }),
     annotations: hintsOf(operation),
   };
 }
@@ -79,21 +70,6 @@ const DESCRIPTIONS: Partial<Record<OperationName, string>> = {
 export const ANSWERS_LIST: readonly OperationName[] = ["searchMemory", "searchHistory"];
 /** Operations that run a turn. */
 export const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
-
-/** Larger ones describe messages and events to the last field, and a client may show them all to a model. */
-const OUTPUT_SCHEMA_CHARS_MAX = 2_560;
-
-function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
-  // One that answers in one of two forms has no schema of one object.
-  if (ANSWERS_LIST.includes(operation) || operation === "readSkill") return undefined;
-  const schema = resultSchemaOf(payloadSchema(operation));
-  return JSON.stringify(schema ?? "").length > OUTPUT_SCHEMA_CHARS_MAX ? undefined : schema;
-}
-
-function payloadSchema(operation: OperationName) {
-  if (RUNS_TURN.includes(operation)) return TurnPayload;
-  return operation === "readSession" ? ReadPayload : OPERATIONS[operation].output;
-}
 
 /** Operations that take nothing away and do the same when they are called again. */
 const REPEATABLE: readonly OperationName[] = ["interruptTurn", "injectContext"];

@@ -10,7 +10,7 @@ import { type ChatTurn, runChat } from "./chat-turn.ts";
 import { schemaOf } from "./content.ts";
 import { createConversations } from "./conversations.ts";
 import { SESSION_HEADER } from "./failure.ts";
-import { type Asks, continuation, creation } from "./settings.ts";
+import { type Asks, continuation, creation, firstChoice } from "./settings.ts";
 import { answerTurn, type Place } from "./turn-route.ts";
 
 /** `POST /v1/chat/completions`: conversations of clients that send all of it each time. */
@@ -34,9 +34,10 @@ export function createChatRoutes(place: Place): readonly StreamedRoute[] {
       isStreamed: chat.asked.stream === true,
       goesOn: false,
       encoder,
-      run: (hearing) => {
+      run: (hearing, failedIn) => {
         const traceparent = request.headers.traceparent?.toString();
-        return runChat(request.runtime, conversations, chat.turn, { ...hearing, traceparent, found });
+        const call = { ...hearing, ...chat.first, traceparent, found, failedIn };
+        return runChat(request.runtime, conversations, chat.turn, call);
       },
     });
   };
@@ -46,6 +47,7 @@ export function createChatRoutes(place: Place): readonly StreamedRoute[] {
 interface Chat {
   readonly asked: ChatRequest;
   readonly turn: ChatTurn;
+  readonly first: ReturnType<typeof firstChoice>;
   readonly isStructured: boolean;
 }
 
@@ -73,7 +75,7 @@ function readChat(request: RestRequest, place: Place): Chat {
     creation: creation(asks, request, place),
     continuation: { ...further, change_settings: change },
   };
-  return { asked, turn, isStructured: asks.schema !== undefined };
+  return { asked, turn, first: firstChoice(asks), isStructured: asks.schema !== undefined };
 }
 
 function conversationIn({ conversation }: ChatRequest): string | undefined {
@@ -103,6 +105,7 @@ function asksOf(asked: ChatRequest, system: string | undefined): Asks {
     params: Object.fromEntries(params),
     tools: asked.tools,
     metadata: asked.metadata,
-    hasNoTools: asked.tool_choice === "none",
+    toolChoice: asked.tool_choice,
+    isParallel: asked.parallel_tool_calls,
   };
 }

@@ -18,6 +18,8 @@ export interface ClientView {
   isOpen: boolean;
   /** What of the newest turn is known so far. */
   turn: OpenTurn;
+  /** What was known when the newest turn failed: a client that asks again the same goes on from there. */
+  failed?: Pick<ClientView, "last" | "turn"> | undefined;
 }
 
 interface OpenTurn {
@@ -51,8 +53,13 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
   const { turn } = view;
   switch (event.type) {
     case "run_started":
+      if (event.prompt === "" && view.failed !== undefined) {
+        const { last, turn: asked } = view.failed;
+        [view.last, view.turn] = [last, { ...asked, texts: [] }];
+      }
+      view.failed = undefined;
       view.isOpen = true;
-      turn.parts.push(...partsOf(event.prompt));
+      view.turn.parts.push(...partsOf(event.prompt));
       return;
     case "tool_result_received":
       if (turn.awaited.has(event.id)) turn.results.push({ id: event.id, content: plainOf(event.content ?? []) });
@@ -74,6 +81,7 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
       endTurn(view, seq, { text: answerText(turn.texts), pending: [] });
       return;
     case "run_failed":
+      view.failed = { last: view.last, turn };
       spoil(view, seq);
       return;
     case "transcript_rewrite_committed":

@@ -21,6 +21,15 @@ export function parseResponseId(id: string): ResponsePlace {
   return { session_id: uuidOf(hex), seq: Number(seq) };
 }
 
+/** A context that was compacted without a response: the session that has it, and where that ended. */
+export function compactedId({ session_id, seq }: ResponsePlace): string {
+  return `cmp_${session_id.replaceAll("-", "")}_${seq}`;
+}
+
+export function parseCompactedId(id: string): ResponsePlace | undefined {
+  return id.startsWith("cmp_") ? parseResponseId(id.replace("cmp_", "resp_")) : undefined;
+}
+
 /** The response of an item of its output, and which of them it is; undefined for what is no id of such an item. */
 export function parseItemId(id: string): { readonly place: ResponsePlace; readonly index: number } | undefined {
   const [, response = "", index = ""] = /^[a-z]{1,8}_([0-9a-f]{32}_\d{1,15})_(\d{1,6})$/.exec(id) ?? [];

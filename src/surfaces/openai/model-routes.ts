@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../contract/error.ts";
+import { NO_MODEL, RuntimeError } from "../../contract/error.ts";
 import { jsonAnswer } from "../wire/http-answer.ts";
 import type { AnsweredRoute, RestRequest } from "../wire/router.ts";
 
@@ -19,7 +19,8 @@ export function createModelRoutes(): readonly AnsweredRoute[] {
         const { model = "" } = request.params;
         const found = (await modelsFor(request)).find(({ id }) => id === model);
         if (found !== undefined) return jsonAnswer(found);
-        throw new RuntimeError("METHOD_NOT_FOUND", `there is no model ${JSON.stringify(model.slice(0, 200))} here`);
+        const message = `there is no model ${JSON.stringify(model.slice(0, 200))} here`;
+        throw new RuntimeError("METHOD_NOT_FOUND", message, { details: NO_MODEL });
       },
     },
   ];

@@ -9,6 +9,7 @@ import { createConversationRoutes } from "./conversation-routes.ts";
 import { openAiFailure } from "./failure.ts";
 import { createModelRoutes } from "./model-routes.ts";
 import { createResponseRoutes } from "./response-routes.ts";
+import { createRetries } from "./retries.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 import { createUiRoutes } from "./ui-routes.ts";
 import type { UiSettings } from "./ui-sessions.ts";
@@ -39,7 +40,7 @@ const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
 
 /** OpenAI's endpoints over the operations. */
 export function mountOpenAi(settings: OpenAiSettings, parts: MountParts): Mount {
-  const place: Place = { ...parts, settings, once: createOnce() };
+  const place: Place = { ...parts, settings, once: createOnce(), retries: createRetries(parts.clock) };
   return { prefix: PREFIX, answerFailure: openAiFailure, routes: ENDPOINTS.flatMap((routesOf) => routesOf(place)) };
 }
 

@@ -6,7 +6,7 @@ import { ECHO, type Echo } from "./response-echo.ts";
 import { createResponseEncoder } from "./response-encoder.ts";
 import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 
-/** A response as the log has it; `echo` is what is remembered of its request. Throws SESSION_NOT_FOUND. */
+/** A response as the log has it, and what a stream of it is; `echo` is what is remembered of its request. Throws SESSION_NOT_FOUND. */
 export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: Echo) {
   const session = await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
   const turn = await readTurn(runtime, place);
@@ -19,8 +19,10 @@ export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: 
     isClientCall: ({ id }) => pending.has(id),
     wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
   });
-  for (const delivery of deliveries) encoder.hear(delivery);
-  return endSeq === undefined ? encoder.body() : encoder.end(undefined).body;
+  const frames = deliveries.flatMap((delivery) => encoder.hear(delivery));
+  if (endSeq === undefined) return { body: encoder.body(), frames };
+  const end = encoder.end(undefined);
+  return { body: end.body, frames: [...frames, ...end.frames] };
 }
 
 /** What the session keeps of a request that nobody remembers: its settings are those of its newest turn, its labels of its first. */

@@ -11,7 +11,10 @@ type Reference = Extract<InputItem, { type: "item_reference" }>;
  * The input with the items it refers to in their places; throws SESSION_NOT_FOUND for one that no response has. What goes
  * on from a response or in a conversation knows them.
  */
-export async function withReferenced(runtime: Asked, asked: CreateResponse): Promise<CreateResponse["input"]> {
+export async function withReferenced(
+  runtime: Asked,
+  asked: Pick<CreateResponse, "input" | "previous_response_id" | "conversation">,
+): Promise<CreateResponse["input"]> {
   const { input, previous_response_id, conversation } = asked;
   if (input?.some(isReference) !== true) return input;
   if ((previous_response_id ?? conversation ?? undefined) !== undefined)
@@ -31,7 +34,7 @@ async function find(runtime: Asked, id: string, outputs: Map<string, readonly It
   const named = parseItemId(id);
   if (named === undefined) throw notThere("item", id);
   const key = responseId(named.place);
-  const output = outputs.get(key) ?? (await readResponse(runtime, named.place)).output;
+  const output = outputs.get(key) ?? (await readResponse(runtime, named.place)).body.output;
   outputs.set(key, output);
   const item = output[named.index];
   if (item?.id !== id) throw notThere("item", id);

@@ -21,6 +21,7 @@ export function echoOf(asked: CreateResponse, { model, ...from }: GoneOn): Echo 
     max_output_tokens: asked.max_output_tokens ?? null,
     metadata: asked.metadata ?? {},
     model: asked.model ?? model ?? "default",
+    parallel_tool_calls: asked.parallel_tool_calls ?? true,
     prompt_cache_key: asked.prompt_cache_key ?? null,
     reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
     safety_identifier: asked.safety_identifier ?? null,

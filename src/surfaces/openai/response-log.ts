@@ -21,6 +21,8 @@ const PAGE_EVENTS = 1_000;
 const PAGES_MAX = 100;
 const ENDS: ReadonlySet<AgentEvent["type"]> = new Set(["run_completed", "run_failed", "extraction_succeeded"]);
 
+const LAST: ReadonlySet<AgentEvent["type"]> = new Set(["run_failed", "extraction_succeeded", "extraction_failed"]);
+
 /** The events of a response's turn; throws SESSION_NOT_FOUND where there is none. */
 export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promise<LoggedTurn> {
   const scope = { type: "session", session_id: place.session_id };
@@ -43,6 +45,13 @@ export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promi
   }
   if (deliveries.length === 0) throw notThere("response", responseId(place));
   return { deliveries, endSeq, isNewest: true };
+}
+
+/** Resolves when a response's turn is over, or the signal aborts. */
+export async function turnEnd({ subscribe }: Asked, place: ResponsePlace, signal: AbortSignal): Promise<void> {
+  for await (const { event } of subscribe(place.session_id, { after: place.seq, signal })) {
+    if (event.type === "run_completed" ? !event.extraction_required : LAST.has(event.type)) return;
+  }
 }
 
 /** The session of something that is asked for by its id; an archived one is there for nobody here. */

@@ -1,19 +1,22 @@
 import type { ServerResponse } from "node:http";
 import { RuntimeError } from "../../contract/error.ts";
-import { CompactRequest, CreateResponse } from "../../contract/openai-responses.ts";
+import { CreateResponse } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { CallContext } from "../../service/dispatch.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import { fieldsOf } from "../wire/body.ts";
+import { createEventWriter } from "../wire/event-writer.ts";
 import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import { isRecord } from "../wire/incoming.ts";
 import type { RestRequest, Route } from "../wire/router.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
+import { compactContext } from "./compact-context.ts";
 import { schemaOf } from "./content.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import {
   conversationId,
   notThere,
+  parseCompactedId,
   parseConversationId,
   parseResponseId,
   type ResponsePlace,
@@ -23,24 +26,32 @@ import { pageIn } from "./item-page.ts";
 import { readResponse } from "./read-response.ts";
 import { withReferenced } from "./references.ts";
 import { type Echo, echoOf } from "./response-echo.ts";
-import { createResponseEncoder, usageOf } from "./response-encoder.ts";
+import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
-import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
-import { type Asks, clientTools, continuation, creation } from "./settings.ts";
-import { answerTurn, failureOf, type Place } from "./turn-route.ts";
+import { messagesUpTo, readOpen, readTurn, turnEnd } from "./response-log.ts";
+import { runRetried } from "./retries.ts";
+import { type Asks, clientTools, continuation, creation, firstChoice } from "./settings.ts";
+import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFrames } from "./turn-route.ts";
 
 /** What requests said of themselves is told again with their responses, for as many as these. */
 const ECHOES_MAX = 1_024;
+/** Responses that a client can go on hearing from the middle. */
+const TOLD_MAX = 64;
+
+function keepNewest<T>(kept: Map<string, T>, id: string, value: T, max: number): void {
+  kept.set(id, value);
+  const [oldest] = kept.keys();
+  if (kept.size > max && oldest !== undefined) kept.delete(oldest);
+}
+
+/** How long a turn may take to end that is interrupted; then it is told as it is. */
+const CANCEL_MS_MAX = 10_000;
 
 /** `/v1/responses`: a response is a turn, and its id says of which session. */
 export function createResponseRoutes(place: Place): readonly Route[] {
   const echoes = new Map<string, Echo>();
-  const remember = (id: string, echo: Echo): void => {
-    echoes.set(id, echo);
-    const [oldest] = echoes.keys();
-    if (echoes.size > ECHOES_MAX && oldest !== undefined) echoes.delete(oldest);
-  };
-  const parts: Parts = { ...place, remember, echoOf: (id) => echoes.get(id) };
+  const remember = (id: string, echo: Echo): void => keepNewest(echoes, id, echo, ECHOES_MAX);
+  const parts: Parts = { ...place, remember, echoOf: (id) => echoes.get(id), told: new Map() };
   const at = (request: RestRequest): ResponsePlace => parseResponseId(request.params.response_id ?? "");
   return [
     {
@@ -55,14 +66,17 @@ export function createResponseRoutes(place: Place): readonly Route[] {
       path: "/v1/responses/compact",
       scope: "run",
       operation: "compactSession",
-      serve: (request) => compact(parts, request),
+      serve: (request) => compactContext(parts, request),
     },
     {
       method: "GET",
       path: "/v1/responses/{response_id}",
       scope: "read",
       operation: "listEvents",
-      serve: async (request) => tell(parts, request, at(request)),
+      stream: (request, response) =>
+        isStreamAsked(request.query)
+          ? tellAgain(parts, request, response, at(request))
+          : tell(parts, request, at(request)),
     },
     {
       method: "DELETE",
@@ -86,6 +100,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
         if (endSeq === undefined) {
           const { session_id } = where;
           await request.runtime.dispatch("interruptTurn", { session_id });
+          await turnEnd(request.runtime, where, AbortSignal.timeout(CANCEL_MS_MAX));
         }
         return tell(parts, request, where);
       },
@@ -109,6 +124,8 @@ export function createResponseRoutes(place: Place): readonly Route[] {
 interface Parts extends Place {
   remember(id: string, echo: Echo): void;
   echoOf(id: string): Echo | undefined;
+  /** What responses were told as, with the numbers that a client knows. */
+  readonly told: Map<string, Frames>;
 }
 
 async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
@@ -119,27 +136,42 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   const background = asked.background === true;
   if (background && !isKept) throw invalid("background: what is not stored cannot be asked for later; leave store out");
   const asks = asksOf(asked, decoded);
+  const first = firstChoice(asks);
   const names = new Set(clientTools(asked.tools).map(({ name }) => name));
   const echo = echoOf(asked, goneOnFrom(from));
+  const isStreamed = asked.stream === true;
+  const frames = createFrames();
+  const began = (id: string): void => {
+    parts.remember(id, echo);
+    if (isStreamed || background) keepNewest(parts.told, id, frames, TOLD_MAX);
+  };
   const encoder = createResponseEncoder({
     echo,
     isClientCall: ({ name }) => names.has(name),
     wantsJson: asks.schema !== undefined,
-    ...(isKept ? { began: (id: string) => parts.remember(id, echo) } : {}),
+    ...(isKept ? { began } : {}),
   });
-  const run = async (call: CallContext): Promise<unknown> => {
+  const run = async (call: CallContext, failedIn?: string): Promise<unknown> => {
     const traceparent = request.headers.traceparent?.toString();
     try {
-      return await runTurn(parts, request, { asks, decoded, from }, { ...call, traceparent });
+      const wanted = { asks, decoded, from };
+      const context = { ...call, ...first, traceparent };
+      return await runRetried(
+        failedIn,
+        (session_id) => {
+          const again: Origin = { kind: "conversation", session_id, model: "" };
+          return runTurn(parts, request, { ...wanted, from: again }, { ...context, isRetry: true });
+        },
+        () => runTurn(parts, request, wanted, context),
+      );
     } finally {
       const session_id = encoder.sessionId();
       if (!isKept && session_id !== undefined) await request.runtime.dispatch("archiveSession", { session_id });
     }
   };
-  const isStreamed = asked.stream === true;
   if (!background || isStreamed)
-    return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, run });
-  return parts.once(request, () => runBehind(parts, request, encoder, run));
+    return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, frames, run });
+  return parts.once(request, () => runBehind(parts, request, { encoder, frames }, run));
 }
 
 /** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
@@ -160,18 +192,20 @@ function fromCompaction(asked: CreateResponse): CreateResponse {
 async function runBehind(
   parts: Parts,
   request: RestRequest,
-  encoder: ReturnType<typeof createResponseEncoder>,
+  { encoder, frames }: { readonly encoder: ReturnType<typeof createResponseEncoder>; readonly frames: Frames },
   run: (call: CallContext) => Promise<unknown>,
 ) {
   const { promise: begun, resolve } = Promise.withResolvers<Answer>();
   const listener: CallContext["listener"] = (delivery) => {
-    encoder.hear(delivery);
+    frames.add(encoder.hear(delivery));
     const session = encoder.sessionId();
     if (session === undefined) return;
     resolve({ ...jsonAnswer(encoder.body()), headers: { [SESSION_HEADER]: session } });
   };
   const work = async (signal: AbortSignal): Promise<Answer> => {
     const failure = await failureOf(run({ signal, listener }));
+    frames.add(encoder.end(failure).frames);
+    frames.end();
     return failure === undefined ? jsonAnswer({}) : openAiFailure(failure);
   };
   void parts.turns.run(undefined, request.caller, work, openAiFailure).then(resolve);
@@ -207,8 +241,10 @@ async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded)
     throw invalid("input: write only what is new; what was said before is known");
   }
   if (typeof previous === "string") {
-    const place = parseResponseId(previous);
+    const compacted = parseCompactedId(previous);
+    const place = compacted ?? parseResponseId(previous);
     const { model } = await readOpen(runtime, place.session_id, notThere("response", previous));
+    if (compacted !== undefined) return { kind: "response", place, endSeq: place.seq, model };
     const { endSeq } = await readTurn(runtime, place);
     if (endSeq === undefined)
       throw new RuntimeError("SESSION_BUSY", `response ${previous} is still being made; wait for it`);
@@ -263,7 +299,8 @@ function isOvertaken(thrown: unknown): boolean {
 }
 
 function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
-  const { model, max_output_tokens, text, temperature, top_p, reasoning, tools, tool_choice } = asked;
+  const { model, max_output_tokens, text, temperature, top_p, reasoning, tools, tool_choice, parallel_tool_calls } =
+    asked;
   const instructions = [asked.instructions ?? "", ...system].filter((part) => part.trim() !== "");
   const params = { temperature, top_p, reasoning_effort: reasoning?.effort };
   return {
@@ -274,7 +311,8 @@ function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
     params: Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined && value !== null)),
     tools,
     metadata: asked.metadata,
-    hasNoTools: tool_choice === "none",
+    toolChoice: tool_choice,
+    isParallel: parallel_tool_calls,
   };
 }
 
@@ -284,35 +322,49 @@ async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): 
 }
 
 async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
-  const body = await readResponse(request.runtime, place, parts.echoOf(responseId(place)));
+  const { body } = await readResponse(request.runtime, place, parts.echoOf(responseId(place)));
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
 }
 
-/** Compacts the session of a response; the item it answers with names that response, and an input may begin with it. */
-async function compact({ clock }: Place, request: RestRequest): Promise<Answer> {
-  const asked = parseParams(CompactRequest, fieldsOf(request.body));
-  const { previous_response_id: previous } = asked;
-  if (previous === undefined || previous === null) {
-    throw invalid("previous_response_id: name the response whose context is to be compacted");
+function isStreamAsked(query: URLSearchParams): boolean {
+  const stream = query.get("stream") ?? "false";
+  if (stream !== "true" && stream !== "false") throw invalid("stream: write true or false");
+  if (stream === "false" && query.has("starting_after")) throw invalid("starting_after: write stream=true besides");
+  return stream === "true";
+}
+
+/** Tells a response once more as a stream: as it was told first where that is kept, else from the log when it has ended. */
+async function tellAgain(
+  parts: Parts,
+  request: RestRequest,
+  response: ServerResponse,
+  place: ResponsePlace,
+): Promise<undefined> {
+  const after = request.query.get("starting_after");
+  if (after !== null && !/^\d{1,9}$/.test(after))
+    throw invalid("starting_after: write the sequence_number of an event");
+  const { runtime } = request;
+  await readTurn(runtime, await requireResponse(request, place));
+  const id = responseId(place);
+  const left = new AbortController();
+  const leave = (): void => left.abort("the client has left");
+  response.once("close", leave);
+  const kept = parts.told.get(id);
+  if (kept === undefined && after !== null) {
+    throw invalid(
+      "starting_after: the events of this response are not kept any more; leave it out to have all of them",
+    );
   }
-  if (asked.input !== undefined && asked.input !== null) {
-    throw invalid("input: leave it out; what is compacted is what the response and those before it said");
+  const headers = { [SESSION_HEADER]: place.session_id };
+  const writer = createEventWriter({ response, clock: parts.clock, headers, giveUp: leave });
+  const frames = kept ?? createFrames();
+  if (kept === undefined) {
+    await turnEnd(runtime, place, left.signal);
+    frames.add((await readResponse(runtime, place, parts.echoOf(id))).frames);
+    frames.end();
   }
-  const place = parseResponseId(previous);
-  await requireResponse(request, place);
-  const { session_id } = place;
-  const { compacted, reason, compaction } = await request.runtime.dispatch("compactSession", { session_id });
-  const body = {
-    id: previous,
-    object: "response.compaction",
-    created_at: Math.floor(clock.now() / 1_000),
-    output: [{ id: `cmp_${previous.replace(/^resp_/, "")}`, type: "compaction", encrypted_content: previous }],
-    usage: usageOf(compaction?.usage ?? { input_tokens: 0, output_tokens: 0 }),
-    compacted,
-    ...(reason === undefined ? {} : { reason }),
-    ...(compaction === undefined ? {} : { compaction }),
-  };
-  return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: session_id } };
+  await writeFrames(frames, after === null ? 0 : Number(after) + 1, writer, left.signal);
+  return undefined;
 }
 
 function invalid(message: string): RuntimeError {

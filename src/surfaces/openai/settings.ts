@@ -1,7 +1,8 @@
 import type { ClientTool } from "../../contract/client-tools.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import type { FunctionTool, OwnTools, Tools } from "../../contract/openai.ts";
+import type { FunctionTool, OwnTools, ToolChoice, Tools } from "../../contract/openai.ts";
 import type { CreateSession, JsonObject, ToolFilter } from "../../contract/session.ts";
+import type { CallContext } from "../../service/dispatch.ts";
 import type { RestRequest } from "../wire/router.ts";
 import { labelsOf } from "./metadata.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
@@ -15,8 +16,9 @@ export interface Asks {
   readonly params: Readonly<Record<string, unknown>>;
   readonly tools: Tools;
   readonly metadata: Readonly<Record<string, string>> | null | undefined;
-  /** Whether the model may call nothing. */
-  readonly hasNoTools: boolean;
+  readonly toolChoice: ToolChoice;
+  /** Whether an answer may have several calls; false is passed to the provider. */
+  readonly isParallel: boolean | null | undefined;
 }
 
 const PRESETS = ["none", "memory", "safe", "workspace", "full"] as const;
@@ -51,13 +53,34 @@ export function continuation(asks: Asks, request: RestRequest, { settings }: Pic
   };
 }
 
-function everyTurn({ model, params, tools, hasNoTools }: Asks) {
-  const client_tools = hasNoTools ? [] : clientTools(tools);
+function everyTurn({ model, params: given, tools, toolChoice, isParallel }: Asks) {
+  const client_tools = toolChoice === "none" ? [] : clientTools(tools);
+  // Providers refuse it where there is nothing to call.
+  const isApart = isParallel === false && client_tools.length > 0;
+  const params = isApart ? { ...given, parallel_tool_calls: false } : given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(Object.keys(params).length === 0 ? {} : { provider_params: params }),
     client_tools,
   };
+}
+
+/** What the first model call of the turn must do; throws INVALID_PARAMS for a function that the request does not have. */
+export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "toolChoice">): FirstChoice {
+  if (asked === undefined || asked === null || asked === "auto" || asked === "none") return {};
+  const names = clientTools(tools).map(({ name }) => name);
+  if (names.length === 0)
+    throw invalid("tool_choice: there is no function to call; give some in tools, or leave it out");
+  if (asked === "required") return { toolChoice: asked };
+  const { name } = asked;
+  if (names.includes(name)) return { toolChoice: { name } };
+  throw invalid(`tool_choice: no function of tools is called ${name}; write one of ${names.slice(0, 20).join(", ")}`);
+}
+
+type FirstChoice = Pick<CallContext, "toolChoice">;
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** The functions of the client's. */
@@ -77,11 +100,11 @@ type OwnToolFields = Pick<CreateSession, "tool_preset" | "enable_memory"> & { re
  * The tools of this server's that a session is offered: those of the header, else of a tool of the type mcp, else as
  * configured, which is none.
  */
-function ownTools({ tools, hasNoTools }: Asks, { headers }: RestRequest, settings: OpenAiSettings): OwnToolFields {
+function ownTools({ tools, toolChoice }: Asks, { headers }: RestRequest, settings: OpenAiSettings): OwnToolFields {
   const asked = tools?.find((tool): tool is OwnTools => tool.type === "mcp");
   const inHeader = presetIn(headers["x-rkat-tools"]);
   const configured = settings.tools === "none" && asked !== undefined ? "safe" : settings.tools;
-  const preset = hasNoTools ? "none" : (inHeader ?? configured);
+  const preset = toolChoice === "none" ? "none" : (inHeader ?? configured);
   const allowed = Array.isArray(asked?.allowed_tools) ? asked.allowed_tools : asked?.allowed_tools?.tool_names;
   const tool_filter: ToolFilter =
     allowed === undefined ? "All" : { Allow: [...allowed, ...clientTools(tools).map(({ name }) => name)] };
@@ -93,5 +116,5 @@ function presetIn(given: string | readonly string[] | undefined): Preset | undef
   if (given === undefined) return undefined;
   const preset = PRESETS.find((name) => name === given);
   if (preset !== undefined) return preset;
-  throw new RuntimeError("INVALID_PARAMS", `x-rkat-tools: write one of ${PRESETS.join(", ")}`);
+  throw invalid(`x-rkat-tools: write one of ${PRESETS.join(", ")}`);
 }

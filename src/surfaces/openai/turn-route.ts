@@ -1,12 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { asRuntimeError, type RuntimeError } from "../../contract/error.ts";
 import type { Delivery, Listener } from "../../service/event-queue.ts";
-import { createEventWriter } from "../wire/event-writer.ts";
+import { createEventWriter, type EventWriter } from "../wire/event-writer.ts";
 import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import type { MountParts } from "../wire/mount.ts";
 import type { Once, Outcome } from "../wire/once.ts";
 import type { RestRequest } from "../wire/router.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
+import type { Retries } from "./retries.ts";
 
 /** What the configuration says of these endpoints. */
 export interface OpenAiSettings {
@@ -20,6 +21,7 @@ export interface OpenAiSettings {
 export interface Place extends MountParts {
   readonly settings: OpenAiSettings;
   readonly once: Once;
+  readonly retries: Retries;
 }
 
 /** A piece of a stream: with a type it is a named event, and `[DONE]` is sent as it is. */
@@ -51,11 +53,11 @@ interface TurnRequest {
   /** Whether the turn goes on when its client leaves. */
   readonly goesOn: boolean;
   readonly encoder: Encoder;
-  run(hearing: { readonly signal: AbortSignal; readonly listener: Listener }): Promise<unknown>;
+  /** Where a stream is told, for readers that come later, too. */
+  readonly frames?: Frames;
+  /** `failedIn` is the session where the same request has just failed. */
+  run(hearing: { readonly signal: AbortSignal; readonly listener: Listener }, failedIn?: string): Promise<unknown>;
 }
-
-/** What a stream has to tell may wait so long for its reader; then nobody reads it. */
-const FRAMES_MAX = 200_000;
 
 /** Runs a turn and answers with it, at its end or as it happens. A client that leaves stops it. */
 export async function answerTurn(
@@ -69,20 +71,25 @@ export async function answerTurn(
   const leave = (): void => left.abort("the client has left");
   if (!goesOn) response.once("close", () => !response.writableFinished && leave());
   if (!goesOn && response.destroyed) leave();
-  const frames = createFrames(leave);
+  const frames = turn.frames ?? createFrames();
   const listener: Listener = (delivery) => {
     const told = encoder.hear(delivery);
     if (isStreamed) frames.add(told);
   };
   const work = async (aborted: AbortSignal): Promise<Answer> => {
     const signal = AbortSignal.any([aborted, left.signal]);
-    const failure = await failureOf(turn.run({ signal, listener }));
+    const failure = await failureOf(turn.run({ signal, listener }, place.retries.take(request)));
+    const session = encoder.sessionId();
     // What was refused before a turn began has no events, and an answer of its own.
-    if (failure !== undefined && encoder.sessionId() === undefined) return openAiFailure(failure);
+    if (failure !== undefined && session === undefined) return openAiFailure(failure);
+    if (failure !== undefined && session !== undefined) place.retries.note(request, session);
     const end = encoder.end(failure);
     const { frames: last, body, isFailed } = end;
     if (isStreamed) frames.add(last);
-    if (isFailed && !isStreamed) return { ...openAiFailure(end.failure ?? failure), headers: headersOf(encoder) };
+    if (isFailed && !isStreamed) {
+      const answer = openAiFailure(end.failure ?? failure);
+      return { ...answer, headers: { ...answer.headers, ...headersOf(encoder) } };
+    }
     return { ...jsonAnswer(body), headers: headersOf(encoder) };
   };
   const id = request.headers["x-meerkat-request-id"];
@@ -93,18 +100,14 @@ export async function answerTurn(
   const answered = place.once(request, run).finally(frames.end);
   if (!isStreamed) return answered;
   answered.catch(frames.end);
-  const first = await frames.next();
-  if (first === undefined) {
+  if ((await frames.at(0)) === undefined) {
     const answer = await answered;
     if (answer.status !== 200) return answer;
-    frames.add([...encoder.replay(JSON.parse(String(answer.text))), { data: "[DONE]" }]);
+    frames.add(encoder.replay(JSON.parse(String(answer.text))));
   }
   const writer = createEventWriter({ response, clock: place.clock, headers: headersOf(encoder), giveUp: leave });
-  for (let frame = first ?? (await frames.next()); frame !== undefined; frame = await frames.next()) {
-    await writer.write(frame);
-  }
+  await writeFrames(frames, 0, writer, left.signal);
   await answered.catch(() => {});
-  writer.end({ data: "[DONE]" });
   return undefined;
 }
 
@@ -122,29 +125,44 @@ function headersOf(encoder: Encoder): Readonly<Record<string, string>> {
   return session === undefined ? {} : { [SESSION_HEADER]: session };
 }
 
-/** What is to be sent, in its order. */
-function createFrames(overflow: () => void) {
-  const waiting: Frame[] = [];
+/** What a turn is told as, in its order, for as many readers as there are. */
+export interface Frames {
+  add(frames: readonly Frame[]): void;
+  end(): void;
+  /** The frame at a place, when it is there; undefined when none will come. */
+  at(place: number): Promise<Frame | undefined>;
+}
+
+export function createFrames(): Frames {
+  const told: Frame[] = [];
   let isEnded = false;
-  let wake = (): void => {};
+  let changed = Promise.withResolvers<void>();
+  const wake = (): void => {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
   return {
-    add: (frames: readonly Frame[]): void => {
-      if (waiting.length + frames.length > FRAMES_MAX) overflow();
-      else waiting.push(...frames);
+    add: (frames) => {
+      told.push(...frames);
       wake();
     },
-    end: (): void => {
+    end: () => {
       isEnded = true;
       wake();
     },
-    /** Undefined when no more will come. */
-    next: async (): Promise<Frame | undefined> => {
-      while (waiting.length === 0 && !isEnded) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-      return waiting.shift();
+    at: async (place) => {
+      while (told[place] === undefined && !isEnded) await changed.promise;
+      return told[place];
     },
   };
+}
+
+/** Writes frames from a place on, until there are no more or nobody reads them. */
+export async function writeFrames(frames: Frames, from: number, writer: EventWriter, left: AbortSignal): Promise<void> {
+  let place = from;
+  for (let frame = await frames.at(place); frame !== undefined && !left.aborted; frame = await frames.at(place)) {
+    await writer.write(frame);
+    place += 1;
+  }
+  writer.end({ data: "[DONE]" });
 }

@@ -2,8 +2,9 @@ import { Buffer } from "node:buffer";
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
-import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError } from "../../contract/error.ts";
+import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from "../../contract/error.ts";
 import { sessionIdIn } from "./events.ts";
+import { isRecord } from "./incoming.ts";
 
 /** What is sent back for a request. */
 export interface Answer {
@@ -23,23 +24,37 @@ export function jsonAnswer(value: unknown, status = 200): Answer {
 }
 
 /** A failure as its answer; `error` and `message` say the same, for clients that look for the one or the other. */
-export function errorAnswer(thrown: unknown, detail: HttpDetail = {}): Answer {
+export function errorAnswer(thrown: unknown, given?: HttpDetail): Answer {
   const error = asRuntimeError(thrown);
+  const detail = given ?? awayDetail(error);
   // A turn that failed has a session that can go on; it is named at the top.
   const session_id = sessionIdIn(error.details);
   const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };
   return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {}, error };
 }
 
+/** Tells a client when to come again where the store cannot be reached. */
+export function awayDetail({ details }: RuntimeError): HttpDetail {
+  return reasonIn(details).reason_type === STORE_AWAY ? { status: 503, headers: retryAfter() } : {};
+}
+
+/** Why something failed, as the details of its error have it. */
+export function reasonIn(details: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(details) && isRecord(details.reason) ? details.reason : {};
+}
+
+export function retryAfter(ms = RETRY_AFTER_MS): Readonly<Record<string, string>> {
+  return { "retry-after": String(Math.max(1, Math.ceil(ms / 1_000))) };
+}
+
 /** A failure as a surface words it. */
 export type AnswerFailure = (thrown: unknown, detail?: HttpDetail) => Answer;
 
-const RETRY_AFTER_SECS = 1;
+const RETRY_AFTER_MS = 1_000;
 
 /** The answer to what a server that is full, or about to end, cannot begin. */
 export function busyAnswer(message: string, answerFailure: AnswerFailure = errorAnswer): Answer {
-  const headers = { "retry-after": String(RETRY_AFTER_SECS) };
-  return answerFailure(new RuntimeError("AGENT_ERROR", message), { status: 503, headers });
+  return answerFailure(new RuntimeError("AGENT_ERROR", message), { status: 503, headers: retryAfter() });
 }
 
 /** A client that takes nothing of its answer for so long is let go. */

@@ -82,6 +82,7 @@ function createOwnOnce(): Once {
   };
 }
 
-function fingerprintOf({ path, body }: RestRequest): string {
+/** A request by what it asks, where. */
+export function fingerprintOf({ path, body }: RestRequest): string {
   return createHash("sha256").update(`${path}\n${body.text}`).digest("base64");
 }

@@ -85,6 +85,7 @@ Serves sessions and their memory to MCP clients, on stdin and stdout unless --ht
 
 Options:
   --memory-only            offer only the tools of memory: nothing that runs a turn
+  --all-tools              list all tools; without it, tools/list names the most used, and the others are called by name
   --http                   serve streamable HTTP at /mcp instead
   --port PORT              with --http: the port, ${MCP_ADDRESS.port} unless given; 0 takes a free one
   --host HOST              with --http: the address, ${MCP_ADDRESS.host} unless given

@@ -416,7 +416,7 @@ class SearchOptions(TypedDict, total=False):
     """Options of a search."""
 
     limit: int
-    """Show at most so many: 5 without it, 20 at most."""
+    """Show at most so many messages: 5 without it, 20 at most."""
     scope: Literal["project", "session"]
     """Session looks in session_id alone; without it, as the configuration says."""
     session_id: str

@@ -964,6 +964,10 @@ class MemoryHitWhy(TypedDict):
 class MemoryHitAround(TypedDict):
     """`around` of `MemoryHit`."""
 
+    session_id: NotRequired[str]
+    """The session it was said in, where that is not the hit's."""
+    agent: NotRequired[str]
+    """The agent whose memory it is, where that is not the hit's."""
     seq: int
     """Its number in the session's log."""
     role: str
@@ -980,7 +984,7 @@ class MemoryHit(TypedDict):
     """`results` of `MemoryResults`."""
 
     content: str
-    """What was said, word for word."""
+    """What was said, word for word; of a long message the part that answers best."""
     score: float
     """0 to 1: how sure it answers; useful ones are above 0.7."""
     session_id: str
@@ -1002,11 +1006,11 @@ class MemoryHit(TypedDict):
     why: NotRequired[MemoryHitWhy]
     """With explain: what brought it where it stands."""
     around: NotRequired[list[MemoryHitAround]]
-    """What its session said right before and after it, and what of it answers next best, in its order; nothing stands
-    twice in an answer.
+    """What was said right before and after it, and what answers next best, in any session, in the order it was said;
+    nothing stands twice in an answer.
     """
     mode: NotRequired[Literal["hybrid", "lexical"]]
-    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    """Only where it is lexical: found by words alone."""
     vectors_pending: NotRequired[bool]
     """True while vectors are still being made: asked again later, more may be found by meaning."""
     in_context: NotRequired[bool]

@@ -38,10 +38,20 @@ describe("a call that a rule asks about", () => {
     const { stdout } = await run("run", "Make a task.", "--events");
     const results = stdout.split("\n").filter((one) => one.includes('"tool_execution_completed"'));
     expect(results).toEqual([expect.stringMatching(/not run: .*nobody can be asked here; allow it with --allow/)]);
+    // The flag that is named fits the call, and works.
+    expect(results.join("")).toContain("allow it with --allow 'task_create', or everything with --yes");
     for (const flag of [["--yes"], ["--allow", "task_create"]]) {
       const allowed = await run("run", "Make a task.", ...flag, "--events");
       expect(allowed.stdout).not.toContain("not run:");
     }
+  });
+
+  it("[I1] names no flag where none satisfies the rule that asks", async () => {
+    const { stdout } = await run(...ask, "--allow", "task_create", "--yes", "--events");
+    expect(stdout).toMatch(
+      /not run: rule ask task_\* of the session; nobody can be asked here, and --allow does not satisfy/,
+    );
+    expect(stdout).not.toContain("allow it with");
   });
 
   it("[I1] is asked at a terminal, and a no may have a reason", async () => {

@@ -15,6 +15,11 @@ interface JsonFlag {
   readonly json?: boolean;
 }
 
+interface RestoreFlags extends JsonFlag {
+  readonly to?: string;
+  readonly keyFile?: string;
+}
+
 const PAGE = "docs/backup.md";
 
 /** Declares `rkat backup` and what it holds. */
@@ -88,13 +93,15 @@ export function addRestoreCommand(program: Command, invocation: Invocation): voi
     .usage("DIR|FILE.tar [options]")
     .argument("<place>")
     .option("--to <folder>", "the state folder to make, instead of that of the realm")
+    .option("--key-file <path>", "the key of an encrypted back-up, instead of that of [encryption]")
     .addOption(jsonFlag())
-    .action((place: string, flags: JsonFlag & { readonly to?: string }) => bringBack(invocation, place, flags));
+    .action((place: string, flags: RestoreFlags) => bringBack(invocation, place, flags));
   describeHelp(restore, {
     examples: [
       ["rkat restore /mnt/backups/main", "to the realm of this folder"],
       ["rkat restore main.tar -r main", "to a realm by its name"],
       ["rkat restore main.tar --to ./look", "to look at, beside the realm"],
+      ["rkat restore main.tar --key-file old.key", "made before rkat encryption rotate"],
     ],
     notes: [
       ["Databases", "Restore to a folder, then rkat store copy FOLDER postgres://USER@HOST/DATABASE."],
@@ -171,7 +178,7 @@ async function listPlaces(invocation: Invocation, isJson: boolean): Promise<void
 async function bringBack(
   invocation: Invocation,
   place: string,
-  { to, json: isJson }: JsonFlag & { readonly to?: string },
+  { to, keyFile, json: isJson }: RestoreFlags,
 ): Promise<void> {
   const { io, parts, exitWith } = invocation;
   if (to === undefined) {
@@ -179,11 +186,15 @@ async function bringBack(
     // A slip in the back-up's name makes no realm.
     if (await isThere(resolve(io.cwd, place))) await makeStateFolder(invocation.place().stateFolder);
   }
+  const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
+  const encryption = keyFile === undefined ? config?.encryption : { key_file: resolve(io.cwd, keyFile) };
   const { progress, done } = progressOf(io);
   const report = await parts
     .restoreBackup(resolve(io.cwd, place), to === undefined ? invocation.place().stateFolder : resolve(io.cwd, to), {
       signal: io.interrupt,
       progress,
+      encryption,
+      env: io.env,
     })
     .catch((thrown: unknown) => {
       // A place that is named wrongly is refused before anything is brought.

@@ -217,8 +217,14 @@ async function examineSeal({ parts, place }: Invocation, { encryption }: Config)
   const check = "encryption";
   const hasKey = Object.keys(encryption).length > 0;
   try {
-    const report = await (await parts.encryption()).inspectSeal(place().stateFolder);
-    if (report === undefined) return hasKey ? [{ check, status: "ok", finding: "begins with the first turn" }] : [];
+    const { inspectSeal, keepsPlain } = await parts.encryption();
+    const report = await inspectSeal(place().stateFolder);
+    if (report === undefined && !hasKey) return [];
+    if (report === undefined && keepsPlain(place().stateFolder))
+      return [
+        { check, status: "missing", finding: "not encrypted although a key is named", fix: "rkat encryption enable" },
+      ];
+    if (report === undefined) return [{ check, status: "ok", finding: "begins with the first turn" }];
     const [problem] = report.problems;
     if (problem !== undefined) return [{ check, status: "broken", finding: problem }];
     const finding = `sealed by the key ${report.keyId}, which wraps ${report.keys} others`;

@@ -34,6 +34,14 @@ export function addEncryptionCommand(program: Command, invocation: Invocation): 
     .description("Says whether what this realm keeps is sealed, by which key, and what is still plain.")
     .addOption(jsonFlag())
     .action((flags: { readonly json?: boolean }) => tell(invocation, flags.json === true));
+  const enable = encryption
+    .command("enable")
+    .summary("encrypt a realm that is plain")
+    .description(
+      "Encrypts what is said in this realm from now on, with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: one that runs goes on writing plain text.",
+    )
+    .addOption(jsonFlag())
+    .action((flags: { readonly json?: boolean }) => begin(invocation, flags.json === true));
   const rotate = encryption
     .command("rotate")
     .summary("change the realm's key")
@@ -49,6 +57,10 @@ export function addEncryptionCommand(program: Command, invocation: Invocation): 
     examples: [["rkat encryption key > ~/.rkat/realm.key", "then chmod 600, and a copy in another place"]],
   });
   describeHelp(status, { examples: [["rkat encryption status", "the key itself is not asked for"]] });
+  describeHelp(enable, {
+    examples: [["rkat encryption enable", "then rkat store copy FROM TO --to-key-file for what was there before"]],
+    notes: [["Exit codes", "0 the realm is encrypted · 2 no key is named · 31 it is encrypted with another key"]],
+  });
   describeHelp(rotate, {
     examples: [["rkat encryption rotate --to-file ~/.rkat/next.key", "then name that file in [encryption]"]],
     notes: [
@@ -58,6 +70,7 @@ export function addEncryptionCommand(program: Command, invocation: Invocation): 
   describeHelp(encryption, {
     examples: [
       ["rkat encryption key > ~/.rkat/realm.key", "name it in [encryption] as key_file"],
+      ["rkat encryption enable", "encrypt a realm that is there already"],
       ["rkat encryption rotate --to-file ~/.rkat/next.key", "change it"],
     ],
   });
@@ -83,6 +96,22 @@ async function tell({ io, parts, place }: Invocation, isJson: boolean): Promise<
 /** What is told of a realm that was not sealed from its beginning. */
 export const PLAIN_BEFORE =
   "What was kept before is still plain, also in .rkat: rkat store copy FROM TO --to-key-file seals all of it";
+
+async function begin(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io, parts, place } = invocation;
+  const { config, trust } = await readConfiguration(invocation);
+  if (config.store.url !== undefined)
+    throw new RuntimeError("INVALID_PARAMS", "this realm is kept in PostgreSQL: let the database encrypt its disk");
+  const { projectRoot, stateFolder } = place();
+  trust.requireState(projectRoot, stateFolder);
+  const realms = await parts.encryption();
+  const wasPlain = await realms.enableEncryption(stateFolder, config.encryption, io.env);
+  if (isJson) return writeJson(io, { enabled: wasPlain });
+  const done = wasPlain
+    ? `What is said in ${stateFolder} from now on is encrypted. ${PLAIN_BEFORE}`
+    : `${stateFolder} is encrypted with this key`;
+  io.stdout.write(`${withoutControls(done)}.\n`);
+}
 
 async function change(invocation: Invocation, { toFile, toEnv, toCommand, json }: RotateFlags): Promise<void> {
   const { io, parts, place } = invocation;

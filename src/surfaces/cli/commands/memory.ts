@@ -166,6 +166,7 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
 function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
+  if (embedder === "loading") return "the embedder is still loading";
   if (entries === 0) return "there is nothing to search yet";
   if (entries === by_words) return "all of it is found by its words";
   return pending === 0
@@ -277,11 +278,13 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   return [head, ...whyLines(hit, dim), ...text, ...aroundLines(hit, view)];
 }
 
-/** What its session said around it, a line each. */
+/** What is told with it, a line each. */
 function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFAULT, showsAround }: HitView) {
   if (!showsAround) return [];
   return around.map((said) => {
-    const head = `${INDENT}seq ${said.seq}  ${speakerOf(said)}  `;
+    const elsewhere = said.agent ?? (said.session_id === undefined ? "" : shortId(said.session_id));
+    const place = oneLine(`${elsewhere} seq ${said.seq}`.trim(), PLACE_CHARS_MAX);
+    const head = `${INDENT}${place}  ${speakerOf(said)}  `;
     return paint.dim(`${head}${oneLine(said.content, Math.max(COLUMNS_MIN, columns - head.length))}`);
   });
 }

@@ -2,6 +2,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { Content } from "../../../contract/message.ts";
 import type { JsonObject, RunResult } from "../../../contract/session.ts";
+import type { CallContext } from "../../../service/dispatch.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { type EventStream, streamOf } from "../../../service/session-handle.ts";
 import { formatSessionRef } from "../../wire/events.ts";
@@ -24,7 +25,7 @@ interface FirstTurn {
   readonly outputSchema: JsonObject | undefined;
   readonly signal: AbortSignal;
   /** What the model is told where nobody can be asked; absent where somebody can. */
-  readonly unattended?: string;
+  readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
 /** Starts the first turn of a new session. */
@@ -47,7 +48,7 @@ interface FurtherTurn {
   readonly prompt: Content;
   readonly change: JsonObject;
   readonly signal: AbortSignal;
-  readonly unattended?: string;
+  readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
 /** Starts a further turn of a session. */

@@ -57,7 +57,7 @@ async function play(seed: number): Promise<void> {
   const one = (): Runtime => pick(random, processes) ?? processes[0] ?? never();
   const leaving = new AbortController();
   const asked = one()
-    .createSession("Go.", { signal: leaving.signal })
+    .createSession("Go.", { signal: leaving.signal, onApproval: () => undefined })
     .then(
       () => "over",
       () => "over",

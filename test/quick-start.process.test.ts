@@ -38,3 +38,9 @@ describe("docs/quick-start.md", () => {
     90_000,
   );
 });
+
+it("[I1] docs/permissions.md: its example of onApproval runs as written and prints what it says", async () => {
+  const permissions = readFileSync(join(import.meta.dirname, "../docs/permissions.md"), "utf8");
+  const [, ts = "", printed = ""] = /^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/m.exec(permissions) ?? [];
+  expect(await runBlock("ts", ts)).toEqual({ code: 0, output: printed });
+});

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type Config, defaultConfig } from "../../src/config/load-config.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { openEmbeddedStore, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import { inspectSeal, newRealmKey, openSeal } from "../../src/sealed-realm.ts";
+import { enableEncryption, inspectSeal, newRealmKey, openSeal } from "../../src/sealed-realm.ts";
 import { copyStore } from "../../src/store-places.ts";
 import { keyOf } from "../../src/stores/recall/posting-page.ts";
 import { createRandom } from "../crash/random.ts";
@@ -133,9 +133,9 @@ describe("a sealed state folder", () => {
     };
     await refused(
       { key_env: "OTHER_KEY" },
-      /^\[encryption\] names another key than this realm's: .+; name the right one/,
+      /^\[encryption\] names another key than this realm's: .+; name the right one, or .+--from-key-file/,
     );
-    await refused({}, /^what is kept in .+ is sealed; name its key in \[encryption\]/);
+    await refused({}, /^what is kept in .+ is encrypted; name its key in \[encryption\]/);
     expect(snapshot(folder)).toEqual(before);
 
     const keys = readFileSync(join(folder, "keys"));
@@ -146,11 +146,12 @@ describe("a sealed state folder", () => {
     expect(snapshot(folder)).toEqual(before);
   });
 
-  it("[K2] that was plain goes on sealed: what was said before is read, told of, and sealed by a copy", async () => {
+  it("[K2] that was plain is sealed from when it is enabled: what was said before is read, told of, and sealed by a copy", async () => {
     const [folder, copy] = [newFolder(), join(newFolder(), "copy")];
     const plain = await openRuntime(optionsFor(folder, {}));
     const { id } = await plain.createSession("My name is plainword.");
     await plain.close();
+    expect(await enableEncryption(folder, encryption, env)).toBe(true);
     const runtime = await openRuntime(optionsFor(folder));
     expect((await runtime.session(id).turn("What is my name? Say it to sealedword.")).text).toContain("plainword");
     await runtime.close();

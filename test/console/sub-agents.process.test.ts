@@ -29,7 +29,7 @@ withBrowser("sub-agents in the console", () => {
     const { url, page, handed, parent } = await serve();
     await page.goto(`${url}/#/sessions/${parent.id}`);
     await page.getByText("It is done.").waitFor();
-    const turn = parent.turn("Go on.");
+    const turn = parent.turn("Go on.", { onApproval: () => undefined });
     const card = page.getByRole("region", { name: "Sub-agent reviewer" });
     await card.getByText("running", { exact: true }).waitFor();
     await card.getByText("Make a task.").waitFor();

@@ -2,20 +2,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadConfig } from "../src/config/load-config.ts";
-import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "../src/conformance/conformance.ts";
-import { type Driver, openRuntimeDriver } from "../src/conformance/driver.ts";
-import { type ModelServer, openModelServer } from "../src/conformance/model-server.ts";
-import { createRestDriver } from "../src/conformance/rest-driver.ts";
-import { readPresent } from "../src/conformance/tell-scenario.ts";
-import type { Capability } from "../src/contract/capability.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
-import { readIfThere } from "../src/surfaces/wire/realm.ts";
-import { essenceOf, type Opened, tell, useStage } from "./parity/stage.ts";
-import { databaseFor, withPostgres } from "./support/postgres.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
+import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "../../src/conformance/conformance.ts";
+import { type Driver, openRuntimeDriver } from "../../src/conformance/driver.ts";
+import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
+import { createRestDriver } from "../../src/conformance/rest-driver.ts";
+import { readPresent } from "../../src/conformance/tell-scenario.ts";
+import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { readIfThere } from "../../src/surfaces/wire/realm.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { essenceOf, type Opened, tell, useStage } from "./stage.ts";
+import { ALL } from "./surfaces.ts";
 
-const ALL: readonly Capability[] = ["session-store", "memory-store", "session-compaction"];
-const DOOR = join(import.meta.dirname, "../src/cli.ts");
+const DOOR = join(import.meta.dirname, "../../src/cli.ts");
 const MS_MAX = 120_000;
 
 withPostgres("every scenario with the realm in a database", () => {

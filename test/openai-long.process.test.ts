@@ -6,7 +6,7 @@ import { complete, openChatServer } from "./support/chat-server.ts";
 import { byEffort } from "./support/effort.ts";
 
 const WINDOW = 8_000;
-const MESSAGES = byEffort({ usual: 400, full: 2_000 });
+const MESSAGES = byEffort({ quick: 120, usual: 400, full: 2_000 });
 const LINE = "The heron stands in the reeds and looks at the water for a long while. ";
 
 it("[K1] [C1] a stateless conversation of any length never overflows, and what was said first is recalled", async () => {

@@ -1,8 +1,13 @@
+import { createHash } from "node:crypto";
 import connect from "postgres";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
+import { openConfiguration } from "../../src/stores/postgres/config.ts";
+import type { Connection } from "../../src/stores/postgres/connection.ts";
+import { createSessionLocks } from "../../src/stores/postgres/leases.ts";
 import { type Database, openDatabase } from "../../src/stores/postgres/open.ts";
+import { createChannel } from "../../src/stores/postgres/signals.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 
@@ -94,6 +99,62 @@ withPostgres("a database", () => {
     const [left] = await sql`select count(*)::int as count from rkat.entries where realm = 'acme'`;
     expect(left).toEqual({ count: 2 });
     await sql.unsafe(`drop owned by ${role}`);
+    await sql.unsafe(`drop role ${role}`);
+    await sql.end();
+  });
+
+  it("[F11] a role that floods another realm's channel costs that realm a few queries, not one a word", async () => {
+    const url = await databaseFor("flood");
+    const owner = await openDatabase({ url, realm: "acme" });
+    const sql = connect(url, { max: 1 });
+    const role = `tenant_${Math.random().toString(36).slice(2)}`;
+    await sql.unsafe(`create role ${role} login`);
+    const stranger = connect(as(role, url), { max: 1 });
+    let asked = 0;
+    const { ask, ...rest } = owner.connection;
+    const connection: Connection = {
+      ...rest,
+      ask: (work) => {
+        asked += 1;
+        return ask(work);
+      },
+    };
+    const channel = createChannel({ connection, realm: "acme", isPooled: false, warn: () => {} });
+    const config = await openConfiguration(connection, { realm: "acme", channel, name: "acme's" });
+    const locks = createSessionLocks({
+      ...{ connection, realm: "acme", kind: "session", owner: "a process", leaseMs: 10_000 },
+      tellInterrupt: () => {},
+    });
+    const hold = await locks.hold(A);
+    const last = Promise.withResolvers<void>();
+    channel.listen((kind, what) => {
+      if (kind === "interrupt") locks.interrupted(what);
+      if (what === "last") last.resolve();
+    });
+    // The first word that comes through shows that the channel is open.
+    const open = Promise.withResolvers<void>();
+    channel.listen(() => open.resolve());
+    const name = `rkat_${createHash("sha256").update("acme").digest("hex").slice(0, 16)}`;
+    const notify = async (...words: readonly string[]): Promise<void> => {
+      await stranger`select pg_notify(${name}, word) from unnest(${[...words]}::text[]) word`;
+    };
+    const opening = setInterval(() => void notify("config open"), 20);
+    await open.promise.finally(() => clearInterval(opening));
+    asked = 0;
+    await notify(...Array.from({ length: 20_000 }, (_, at) => (at % 2 ? `config ${at}` : `interrupt ${A} ${at}`)));
+    await notify("interrupt last");
+    await last.promise;
+    const other = await owner.config();
+    await other.change(() => ({ agent: { model: "heron" } }));
+    await vi.waitFor(() => expect(config.read().generation).toBe(1), { timeout: 20_000 });
+    expect(asked).toBeLessThan(400);
+    expect(hold.interrupted.aborted).toBe(false);
+    config.close();
+    await hold.release();
+    await locks.close();
+    await channel.close();
+    await stranger.end();
+    await owner.close();
     await sql.unsafe(`drop role ${role}`);
     await sql.end();
   });

@@ -1,0 +1,103 @@
+import type { Item } from "./glob.ts";
+import type { ShellCommand } from "./shell-command.ts";
+import { isKnown, type ShellWord } from "./shell-word.ts";
+
+/** Programs that only look. */
+export const LOOKS: ReadonlySet<string> = new Set(
+  "ls cat head tail wc grep rg echo pwd which whoami date stat file du df diff sort uniq tree jq basename dirname realpath".split(
+    " ",
+  ),
+);
+
+/** Programs whose first argument says what they do, so that the rest may vary. */
+export const HAS_SUBCOMMANDS: ReadonlySet<string> = new Set(
+  "git gh npm pnpm yarn bun deno cargo go docker podman kubectl helm terraform pip pip3 uv poetry brew apt systemctl dotnet mvn gradle make just".split(
+    " ",
+  ),
+);
+
+/** Programs that start no other, whatever they are told. */
+const LEAVES = new Set(
+  "egrep fgrep printf true false test [ : mkdir rmdir touch cp mv rm ln chmod chown chgrp cmp cut tr tee readlink id groups uname hostname sleep seq yes type md5sum sha1sum sha256sum sha512sum cksum base64 od xxd hexdump strings nl tac rev comm join paste fold fmt column expand expr ps kill pgrep pkill pidof free uptime curl cd pushd popd dirs jobs umask truncate mktemp gzip gunzip zcat unzip dd df exit return".split(
+    " ",
+  ),
+);
+
+/** Programs that are leaves unless one of their words is like this. */
+const LEAVES_BUT_FOR = new Map([
+  ["sort", /^--c/],
+  ["rg", /^--(?:pre|host)/],
+  ["man", /^-/],
+  ["less", /^[-+]/],
+]);
+
+const GIT_LEAVES =
+  /^(?:add|blame|branch|checkout|cherry-pick|clean|commit|describe|diff|fetch|grep|help|init|log|ls-files|merge|mv|pull|push|rebase|reset|restore|revert|rev-parse|rm|show|stash|status|switch|tag|worktree)$/;
+/** `rebase -x`, `grep -O`, `push --exec`, `fetch --upload-pack`, also abbreviated. */
+const GIT_STARTS = /^-(?:[a-zA-Z]*[xO]|-(?:e|u|rece|op))/;
+
+const SED_OPTION = /^(?:-[nrEsuz]+|-i(?:\.\w+)?|-e)$/;
+/** An address or two with a command that starts nothing, or one substitution; `e` runs what it is given. */
+const SED_SCRIPT =
+  /^(?:(?:\d+|\$|\/[^/\\\n]*\/)(?:,(?:\d+|\$|\/[^/\\\n]*\/))?!?)?(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpiI\d]*)$/;
+
+function isSafeSed(words: readonly ShellWord[]): boolean {
+  const args = words.slice(1).map(({ text }) => text);
+  const given = args.filter((_, at) => args[at - 1] === "-e");
+  const operands = args.filter((text, at) => args[at - 1] !== "-e" && !SED_OPTION.test(text));
+  const scripts = given.length === 0 ? operands.slice(0, 1) : given;
+  return scripts.every((text) => SED_SCRIPT.test(text)) && !operands.some((text) => text.startsWith("-"));
+}
+
+/** Whether a program is known to start no other by what it is told; both begin with its name, `bare` as in a command. */
+export function isLeaf(words: readonly ShellWord[], bare: readonly ShellWord[]): boolean {
+  const [name, sub, ...rest] = bare;
+  const program = name?.text.replace(/^\/(?:usr\/)?bin\//, "") ?? "";
+  const butFor = LEAVES_BUT_FOR.get(program);
+  if (butFor !== undefined) return !words.slice(1).some(({ text }) => butFor.test(text));
+  if (program === "git") {
+    // What `-c` sets may be a program.
+    const options = words.slice(1, words.length - bare.length + 1);
+    if (options.some(({ text }) => /^-(?:[a-zA-Z]*c|-exec)/.test(text))) return false;
+    return GIT_LEAVES.test(sub?.text ?? "") && !rest.some(({ text }) => GIT_STARTS.test(text));
+  }
+  if (program === "sed") return isSafeSed(words);
+  return LOOKS.has(program) || LEAVES.has(program);
+}
+
+const INTERPRETER = /^(?:perl|python[\d.]*|node|deno|bun|ruby|php|lua|tclsh|ed|ex|psql|sqlite3|mysql|gdb|[gmn]?awk)$/;
+
+/** Whether a command may be told by the rest of its line what to start: by an expansion, or by a script from its input. */
+export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand): boolean {
+  if (startsNone) return false;
+  const [name, ...args] = words.slice(nameAt);
+  if (!words.every(isKnown)) return true;
+  if (args.some(({ text }) => /^(?:-|\/dev\/(?:stdin|fd\/\d+)|\/proc\/.*)$/.test(text))) return true;
+  return INTERPRETER.test(name?.text ?? "") && args.every(({ text }) => text.startsWith("-"));
+}
+
+/** What may be the name of a program in texts, in their order; quotes in a script may end a name, or lie within it. */
+export function namesIn(texts: readonly string[]): readonly Item[] {
+  const read = texts.flatMap((text) => [text.replaceAll(/['"\\]/g, " "), text.replaceAll(/['"\\]/g, "")]);
+  return read.flatMap((text) =>
+    [...text.toLowerCase().matchAll(/[\p{L}\p{N}_./-]+\+*/gu)].flatMap(([token]) => {
+      const [, attached = token] = /^(?:-|\d+)[a-z](.+)$/.exec(token) ?? [];
+      return [...new Set([token, attached])].map((name) => ({
+        text: name.split("/").findLast((part) => part !== "") ?? "",
+      }));
+    }),
+  );
+}
+
+/** The words of a command that may name a program it starts: variables it is given, and arguments unless it is a leaf. */
+export function tellingWords({ words, nameAt, isLeaf: startsNone }: ShellCommand): readonly string[] {
+  const assigned = words.slice(0, nameAt);
+  const [name, sub, ...rest] = words.slice(nameAt);
+  if (startsNone || name === undefined) return assigned.map(({ text }) => text);
+  const isSubcommand = HAS_SUBCOMMANDS.has(name.text) && /^[a-z][a-z0-9:-]*$/.test(sub?.text ?? "");
+  const args = isSubcommand || sub === undefined ? rest : [sub, ...rest];
+  const texts = [...assigned, ...args].map(({ text }) => text);
+  // `1eevil` and `s/x/evil/e` of sed run evil.
+  const signs = name.text.endsWith("sed") ? [/(?<![a-z])e/g, /\//g] : [];
+  return [...texts, ...signs.flatMap((sign) => texts.map((text) => text.replaceAll(sign, " ")))];
+}

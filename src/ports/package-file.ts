@@ -1,0 +1,31 @@
+let warn: ((sentence: string) => void) | undefined;
+let hasWarned = false;
+
+/** Sets the function that is told, once in the life of a process, that the package's files cannot be found. */
+export function warnOfMissingPackage(tell: (sentence: string) => void): void {
+  warn = tell;
+}
+
+/** The address of a file of the package; undefined for a bundle that runs where the package is not installed. */
+export function packageFile(path: string): URL | undefined {
+  try {
+    return new URL(path, import.meta.resolve("rkat/package.json"));
+  } catch {
+    if (!hasWarned) warn?.(MISSING);
+    hasWarned = warn !== undefined;
+    return undefined;
+  }
+}
+
+const MISSING =
+  "the package rkat cannot be found from this bundle; memory is searched by words, and long texts are read in the main" +
+  " thread; install the package beside the bundle (docs/bundling.md)";
+
+/**
+ * The file that a thread or a process of ours runs: a module of `src`, by its path without the suffix. It is never the
+ * module that starts it: a bundler puts that into the user's program, which would then start itself without end.
+ */
+export function workerFile(module: string): URL | undefined {
+  const isSource = packageFile("src/ports/package-file.ts")?.href === import.meta.url;
+  return packageFile(isSource ? `src/${module}.ts` : `dist/${module}.js`);
+}

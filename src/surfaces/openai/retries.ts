@@ -1,0 +1,55 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { fingerprintOf } from "../wire/once.ts";
+import type { RestRequest } from "../wire/router.ts";
+
+/** Sessions in which a request has just failed: a client that sends it again is answered there. */
+export interface Retries {
+  /** The session where this request failed within the last minute; it is handed out once. */
+  take(request: RestRequest): string | undefined;
+  note(request: RestRequest, session_id: string): void;
+}
+
+const RETRY_MS_MAX = 60_000;
+const REQUESTS_MAX = 1_024;
+
+export function createRetries({ now }: Pick<Clock, "now">): Retries {
+  /** By caller, path and body; the oldest first. */
+  const failed = new Map<string, { readonly session_id: string; readonly untilMs: number }>();
+  return {
+    take: (request) => {
+      const key = keyOf(request);
+      const known = failed.get(key);
+      failed.delete(key);
+      return known !== undefined && now() < known.untilMs ? known.session_id : undefined;
+    },
+    note: (request, session_id) => {
+      failed.set(keyOf(request), { session_id, untilMs: now() + RETRY_MS_MAX });
+      const [oldest] = failed.keys();
+      if (failed.size > REQUESTS_MAX && oldest !== undefined) failed.delete(oldest);
+    },
+  };
+}
+
+/** No name of a caller has a blank. */
+function keyOf(request: RestRequest): string {
+  return `${request.caller.name} ${fingerprintOf(request)}`;
+}
+
+/** What is thrown before anything was begun: the session was archived, goes on, or has been answered. */
+const CANNOT = ["SESSION_NOT_FOUND", "SESSION_BUSY", "SESSION_NOT_RUNNING"];
+
+/** Runs a turn in the session where its request failed before, or, where that cannot be, as if it came for the first time. */
+export async function runRetried<T>(
+  session_id: string | undefined,
+  again: (session_id: string) => Promise<T>,
+  first: () => Promise<T>,
+): Promise<T> {
+  if (session_id === undefined) return first();
+  try {
+    return await again(session_id);
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError && CANNOT.includes(thrown.code))) throw thrown;
+    return first();
+  }
+}

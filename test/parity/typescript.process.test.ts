@@ -1,0 +1,3 @@
+import { coveringScenarios, describeSurfaces } from "./surfaces.ts";
+
+describeSurfaces(["typescript stdio", "typescript http"], coveringScenarios);

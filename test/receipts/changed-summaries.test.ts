@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { listedOf, readSummaries } from "./changed-summaries.ts";
+
+describe("a receipt of a summary", () => {
+  it.each(["tuned", "held-out"] as const)(
+    "[J5] that changes one specific does not count it as kept (%s)",
+    async (set) => {
+      const summaries = readSummaries(set);
+      const kept: string[] = [];
+      const silent: string[] = [];
+      for (const one of summaries) {
+        const listed = await listedOf(one);
+        if (listed.kept.length > 0) kept.push(`${one.own} | ${one.summary}`);
+        const named = [...listed.missing, ...listed.invented, ...listed.unverified];
+        if (named.length === 0) silent.push(`${one.own} | ${one.summary}`);
+      }
+      expect(summaries.length).toBe(60);
+      expect({ kept, silent }).toEqual({ kept: [], silent: [] });
+    },
+  );
+
+  it("[J5] that says the same in other words misses and invents nothing", async () => {
+    const summaries = readSummaries("fair");
+    const listed = await Promise.all(summaries.map(listedOf));
+    expect(summaries.length).toBe(12);
+    expect(listed.flatMap(({ missing, invented }) => [...missing, ...invented])).toEqual([]);
+  });
+});
