@@ -102,6 +102,8 @@ const Place = z.object({
   form: z.string().describe("how it is written there"),
 });
 
+const settings = count.describe("settings of the realm's own configuration that say the text and are removed");
+
 /** What is signed: it holds nothing of what was forgotten. */
 export const ForgetReceipt = z.object({
   version: z.literal(1).describe("of this shape"),
@@ -113,6 +115,7 @@ export const ForgetReceipt = z.object({
   by: z.string().optional().describe("who asked, by name"),
   logs: z.array(ForgottenLog).describe("the sessions and agents that say less than they did"),
   blobs: count.describe("files kept beside the logs that were removed"),
+  settings: settings.optional(),
   scan: z
     .object({
       texts: count.describe("texts that were looked for"),
@@ -149,6 +152,7 @@ export const ForgetResult = z.object({
   logs: z.array(ForgottenLog).describe("the sessions and agents that say less, or would"),
   going: z.array(Going).describe("the messages, memories and notes that go, at most 1,000"),
   more: count.describe("of them, those that are not listed"),
+  settings: settings.optional(),
   receipt: ForgetReceipt.optional().describe("of a forgetting: what was done and what was found afterwards"),
   signed: Signed.optional().describe("the same with its signature"),
 });

@@ -36,10 +36,13 @@ export interface Hole extends SeqRange {
 /** Where what was forgotten was shorter. */
 const SHORT = "…";
 const SHORTER = "-";
+const NAMELESS = "forgotten";
 
 /** Never longer than what it takes the place of, and never nothing where there was something: an empty text is no event. */
-function fit(text: string): string {
+function fit(text: string, key = ""): string {
   if (text === "") return text;
+  // Providers take letters only for a tool's name, and are shown the call again.
+  if (key === NAME) return NAMELESS.slice(0, text.length);
   // A text has at least as many bytes as it has units here.
   if (text.length >= FORGOTTEN.length) return FORGOTTEN;
   return text.length >= 3 ? SHORT : SHORTER;
@@ -52,6 +55,12 @@ export async function planForgetting<B extends { readonly kind: string }>(
   breathe: () => Promise<void> | undefined,
 ): Promise<ForgetPlan<B>> {
   const gone = new Set<number>();
+  let known: ReadonlySet<string> | undefined;
+  /** Read off the log when a name is first asked about: most logs never are. */
+  const isTool: IsTool = (name) => {
+    known ??= toolsIn(entries);
+    return known.has(name);
+  };
   const changed: { readonly before: Entry<B>; readonly after: Entry<B> }[] = [];
   let [emptied, cut] = [0, 0];
   for (const entry of entries) {
@@ -59,7 +68,9 @@ export async function planForgetting<B extends { readonly kind: string }>(
     const { body } = entry;
     const before = gone.size;
     const said = JSON.stringify(body);
-    const after = how.isAll ? hashed(empty(body), how) : withoutIt(entry, { how, gone, said });
+    const after = how.isAll
+      ? hashed(empty(body, isTool), { how, isTool })
+      : withoutIt(entry, { how, gone, said, isTool });
     if (JSON.stringify(after) === said) continue;
     if (how.isAll ? isMessage(body.kind) : gone.size > before) emptied += how.isAll ? 1 : gone.size - before;
     else if (TEXTS.has(body.kind)) cut += 1;
@@ -73,35 +84,65 @@ export async function planForgetting<B extends { readonly kind: string }>(
   return { changed: changed.map(({ after }) => after), holes, emptied, cut };
 }
 
+/** Whether a name is that of a tool, and not one that a model made up or a file has. */
+type IsTool = (name: string) => boolean;
+
+/** Names of the tools of a log: those that gave a result, and those that its settings define. */
+function toolsIn(entries: readonly Entry<unknown>[]): ReadonlySet<string> {
+  const called = new Map<unknown, string>();
+  const known = new Set<string>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    if (Array.isArray(value)) return value.forEach(visit);
+    const { id, name, input_schema, tool_use_id, is_error }: Record<string, unknown> = { ...value };
+    if (typeof name === "string" && input_schema !== undefined) known.add(name);
+    if (typeof name === "string" && typeof id === "string") called.set(id, name);
+    const answered = is_error === true ? undefined : called.get(tool_use_id);
+    if (answered !== undefined) known.add(answered);
+    for (const [key, field] of Object.entries(value)) if (!OPEN.has(key)) visit(field);
+  };
+  for (const { body } of entries) visit(body);
+  return known;
+}
+
 /** A body whose messages that say it are holes, and without what is derived of those. */
 function withoutIt(
   entry: Entry<{ readonly kind: string }>,
-  { how, gone, said }: { readonly how: Forgetting; readonly gone: Set<number>; readonly said: string },
+  {
+    how,
+    gone,
+    said,
+    isTool,
+  }: Pick<Cleaning, "how" | "isTool"> & {
+    readonly gone: Set<number>;
+    readonly said: string;
+  },
 ): unknown {
   // Most say nothing of it, which is seen without looking at their fields.
   const isSaid = how.finds(said);
   const left = withoutMessages(entry, (seq, message) => {
-    const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, how.finds));
+    const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, { ...how, isTool }));
     if (!isGone) return message;
     gone.add(seq);
-    return empty(message);
+    return empty(message, isTool);
   });
   const isDerived = !isMessage(entry.body.kind);
   const finds = isSaid && (isDerived || how.isEverywhere) ? how.finds : () => false;
-  const cleaned = clean(left, { how: { ...how, finds }, gone, isHoled: gone.size > 0 });
-  return isSaid && how.isEverywhere && holds(cleaned, how.finds) ? empty(cleaned) : cleaned;
+  const cleaned = clean(left, { how: { ...how, finds }, gone, isHoled: gone.size > 0, isTool });
+  return isSaid && how.isEverywhere && holds(cleaned, { ...how, isTool }) ? empty(cleaned, isTool) : cleaned;
 }
 
 /** Whether what anybody may have said holds it: names of fields, and words that the program knows, are nobody's. */
-function holds(value: unknown, finds: Forgetting["finds"], key = ""): boolean {
-  if (typeof value === "string") return !KEPT.has(key) && finds(value);
-  if (Array.isArray(value)) return value.some((one) => holds(one, finds, key));
+function holds(value: unknown, by: Pick<Forgetting, "finds"> & Pick<Cleaning, "isTool">, key = ""): boolean {
+  const { finds, isTool } = by;
+  if (typeof value === "string") return !isKept(value, key, isTool) && finds(value);
+  if (Array.isArray(value)) return value.some((one) => holds(one, by, key));
   if (typeof value !== "object" || value === null) return false;
   const { block_type, data } = Object.fromEntries(Object.entries(value));
   if (block_type === "server_tool_content") return finds(JSON.stringify(Object(data).content ?? ""));
   const isAnybodys = isOpen(value, key);
   return Object.entries(value).some(
-    ([name, field]) => (isAnybodys && finds(name)) || holds(field, finds, isAnybodys ? key : name),
+    ([name, field]) => (isAnybodys && finds(name)) || holds(field, by, isAnybodys ? key : keyOf(name, key)),
   );
 }
 
@@ -164,13 +205,25 @@ function replaced(body: object, key: string, before: unknown, after: unknown): u
 
 /** Of these what they say stays: it is of a few words that the program knows, or names something by an id. */
 const KEPT: ReadonlySet<string> = new Set(
-  `kind role block_type type status model provider id tool_use_id name created_at compaction_id approval_id forgetting_id mac
+  `kind role block_type type status model provider id tool_use_id created_at compaction_id approval_id forgetting_id mac
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
   terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point`.split(
     /\s+/u,
   ),
 );
+/** Whether a text is the program's own: a word of it, an id, or the name of a tool. */
+function isKept(text: string, key: string, isTool: IsTool): boolean {
+  return KEPT.has(key) || (key === NAME && isTool(text)) || (key === "reason" && EVICTED.has(text));
+}
+
+const NAME = "name";
+
+/** Why a transcript was rewritten is a word of whoever did it; other kinds are the program's. */
+function keyOf(name: string, parent: string): string {
+  return parent === "reason" && name === "kind" ? "" : name;
+}
+
 /** Of these both the names and the values are anybody's. */
 const OPEN: ReadonlySet<string> = new Set(
   "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output".split(
@@ -193,11 +246,11 @@ const PIXEL = {
 };
 
 /** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
-function empty(value: unknown, key = ""): unknown {
-  if (typeof value === "string") return KEPT.has(key) || (key === "reason" && EVICTED.has(value)) ? value : fit(value);
+function empty(value: unknown, isTool: IsTool, key = ""): unknown {
+  if (typeof value === "string") return isKept(value, key, isTool) ? value : fit(value, key);
   if (Array.isArray(value)) {
     if (PATTERNS.has(key) && value.every(isPlain)) return [];
-    return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, key));
+    return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, isTool, key));
   }
   if (typeof value !== "object" || value === null) return value;
   if (isOpen(value, key)) return {};
@@ -211,7 +264,7 @@ function empty(value: unknown, key = ""): unknown {
   return Object.fromEntries(
     fields
       .filter(([name]) => !LEFT_OUT.has(name))
-      .map(([name, field]) => [name, DIGESTS.has(name) ? field : empty(field, name)]),
+      .map(([name, field]) => [name, DIGESTS.has(name) ? field : empty(field, isTool, keyOf(name, key))]),
   );
 }
 
@@ -236,22 +289,23 @@ interface Cleaning {
   readonly gone: ReadonlySet<number>;
   /** Whether there is a hole before or here: hashes of all that follows are of what was said. */
   readonly isHoled: boolean;
+  readonly isTool: IsTool;
 }
 
 /** The same without what is derived of what is forgotten: sentences, quotations, hashes. */
 function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
-  const { how, gone, isHoled } = cleaning;
+  const { how, gone, isHoled, isTool } = cleaning;
   if (typeof value === "string") {
     if (DIGESTS.has(key)) return isHoled ? masked(value, how.mac(value)) : value;
     if (key === "summary") return cutText(value, how);
-    return !KEPT.has(key) && how.finds(value) ? fit(value) : value;
+    return !isKept(value, key, isTool) && how.finds(value) ? fit(value, key) : value;
   }
   if (Array.isArray(value)) {
     const left = PATTERNS.has(key) ? value.filter((one) => typeof one !== "string" || !how.finds(one)) : value;
     return left.map((one) => clean(one, cleaning, key));
   }
   if (typeof value !== "object" || value === null) return value;
-  if ("role" in value) return holds(value, how.finds) ? empty(value) : value;
+  if ("role" in value) return holds(value, { ...how, isTool }) ? empty(value, isTool) : value;
   const isAnybodys = isOpen(value, key);
   const { seq } = Object.fromEntries(Object.entries(value));
   const isOfGone = typeof seq === "number" && gone.has(seq);
@@ -261,14 +315,18 @@ function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
   return Object.fromEntries(
     fields.map(([name, field]) => {
       const isQuoted = isOfGone && typeof field === "string" && (name === "text" || name === "content");
-      return [name, isQuoted ? fit(field) : clean(field, cleaning, isAnybodys && !DIGESTS.has(name) ? key : name)];
+      return [
+        name,
+        isQuoted ? fit(field) : clean(field, cleaning, isAnybodys && !DIGESTS.has(name) ? key : keyOf(name, key)),
+      ];
     }),
   );
 }
 
 /** The same with other hashes. */
-function hashed(value: unknown, how: Forgetting): unknown {
-  return clean(value, { how: { ...how, finds: () => false, says: () => false }, gone: new Set(), isHoled: true });
+function hashed(value: unknown, { how, isTool }: Pick<Cleaning, "how" | "isTool">): unknown {
+  const told = { ...how, finds: () => false, says: () => false };
+  return clean(value, { how: told, gone: new Set(), isHoled: true, isTool });
 }
 
 /** A text without the sentences that say it. */

@@ -12,7 +12,13 @@ export interface Configuration<D> {
   /** What follows from it now, also when another process has changed it; whoever begins something keeps what it got. */
   current(): D;
   readonly operations: ConfigOperations;
+  /** How many of the realm's own settings say something; throws PERMISSION_DENIED where the caller may not remove them. */
+  saying(finds: Finds, caller: Caller | undefined): number;
+  /** Removes those settings, for a caller that was permitted before; what is left is written anew, without comments. */
+  erase(finds: Finds): Promise<void>;
 }
+
+type Finds = (text: string) => boolean;
 
 export interface ConfigurationParts<C, D> {
   /** What the runtime starts with. */
@@ -89,7 +95,41 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
     generation = kept.generation;
     return envelope();
   };
+  /** What a layer is without what says it, and what follows; a section that cannot do without a setting goes as a whole. */
+  const cleaned = (before: JsonTable, finds: Finds) => {
+    const isSaid = (value: unknown): boolean => textsIn(value).some(finds);
+    const sections = Object.fromEntries(Object.entries(before).filter(([, section]) => !isSaid(section)));
+    for (const left of [withoutSaying(before, finds), sections]) {
+      const layer = parts.own(left, now.config);
+      try {
+        return { layer, next: made(layer, store.name) };
+      } catch (thrown) {
+        if (left === sections) throw thrown;
+      }
+    }
+    return { layer: before, next: now };
+  };
   return {
+    saying: (finds, caller) => {
+      refresh();
+      const layerBefore = layerOrNothing({ generation, layer: () => store.read().layer });
+      const count = textsIn(layerBefore).filter(finds).length;
+      if (count === 0) return 0;
+      const { layer, next } = cleaned(layerBefore, finds);
+      parts.permit({ before: now.config, after: next.config, layerBefore, layer }, caller);
+      return count;
+    },
+    erase: async (finds) => {
+      if (!textsIn(layerOrNothing({ generation, layer: () => store.read().layer })).some(finds)) return;
+      let next = now;
+      const kept = await store.change((before) => {
+        const left = cleaned(layerOrNothing(before), finds);
+        next = left.next;
+        return left.layer;
+      });
+      now = next;
+      generation = kept.generation;
+    },
     current: () => {
       refresh();
       return now.derived;
@@ -105,6 +145,21 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
         change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation, caller }),
     },
   };
+}
+
+/** The texts among the values of a layer; the names of settings are the program's, or name something that others refer to. */
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** A layer without the values, and the items of lists, that say something. */
+function withoutSaying<V>(value: V, finds: Finds): V {
+  if (typeof value !== "object" || value === null) return value;
+  const left = Object.entries(value).filter(([, field]) => typeof field !== "string" || !finds(field));
+  const cleaned = left.map(([name, field]) => [name, withoutSaying(field, finds)] as const);
+  // Of the same shape, with fewer fields.
+  return (Array.isArray(value) ? cleaned.map(([, field]) => field) : Object.fromEntries(cleaned)) as V;
 }
 
 interface Asked {

@@ -8,6 +8,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { SignedReceipt } from "../ports/forgettings.ts";
 import type { Store } from "../ports/store.ts";
 import type { AgentPlace } from "./agent/agent-operations.ts";
+import type { Configuration } from "./configuration.ts";
 import {
   type AnyEntry,
   everyLog,
@@ -31,6 +32,8 @@ export interface ForgettingParts {
   /** A keyed hash, of a key that is made for it and kept nowhere. */
   readonly newMac: () => (text: string) => string;
   readonly verify: (signed: SignedReceipt) => boolean;
+  /** The realm's own settings, of which those go that say a text. */
+  readonly configuration: Pick<Configuration<unknown>, "saying" | "erase">;
   readonly warn: (sentence: string) => void;
 }
 
@@ -52,6 +55,8 @@ export interface Job {
   /** What the messages said, for sentences that retell them. */
   readonly retold: readonly string[];
   readonly blobs: readonly string[];
+  /** Settings of the realm's configuration that say it. */
+  readonly settings?: number;
 }
 
 /** What is to be forgotten, before it is planned. */
@@ -126,6 +131,7 @@ export async function apply(
   for (const { kind, id: session, isAll } of job.targets)
     if (kind === "session" && isAll) await reading.store.shred?.(session);
   await removeBlobs(reading, job.blobs);
+  if ((job.settings ?? 0) > 0) await parts.configuration.erase(parts.finder(job.texts));
   const ids = (kind: Target["kind"]) => job.targets.filter((one) => one.kind === kind).map((one) => one.id);
   await reading.store.purge(ids("session"));
   await reading.agents?.store.purge(ids("agent"));

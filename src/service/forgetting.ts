@@ -59,14 +59,16 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     forgettings();
     if (input.query !== undefined) return listFound(input.query, call);
     const how = await chooseTargets(await reading(), parts, input);
-    if (input.dry_run) return describe(await reading(), parts, how);
+    const settings = how.target === "text" ? parts.configuration.saying(parts.finder(how.texts), call.caller) : 0;
+    const told = settings === 0 ? {} : { settings };
+    if (input.dry_run) return { ...(await describe(await reading(), parts, how)), ...told };
     // Its job would say what is looked for, and a receipt that nothing does.
     await finishBegun();
     return holding(clock.newId(), async (id, holds) => {
       for (const target of inOrder(how.targets)) holds.push(await holdTarget(await reading(), target, clock));
-      const { planned, receipt, signed } = await begin(id, how, call.caller?.name);
+      const { planned, receipt, signed } = await begin(id, { ...how, ...told }, call.caller?.name);
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
-      return { dry_run: false, logs: receipt.logs, ...boundGoing(going), receipt, signed };
+      return { dry_run: false, logs: receipt.logs, ...boundGoing(going), ...told, receipt, signed };
     });
   };
 
@@ -101,7 +103,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
   };
 
   /** Keeps the job of what was chosen, whose logs are held, and does it. */
-  const begin = async (id: string, how: Chosen, by: string | undefined) => {
+  const begin = async (id: string, how: Chosen & Pick<Job, "settings">, by: string | undefined) => {
     const planned = await planAll(await reading(), parts, how);
     const named = planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan));
     const job: Job = {
@@ -139,6 +141,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       ...(job.by === undefined ? {} : { by: job.by }),
       logs: job.targets.map((target) => tellLog(target, target)),
       blobs: job.blobs.length - (await blobsThere(job.blobs)).length,
+      ...(job.settings === undefined ? {} : { settings: job.settings }),
       scan: {
         texts: job.texts.length,
         places,

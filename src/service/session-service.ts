@@ -347,7 +347,7 @@ function createErasing({ forgetting: given, configuration, capabilities, ...part
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
   const isBehind = capabilities.has("session-store") && !given.isBrief;
-  return createForgettingLater({ ...given, store, live, clock, memory, retention, isBehind });
+  return createForgettingLater({ ...given, store, live, clock, memory, retention, isBehind, configuration });
 }
 
 /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */

@@ -44,9 +44,9 @@ function placesOf(value: unknown, path = ""): readonly string[] {
   ]);
 }
 
-/** What keeps an entry in its place: names and ids, which nobody writes a sentence into. */
+/** What keeps an entry in its place: names and ids, which nobody writes a sentence into; a provider's own tools are `data.name`. */
 const NAMES =
-  /\.(?:kind|id|name|by|model|provider|created_at|tool_use_id|call_id|at|day|until|native_of|superseded|session_id|agent|parent|parent_call|event\.type|media_type|decision|[a-z]+_id|calls|pending|currency|selection|class|strict|strategy|reason_type|status|skill_name|[a-z_]*revision|[a-z_]*digest|[a-z_]*sha256)$/u;
+  /(?:(?<!\.reason)\.kind|\.client_tools\.name|\.data\.name)$|\.(?:id|by|model|provider|created_at|tool_use_id|call_id|at|day|until|native_of|superseded|session_id|agent|parent|parent_call|event\.type|media_type|decision|[a-z]+_id|calls|pending|currency|selection|class|strict|strategy|reason_type|status|skill_name|[a-z_]*revision|[a-z_]*digest|[a-z_]*sha256)$/u;
 
 /** What has hashes in it has other ones each time. */
 const HASHED: ReadonlySet<string> = new Set(["model_called", "rewritten", "compaction_prepared", "event"]);
@@ -144,6 +144,41 @@ describe("what a log says once it is forgotten", () => {
       [2, 2],
       [99, 99],
     ]);
+  });
+
+  it("[D9] a tool's name that a model made up goes with the text it says, that of a tool that answered stays", async () => {
+    const call = (id: string, name: string): EntryBody => ({
+      kind: "assistant",
+      message: {
+        role: "block_assistant",
+        blocks: [{ block_type: "tool_use", data: { id, name, args: {} } }],
+        stop_reason: "tool_use",
+        created_at: "2026-01-01T00:00:00Z",
+      },
+      usage: { input_tokens: 1, output_tokens: 1 },
+    });
+    const result = (id: string, name: string, is_error: boolean): EntryBody => ({
+      kind: "tool_results",
+      message: {
+        role: "tool_results",
+        results: [{ tool_use_id: id, content: "42", is_error }],
+        created_at: "2026-01-01T00:00:00Z",
+      },
+      calls: [{ name, duration_ms: 1, counted: true }],
+    });
+    const log = logOf(
+      created,
+      said("Find her."),
+      call("1", "find_marit_heron"),
+      result("1", "find_marit_heron", true),
+      call("2", "find_heron"),
+      result("2", "find_heron", false),
+    );
+    const how: Forgetting = { ...everywhere, finds: (text) => text.includes("heron") };
+    const { changed, emptied } = await planForgetting(log, how, breathe);
+    expect(changed.map(({ seq }) => seq)).toEqual(log.slice(2, 4).map(({ seq }) => seq));
+    expect(emptied).toBe(1);
+    expect(changed.map(({ body }) => body)).toEqual([call("1", "forgotten"), result("1", "forgotten", true)]);
   });
 
   it("[D9] words that every entry has are nobody's: forgetting one of them leaves the log as it is", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "../../src/config/load-config.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { lookFor } from "./look.ts";
@@ -103,6 +104,68 @@ describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }
     await runtime.dispatch("forget", { agent: "ada", memory: 1 });
     await runtime.close();
     expect(lookFor(folder, [LEAK])).toEqual([]);
+  });
+
+  it("[D9] a tool's name that a model made up, a file's name and a rewrite's reason go with the text they say", async () => {
+    const folder = newFolder();
+    const secret = "marit-odegard-1971";
+    const model = createScriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool_results" ? { text: "No." } : { calls: [{ name: `find_${secret}`, args: {} }] },
+    );
+    const runtime = await openRuntime({ ...base, model, stateFolder: folder });
+    const session = await runtime.createSession("Find her.");
+    await session.turn([
+      { type: "text", text: "And this." },
+      { type: "file", media_type: "text/plain", name: `${secret}.txt`, source: "inline", data: "SGVsbG8u" },
+    ]);
+    await runtime.dispatch("rewriteTranscript", {
+      session_id: session.id,
+      selection: { type: "message_range", start: 0, end: 1 },
+      replacement: [{ role: "user", content: "Find somebody." }],
+      reason: { kind: `not ${secret}`, note: "A slip." },
+    });
+    expect(lookFor(folder, [secret]).length).toBeGreaterThan(0);
+    const { receipt } = await runtime.dispatch("forget", { query_exact: secret });
+    const { messages } = await runtime.dispatch("readHistory", { session_id: session.id });
+    await runtime.close();
+    expect(receipt).toMatchObject({ scan: { matches: 0 }, quoted_in: [] });
+    expect(lookFor(folder, [secret])).toEqual([]);
+    expect(JSON.stringify(messages)).toContain('"name":"forgotten"');
+  });
+
+  it("[D9] settings of the realm's configuration that say it are removed, and counted before and after", async () => {
+    const folder = newFolder();
+    const runtime = await openIn(folder);
+    await runtime.dispatch("patchConfig", {
+      patch: {
+        agent: { system_prompt: `Be kind: ${LEAK}.` },
+        permissions: { deny: [`shell(echo ${LEAK})`, "shell(rm *)"] },
+        // One cannot do without it, so its section goes as a whole.
+        agents: { reviewer: { description: LEAK, prompt: "Review it." } },
+      },
+    });
+    expect(await runtime.dispatch("forget", { query_exact: LEAK, dry_run: true })).toMatchObject({ settings: 3 });
+    const { receipt, settings } = await runtime.dispatch("forget", { query_exact: LEAK });
+    expect({ settings, receipt }).toMatchObject({ settings: 3, receipt: { settings: 3, scan: { matches: 0 } } });
+    const { config: left } = await runtime.dispatch("readConfig", {});
+    await runtime.close();
+    expect(JSON.stringify(left)).not.toContain("Marit");
+    expect(lookFor(folder, [LEAK])).toEqual([]);
+    expect(readFileSync(join(folder, "config.toml"), "utf8")).not.toContain("reviewer");
+    const again = await openIn(folder);
+    expect(await again.dispatch("forget", { query_exact: "rain", dry_run: true })).not.toHaveProperty("settings");
+    await again.close();
+  });
+
+  it("[D9] a caller that may not loosen rules may not erase one either, and nothing is begun", async () => {
+    const folder = newFolder();
+    const owner = await openIn(folder);
+    await owner.dispatch("patchConfig", { patch: { permissions: { deny: [`shell(echo ${LEAK})`] } } });
+    await owner.close();
+    const served = await openRuntime({ ...base, stateFolder: folder, ceiling: "none" });
+    await expect(served.dispatch("forget", { query_exact: LEAK })).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    await served.close();
+    expect(readFileSync(join(folder, "config.toml"), "utf8")).toContain("Marit");
   });
 
   it("[D9] what fails half-way says that it goes on, and is finished with the next forgetting", async () => {

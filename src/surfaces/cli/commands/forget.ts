@@ -98,7 +98,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
     opened.runtime.dispatch("forget", { ...asked, dry_run: true }),
   );
   if (dryRun && json) return writeJson(io, preview);
-  const isNothing = preview.going.length + preview.logs.length === 0;
+  const isNothing = preview.going.length + preview.logs.length + (preview.settings ?? 0) === 0;
   if (isNothing && (dryRun || query !== undefined)) return tellNothing(io.stdout, opened);
   if (dryRun) return query === undefined ? showPreview(io, preview) : showFound(io, preview);
   const input = query === undefined ? { ...asked, dry_run: false } : { messages: await chooseMessages(io, preview) };
@@ -203,7 +203,7 @@ function showFound(io: Io, { going }: ForgetResult): void {
   );
 }
 
-function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more }: ForgetResult): void {
+function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more, settings = 0 }: ForgetResult): void {
   const { dim } = createPaint(io.stdout, io.env);
   showGoing(io, going);
   if (more > 0) io.stdout.write(`and ${grouped(more)} more\n`);
@@ -216,6 +216,7 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more }: Forg
   const words = [
     `${counted(going.length + more, "message")} would go`,
     ...(cut === 0 ? [] : [`sentences of ${counted(cut, "summary")}`]),
+    ...(settings === 0 ? [] : [`${counted(settings, "setting")} of the realm's configuration`]),
     ...(others.length === 0 ? [] : [`parts of ${counted(others.length, "log")}`]),
   ];
   io.stdout.write(`${dim(words.join(", and "))}\n`);
@@ -227,6 +228,7 @@ export function receiptLines({
   at,
   logs,
   blobs,
+  settings,
   scan,
   quoted_in,
   backups,
@@ -242,6 +244,9 @@ export function receiptLines({
       ["at", at],
       ["forgotten", `${counted(messages, "message")} in ${counted(logs.length, "log")}`],
       ["cut", `sentences of ${counted(cut, "summary")}; ${counted(blobs, "file")} removed`],
+      ...(settings === undefined
+        ? []
+        : [["settings", `${counted(settings, "setting")} removed from the configuration`]]),
       ["looked at", `${grouped(scan.places)} files and tables, ${bytesText(scan.bytes)}`],
       ["matches", found],
     ]),
