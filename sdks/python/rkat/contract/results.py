@@ -1012,7 +1012,9 @@ class MemoryHit(TypedDict):
     mode: NotRequired[Literal["hybrid", "lexical"]]
     """Only where it is lexical: found by words alone."""
     vectors_pending: NotRequired[bool]
-    """True while vectors are still being made: asked again later, more may be found by meaning."""
+    """True while vectors are still being made or the embedder is loading: asked again later, more may be found by
+    meaning.
+    """
     in_context: NotRequired[bool]
     """With explain: whether its session's context shows it now; false of what an agent remembers."""
 
@@ -1023,9 +1025,11 @@ class MemoryResults(TypedDict):
     results: list[MemoryHit]
     """What was found, the best first."""
     mode: Literal["hybrid", "lexical"]
-    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    """lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second."""
     vectors_pending: NotRequired[bool]
-    """True while vectors are still being made: asked again later, more may be found by meaning."""
+    """True while vectors are still being made or the embedder is loading: asked again later, more may be found by
+    meaning.
+    """
 
 
 class MemoryStatusReport(TypedDict):
@@ -1040,13 +1044,13 @@ class MemoryStatusReport(TypedDict):
     sessions_behind: int
     """Sessions whose log is not taken in to its end."""
     embedder: str
-    """What makes vectors of texts."""
+    """What makes vectors of texts; none without one, loading until it can be asked."""
     index: str
     """How vectors are searched."""
     bytes: int
     """What memory takes on disk."""
     mode: Literal["hybrid", "lexical"]
-    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    """lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second."""
     problem: NotRequired[str]
     """Why the embedder cannot be used, or what last failed."""
 
@@ -1397,6 +1401,8 @@ class ForgetReceipt(TypedDict):
     """The sessions and agents that say less than they did."""
     blobs: int
     """Files kept beside the logs that were removed."""
+    settings: NotRequired[int]
+    """Settings of the realm's own configuration that say the text and are removed."""
     scan: ForgetReceiptScan
     """What a look at every byte the realm keeps came to."""
     quoted_in: list[ForgetReceiptQuotedIn]
@@ -1427,6 +1433,8 @@ class ForgetResult(TypedDict):
     """The messages, memories and notes that go, at most 1,000."""
     more: int
     """Of them, those that are not listed."""
+    settings: NotRequired[int]
+    """Settings of the realm's own configuration that say the text and are removed."""
     receipt: NotRequired[ForgetReceipt]
     """Of a forgetting: what was done and what was found afterwards."""
     signed: NotRequired[Signed]
