@@ -18,7 +18,7 @@ export function cliPage(): string {
     "## SYNOPSIS",
     block(['rkat "PROMPT" [options]', "rkat COMMAND [options]"]),
     "## DESCRIPTION",
-    '`rkat "PROMPT"` is `rkat run PROMPT`: it asks a model, in a session that is kept. `rkat` alone is `rkat chat` at a terminal. Where nothing says yet which model answers, either asks for one there and writes the answer down. Without `run`, a bare word or two are no prompt: `rkat exprot` is a command that is not there, and is refused rather than sent to a model. The answer goes to stdout and everything else to stderr. On a terminal text is streamed, painted and followed by what it took; in a pipe there are no colours and no progress, and `--json` writes one value for scripts, also when a command fails. Ctrl-C ends a turn and keeps what it said; a second one ends the process.',
+    '`rkat "PROMPT"` is `rkat run PROMPT`: it asks a model, in a session that is kept. `rkat` alone is `rkat chat` at a terminal. Where nothing says yet which model answers, either asks for one there and writes the answer down. A single word is a prompt, too, unless it is within two letters of a command: `rkat sesion` is refused rather than sent to a model. Two words without `run` are refused, since they may be a command that is not there. The answer goes to stdout and everything else to stderr. On a terminal text is streamed, painted and followed by what it took; in a pipe there are no colours and no progress, and `--json` writes one value for scripts, also when a command fails. Ctrl-C ends a turn and keeps what it said; a second one ends the process.',
     `A session is named by ${SELECTOR_HINT}.`,
     "Words complete with Tab after `source <(rkat completion bash)`; there are scripts for zsh and fish, too.",
     "## OPTIONS",

@@ -174,10 +174,12 @@ function parts(io: Io): Parts {
     (await import("./config/load-config.ts")).loadConfig(places);
   const openRuntime: Parts["openRuntime"] = async (options) =>
     (await import("./runtime-on-disk.ts")).openRuntime(options);
+  const openDatabaseTokens: Parts["openDatabaseTokens"] = async (...given) =>
+    (await import("./runtime-in-database.ts")).openDatabaseTokens(...given);
+  const server = { loadConfig, openRuntime, openDatabaseTokens };
   return {
-    loadConfig,
+    ...server,
     configFileSchema: async () => (await import("./config/config-file.ts")).configFileSchema(),
-    openRuntime,
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
     verifyStore: async (folder, options) => (await import("./runtime-on-disk.ts")).verifyStore(folder, options),
@@ -228,12 +230,12 @@ function parts(io: Io): Parts {
     serveRpc: async (words) => {
       const { startRpc } = await import("./surfaces/rpc/start.ts");
       const { stdin, stdout, stderr } = process;
-      return startRpc({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
+      return startRpc({ ...io, args: words, stdin, stdout, stderr }, server);
     },
     serveMcp: async (words) => {
       const { startMcp } = await import("./surfaces/mcp/start.ts");
       const { stdin, stdout, stderr } = process;
-      return startMcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
+      return startMcp({ ...io, args: words, stdin, stdout, stderr }, server);
     },
     serveAcp: async (words) => {
       const { startAcp } = await import("./surfaces/acp/start.ts");
@@ -243,7 +245,7 @@ function parts(io: Io): Parts {
       const { resolveInProject } = await import("./tools/project-path.ts");
       const keylessProviders: Parameters<typeof startAcp>[1]["keylessProviders"] = async (...given) =>
         (await import("./providers/provider-settings.ts")).keylessProviders(...given);
-      const parts = { loadConfig, openRuntime, openServers, resolveInProject, keylessProviders };
+      const parts = { ...server, openServers, resolveInProject, keylessProviders };
       return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
     },
     serveRest: async (words) => {
@@ -251,7 +253,7 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       const { loadMounts } = await import("./surfaces/openai/mount.ts");
       const called = { command: "rkat serve", purpose: "cli" } as const;
-      const parts = { loadConfig, openRuntime, loadMounts };
+      const parts = { ...server, loadMounts };
       return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
     },
     serveConsole: async (words) => {
@@ -259,7 +261,7 @@ function parts(io: Io): Parts {
       const { createBrowserOpener } = await import("./surfaces/rest/open-browser.ts");
       const { stdin, stdout, stderr, platform } = process;
       const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
-      return startConsole({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime }, open);
+      return startConsole({ ...io, args: words, stdin, stdout, stderr }, server, open);
     },
   };
 }

@@ -52,6 +52,7 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
     {
       loadConfig: async (places) => (await import("./config/load-config.ts")).loadConfig(places),
       openRuntime: async (options) => (await import("./runtime-on-disk.ts")).openRuntime(options),
+      openDatabaseTokens: async (...given) => (await import("./runtime-in-database.ts")).openDatabaseTokens(...given),
       resolveInProject: async (...given) => (await import("./tools/project-path.ts")).resolveInProject(...given),
       keylessProviders: async (...given) =>
         (await import("./providers/provider-settings.ts")).keylessProviders(...given),

@@ -4,6 +4,7 @@ import type { Config } from "./config/load-config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { MemoryStore } from "./ports/memory.ts";
+import type { TokenStore } from "./ports/token-store.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import type { DatabaseReport } from "./stores/postgres/inspect.ts";
 import type { Database } from "./stores/postgres/open.ts";
@@ -39,6 +40,12 @@ export async function openRealm(
     leaseMs: store.lease_ms,
     ...(store.group_commit ? {} : { batchMax: 1 }),
   });
+}
+
+/** The tokens of a realm of a database, over one connection of their own. */
+export async function openDatabaseTokens(realm: RealmInDatabase, store: Config["store"]): Promise<TokenStore> {
+  const database = await openRealm(realm, { store: { ...store, pool: 1 }, warn: () => {} });
+  return (await import("./stores/postgres/tokens.ts")).openTokens(database);
 }
 
 /** Looks at a database and changes nothing; throws SESSION_STORE_ERROR where it cannot be reached. */

@@ -39,23 +39,18 @@ export async function openSeal(
   const key = readRealmKey(encryption, env);
   const hasKeys = existsSync(path);
   if (!hasKeys && key === undefined) return undefined;
-  const { dropKeyFile, openKeyFile, realmKeyId } = await import("./stores/embedded/key-file.ts");
-  if (hasKeys) {
-    const { hasSealedRecord } = await import("./stores/embedded/record.ts");
-    const isUnused = ({ keyId, isAsked }: KeyFileReport): boolean =>
-      !isAsked && (key === undefined || realmKeyId(key) !== keyId) && !logsIn(folder).some(hasSealedRecord);
-    if (!dropKeyFile(path, isUnused, () => removeDerived(folder))) {
-      if (key !== undefined) return openKeyFile(path, key);
-      const plainCopy = `rkat store copy ${folder} NEW_FOLDER --from-key-file KEY_FILE makes a plain copy`;
-      const advice = `name its key in [encryption] as key_file, key_env or key_command, or ${plainCopy}`;
-      throw new RuntimeError("SESSION_STORE_ERROR", `what is kept in ${folder} is encrypted; ${advice}`);
-    }
-    warn(
-      `${folder} is plain: an earlier version had encrypted its index and memory when it was read; they are made again`,
-    );
+  const { dropUnusedKeys, openKeyFile } = await import("./stores/embedded/key-file.ts");
+  if (hasKeys && dropUnusedKeys(path, key, () => removeDerived(folder))) {
+    const why = "an earlier version had encrypted its index and memory when it was read; they are made again";
+    warn(`${folder} is plain: ${why}`);
+    return undefined;
   }
-  if (key === undefined) return undefined;
-  if (keepsPlain(folder)) {
+  if (key === undefined) {
+    const plainCopy = `rkat store copy ${folder} NEW_FOLDER --from-key-file KEY_FILE makes a plain copy`;
+    const advice = `name its key in [encryption] as key_file, key_env or key_command, or ${plainCopy}`;
+    throw new RuntimeError("SESSION_STORE_ERROR", `what is kept in ${folder} is encrypted; ${advice}`);
+  }
+  if (!hasKeys && keepsPlain(folder)) {
     const advice = "rkat encryption enable encrypts what is said from now on";
     warn(`${folder} is not encrypted although [encryption] names a key; ${advice}`);
     return undefined;
@@ -69,23 +64,11 @@ export async function enableEncryption(folder: string, encryption: Encryption, e
   const key = readRealmKey(encryption, env);
   if (key === undefined)
     throw invalid("[encryption] names no key; set key_file, key_env or key_command, then run this again");
-  const { enableKeyFile, openKeyFile } = await import("./stores/embedded/key-file.ts");
-  const path = join(folder, KEYS);
-  if ((await openSeal(folder, encryption, env)) !== undefined) return enableKeyFile(path, key);
-  openKeyFile(path, key, () => ({ ...beginSealing(folder), enabled: true }));
-  return true;
-}
-
-/** Throws SESSION_STORE_ERROR for a restored key file that needs another key than the one that is named. */
-export async function requireBackupKey(folder: string, encryption: Encryption, env: Env): Promise<void> {
-  const report = await inspectSeal(folder);
-  if (report?.isAsked !== true) return;
-  const key = readRealmKey(encryption, env);
-  const given = key && (await import("./stores/embedded/key-file.ts")).realmKeyId(key);
-  if (given === report.keyId) return;
-  const found = given === undefined ? "no key is named" : `the key that is named is ${given}`;
-  const message = `the back-up is encrypted with the key ${report.keyId}, and ${found}`;
-  throw new RuntimeError("SESSION_STORE_ERROR", `${message}; name the right one by --key-file or in [encryption]`);
+  const { dropUnusedKeys, openKeyFile } = await import("./stores/embedded/key-file.ts");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const wasPlain = dropUnusedKeys(join(folder, KEYS), undefined, () => removeDerived(folder));
+  openKeyFile(join(folder, KEYS), key, () => ({ ...beginSealing(folder), enabled: true }));
+  return wasPlain;
 }
 
 /** What of an environment must never be kept or shown, whatever its name is. */

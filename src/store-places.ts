@@ -9,7 +9,7 @@ import { foldRow } from "./core/session-row.ts";
 import type { Store } from "./ports/store.ts";
 import { createInMemoryStore } from "./runtime.ts";
 import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./runtime-on-disk.ts";
-import { type Encryption, openSeal, refuseSealedDatabase, requireBackupKey } from "./sealed-realm.ts";
+import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import { requireNode } from "./service/runtime-options.ts";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
 import { createSystemClock } from "./service/system-clock.ts";
@@ -152,7 +152,7 @@ export async function restoreBackup(
   return restoreFolder(places[0] ?? "", places[1] ?? "", {
     signal,
     progress,
-    admit: (state) => requireBackupKey(state, encryption, env),
+    admit: (state) => openSeal(state, encryption, env),
     verify: (state) => verifyStore(state, { encryption, env }),
   });
 }

@@ -44,3 +44,14 @@ it("[I1] docs/permissions.md: its example of onApproval runs as written and prin
   const [, ts = "", printed = ""] = /^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/m.exec(permissions) ?? [];
   expect(await runBlock("ts", ts)).toEqual({ code: 0, output: printed });
 });
+
+it("[G5] README.md: the commands that need no key run without one, and print what they found", async () => {
+  const readme = readFileSync(join(import.meta.dirname, "../README.md"), "utf8");
+  const [, sh = ""] = /^Without a key.*\n\n```sh\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+  // The command is on the path here, and npx takes longer than it.
+  const { code, output } = await runBlock("sh", `unset RKAT_MODEL\n${sh.replaceAll("npx ", "")}`);
+  expect(code, output).toBe(0);
+  for (const found of ["Noted: the staging port is 4711", "4711”", "The staging port is", "ada has 1 memory"]) {
+    expect(output).toContain(found);
+  }
+}, 90_000);

@@ -89,6 +89,49 @@ function describeServers(place: Place): void {
   }
 
   it(
+    "[I4] [F11] let the same tokens in, whichever machine made or revoked them, and stay closed without any",
+    async () => {
+      const next = await place();
+      const places = [next(), next()] as const;
+      const run = async (at: 0 | 1, ...args: readonly string[]) => {
+        const { folder, env } = places[at];
+        const { code, stdout, stderr } = await startRkat(folder, args, { env }).ended;
+        expect({ args, code, stderr }).toMatchObject({ args, code: 0 });
+        return stdout.trim();
+      };
+      const create = (at: 0 | 1, name: string) => run(at, "token", "create", "--name", name, "--scope", "read");
+      const early = await create(0, "early");
+      const calls = await Promise.all(
+        places.map(async ({ folder, env }) => {
+          const server = startRkat(folder, ["serve", "--port", "0", "--json"], { env });
+          started.push(server);
+          await server.saw('"}\n');
+          const call = createCaller((JSON.parse(server.said()) as { readonly url: string }).url); // What --json says.
+          return async (secret: string) =>
+            (await call("GET /sessions", undefined, { authorization: `Bearer ${secret}` })).status;
+        }),
+      );
+      const statuses = (secret: string) => Promise.all(calls.map((status) => status(secret)));
+      const become = (secret: string, status: number) =>
+        vi.waitFor(async () => expect(await statuses(secret)).toEqual(calls.map(() => status)), { timeout: MS_MAX });
+      expect(await statuses(early)).toEqual([200, 200]);
+      expect(await statuses("wrong")).toEqual([401, 401]);
+      const late = await create(1, "late");
+      await become(late, 200);
+      expect(await run(0, "token", "list")).toContain("late");
+      await run(1, "token", "revoke", "early");
+      await become(early, 401);
+      await run(0, "token", "revoke", "late");
+      await become(late, 401);
+      expect(await statuses("")).toEqual([401, 401]);
+      const again = await create(0, "early");
+      await become(again, 200);
+      expect(await statuses(early)).toEqual([401, 401]);
+    },
+    3 * MS_MAX,
+  );
+
+  it(
     "[F11] answer for a session that was made at another: turns, reads, lists, compaction, memory",
     async () => {
       const [one, two] = await startTwo();

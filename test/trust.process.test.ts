@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadConfig } from "../src/config/load-config.ts";
+import { openDatabaseTokens } from "../src/runtime-in-database.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import type { Io } from "../src/surfaces/cli/io.ts";
 import { startMcp } from "../src/surfaces/mcp/start.ts";
@@ -118,6 +119,21 @@ describe("a project that nobody trusted", () => {
       expect(existsSync(marker()), words.join(" ")).toBe(false);
       expect(`${stdout}${stderr}`).toContain("rkat trust");
     }
+  });
+
+  it("[I5] [K2] is told by prune that its retention counts once it is trusted, not to write what is there", async () => {
+    bring("rkat.toml", '[retention]\nsessions = "1d"\n');
+    const path = join(project(), "rkat.toml");
+    for (const words of [["prune"], ["prune", "--dry-run"], ["prune", "--yes"]]) {
+      const { code, stderr } = await run(words);
+      expect(code).toBe(2);
+      expect(stderr).toContain(
+        `Error: [retention] of ${path} counts once this project is trusted; run rkat trust, or add --trust for this run only\n`,
+      );
+    }
+    expect(await run(["prune", "--dry-run", "--trust"])).toMatchObject({ code: 0 });
+    bring("rkat.toml", "");
+    expect((await run(["prune"])).stderr).toContain('write [retention] sessions = "90d" in the configuration');
   });
 
   it("[I5] does not give the model a shell, nor send what is said to be embedded", async () => {
@@ -292,7 +308,7 @@ describe("trust", () => {
         stdout: new PassThrough(),
         stderr: { write },
       };
-      await start({ ...io, interrupt: AbortSignal.abort(0) }, { loadConfig, openRuntime });
+      await start({ ...io, interrupt: AbortSignal.abort(0) }, { loadConfig, openRuntime, openDatabaseTokens });
     };
     const rest = (io: Parameters<typeof startRpc>[0], parts: Parameters<typeof startRpc>[1]) =>
       startRest({ ...io, command: "rkat-rest", purpose: "server" }, parts);

@@ -18,6 +18,7 @@ export const TONES: Readonly<Record<string, Tone>> = {
   running: "live",
   waiting: "warn",
   interrupted: "bad",
+  failed: "bad",
   archived: "plain",
 };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { metaOf, unwrapped } from "./input.ts";
-import { ConfigTool, EXTRA_TOOLS, objectSchemaOf, ReadPayload, ResumeTool, RunTool, TurnPayload } from "./mcp-tools.ts";
+import { ConfigTool, EXTRA_TOOLS, objectSchemaOf, ResumeTool, RunTool } from "./mcp-tools.ts";
 import { OPERATIONS } from "./operations.ts";
 import { CallbackResult, CloseStream, ExternalTools, OpenStream, operationSchema, RegisterTools } from "./requests.ts";
 
@@ -30,7 +30,7 @@ function undescribed(schema: z.core.$ZodType, path: string, seen = new Set<unkno
   }
 }
 
-const TOOLS = { ...EXTRA_TOOLS, RunTool, ResumeTool, ConfigTool, TurnPayload, ReadPayload };
+const TOOLS = { ...EXTRA_TOOLS, RunTool, ResumeTool, ConfigTool };
 const REQUESTS = { CallbackResult, CloseStream, ExternalTools, OpenStream, RegisterTools };
 
 describe("a field of the contract", () => {
@@ -40,7 +40,7 @@ describe("a field of the contract", () => {
   });
 
   it.each(Object.entries({ ...TOOLS, ...REQUESTS }))("[G1] of %s says what it is", (name, schema) => {
-    const schemas = schema instanceof z.ZodType ? [schema] : [schema.input, schema.output];
+    const schemas = schema instanceof z.ZodType ? [schema] : [schema.input];
     expect(schemas.flatMap((one) => undescribed(one, name))).toEqual([]);
   });
 

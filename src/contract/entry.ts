@@ -90,6 +90,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     model: z.string(),
     /** Of the context the model was shown. */
     context_sha256: z.string(),
+    /** What the descriptions of the tools it was made with take, about; absent in logs of before that was kept. */
+    tool_tokens: count.optional(),
     /** In whose place the provider was sent its own compaction: the summary of this one. */
     native_of: z.string().optional(),
   }),

@@ -4,11 +4,10 @@ import { CompactionSettings } from "./compaction.ts";
 import { PatchConfig, SetConfig } from "./config.ts";
 import { HooksOverride } from "./hook.ts";
 import { nonnegative, SkillRef, UNSERVED } from "./input.ts";
-import { ContentBlock, TextBlock } from "./message.ts";
+import { ContentBlock } from "./message.ts";
 import { PermissionRules } from "./permission.ts";
-import { ForkReplacing, RewriteMessage, SystemTime } from "./rewrite.ts";
-import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId } from "./session.ts";
-import { SessionInfo } from "./session-info.ts";
+import { ForkReplacing, RewriteMessage } from "./rewrite.ts";
+import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "./session.ts";
 import { SkillRow } from "./skill.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
@@ -102,58 +101,6 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
 export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
 export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
 
-/** What the two tools answer: a result of MCP inside the result, as existing clients read it. */
-export const TurnPayload = z.object({
-  content: z.array(TextBlock).describe("what the model answered last"),
-  ...RunResult.omit({ pending_calls: true, text: true, structured_output: true, extraction_error: true, usage: true })
-    .shape,
-  usage: RunResult.shape.usage.optional(),
-  // In a few words: a client may show the whole schema to a model, and one that is too long is told to nobody.
-  delegated: z.looseObject({}).optional().describe("what the session's sub-agents used besides"),
-  structured_output: z.unknown().describe("the result that matches output_schema; null without one"),
-  extraction_error: RunResult.shape.extraction_error
-    .unwrap()
-    .nullable()
-    .describe("why there is no structured_output, though one was asked for"),
-  schema_warnings: z.null().describe("nothing is ever warned of"),
-  skill_diagnostics: z.null().describe("nothing is ever told"),
-  status: z
-    .literal("pending_tool_call")
-    .optional()
-    .describe("the turn waits for tools the client runs; meerkat_resume brings their tool_results"),
-  pending_tool_calls: z
-    .array(
-      z.object({
-        tool_name: z.string().describe("the tool's name"),
-        tool_use_id: z.string().describe("the call's id, which its result names"),
-        args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
-      }),
-    )
-    .optional()
-    .describe("the calls it waits for"),
-});
-export type TurnPayload = z.infer<typeof TurnPayload>;
-
-/** What `meerkat_read` answers: the session, and apart from it what it has used. */
-export const ReadPayload = z.object({
-  ...Named,
-  state: SessionInfo.omit({
-    session_ref: true,
-    total_tokens: true,
-    usage: true,
-    cost: true,
-    created_at: true,
-    updated_at: true,
-  })
-    .extend({
-      created_at: SystemTime.describe("when it was made"),
-      updated_at: SystemTime.describe("when it last changed"),
-    })
-    .describe("the session"),
-  billing: SessionInfo.pick({ total_tokens: true, usage: true }).describe("what it has used"),
-});
-export type ReadPayload = z.infer<typeof ReadPayload>;
-
 /** What `meerkat_config` takes: one tool for the three operations on the configuration. */
 export const ConfigTool = z.object({
   action: z
@@ -173,7 +120,6 @@ export const SkillsTool = z.strictObject({
 });
 
 const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
-const stream_id = z.string().describe("the stream's id");
 const READ_MS_MAX = 600_000;
 
 /** The tools that are no rows of the table: a model cannot be sent events, so it asks for them one by one. */
@@ -181,7 +127,6 @@ export const EXTRA_TOOLS = {
   meerkat_event_stream_open: {
     summary: "Begin to listen to a session's events; meerkat_event_stream_read reads them one by one.",
     input: z.strictObject({ session_id: SessionId }),
-    output: z.object({ stream_id, session_id: z.string().describe("the session it tells of") }),
   },
   meerkat_event_stream_read: {
     summary: "Read the next event of a stream, waiting for one as long as is asked.",
@@ -193,20 +138,10 @@ export const EXTRA_TOOLS = {
         .describe("how long to wait for an event, in milliseconds"),
       no_timeout: z.boolean({ error: "write true or false" }).default(false).describe("wait as long as it takes"),
     }),
-    output: z.object({
-      stream_id,
-      status: z.enum(["event", "timeout", "closed"]).describe("whether there was one in time, or none can come"),
-      event: z.record(z.string(), z.unknown()).optional().describe("the event with its envelope"),
-    }),
   },
   meerkat_event_stream_close: {
     summary: "Stop listening to a session's events.",
     input: z.strictObject({ stream_id: StreamId }),
-    output: z.object({
-      stream_id,
-      closed: z.literal(true).describe("that it is closed"),
-      already_closed: z.boolean().describe("whether it was before"),
-    }),
   },
 } as const;
 

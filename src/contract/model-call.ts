@@ -29,7 +29,9 @@ const ModelCall = z.object({
   at: z.string().describe("when it was made, in RFC 3339"),
   model: z.string().describe("the model that was called"),
   tokens: count.describe("how large the context was that it was shown, about; the sum of the parts"),
-  tool_tokens: count.describe("what the descriptions of the tools the session now has add, about"),
+  tool_tokens: count.describe(
+    "what the descriptions of its tools added, about; of calls of before that was kept, of the tools the session has now",
+  ),
   parts: ContextKinds.describe("what filled the context, each kind once"),
   context_window: count.optional().describe("tokens the model can see at once, when that is known"),
   threshold: count.optional().describe("the size at which the context is compacted; absent without session-compaction"),

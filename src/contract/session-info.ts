@@ -19,9 +19,9 @@ const Known = {
   cost: Cost.optional().describe("what all its model calls cost; absent where no price is known"),
   is_active: z.boolean().describe("whether it runs a turn"),
   state: z
-    .enum(["idle", "running", "waiting", "interrupted", "archived"])
+    .enum(["idle", "running", "waiting", "interrupted", "failed", "archived"])
     .describe(
-      "waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes on from what was kept",
+      "waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes on from what was kept; failed: its last turn ended with an error",
     ),
   model: z.string().describe("the model it asks"),
   labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),

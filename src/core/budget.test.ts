@@ -3,6 +3,7 @@ import { configWith, listen, scriptedRuntime, typesOf } from "../../test/support
 import { CreateSession } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
+import { readBudget } from "./budget.ts";
 
 const step: Tool = { name: "step", description: "Steps.", inputSchema: { type: "object" }, execute: () => "stepped" };
 const usage = { input_tokens: 300, output_tokens: 100 };
@@ -227,4 +228,17 @@ describe("budgets", () => {
       terminal_cause_kind: "time_budget_exceeded",
     });
   });
+
+  it.each([
+    [1_000, 800, { used: 1, limit: 1, percent: 80 }],
+    [300, 300, { used: 1, limit: 1, percent: 100 }],
+    [10_000, 8_200, { used: 9, limit: 10, percent: 82 }],
+  ])(
+    "[B2] warns of a time budget of %d ms in whole seconds, a second that has begun among them",
+    (limit, used, told) => {
+      const spent = { usage: { input_tokens: 0, output_tokens: 0 }, toolCalls: 0, elapsedMs: used };
+      const { warnings } = readBudget({ max_duration_ms: limit }, spent, { at: 0.8, given: new Set() });
+      expect(warnings).toEqual([{ type: "budget_warning", budget_type: "time", ...told }]);
+    },
+  );
 });

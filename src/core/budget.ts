@@ -27,12 +27,13 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds, cost in whole millionths of a dollar; the share is taken before rounding.
+        // Time is told in whole seconds, cost in whole millionths of a dollar, one that has begun among them: what is
+        // nearly used up is never 0. The share is taken before rounding.
         const perUnit = PER_UNIT[type];
         return {
           type: "budget_warning",
           budget_type: type,
-          used: Math.floor(used / perUnit),
+          used: Math.ceil(used / perUnit),
           limit: Math.ceil(limit / perUnit),
           percent: limit === 0 ? 100 : Math.round((1_000 * used) / limit) / 10,
         };

@@ -15,6 +15,8 @@ export interface SizedCall {
   readonly turn: number;
   readonly settings: SessionSettings;
   readonly tokens: number;
+  /** Of the tools it was made with; undefined where the log does not tell. */
+  readonly toolTokens: number | undefined;
   /** By the kinds of what was shown; what was not is not there. */
   readonly parts: ReadonlyMap<PartKind, number>;
   /** What it took, failed attempts with it; absent while it runs, and where nobody told. */
@@ -42,9 +44,10 @@ export async function sizeCalls(
     if (at === first) showAnew(state);
     if (wanted.has(at) && entry.body.kind === "model_called") {
       const { settings, turnsOpened: turn } = state;
+      const { model, tool_tokens: toolTokens } = entry.body;
       const parts = tally(state);
       const tokens = [...parts.values()].reduce((sum, part) => sum + part, 0);
-      sized.push({ entry, model: entry.body.model, turn, settings, parts, tokens, usage: usageAfter(entries, at) });
+      sized.push({ entry, model, turn, settings, parts, tokens, toolTokens, usage: usageAfter(entries, at) });
       if (sized.length === calls.length) return sized;
     }
     await breathe();

@@ -37,10 +37,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "turn_opened":
       row.message_count += 1;
       row.has_open_turn = true;
+      delete row.has_failed;
       if (row.title === "") row.title = titleOf(body.message.content);
       return;
     case "turn_continued":
       row.has_open_turn = true;
+      delete row.has_failed;
       return;
     case "imported":
       row.message_count += 1;
@@ -69,6 +71,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "turn_closed":
       row.has_open_turn = false;
       row.waiting_calls = 0;
+      if (body.end.status === "failed" && body.end.error_class !== "cancelled") row.has_failed = true;
       return;
     case "approval_asked":
       row.waiting_calls = body.calls.length;

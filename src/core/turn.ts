@@ -35,6 +35,7 @@ import {
   watchDeadline,
 } from "./run.ts";
 import { foldAhead } from "./session-state.ts";
+import { toolTokens } from "./tokens.ts";
 import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
 import { CANCELLED, closeLeftovers, type Left, outputLimit } from "./turn-end.ts";
 import {
@@ -264,7 +265,10 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
     const native = nativeSummaryIn(messages, { model, compactions: shownBy, isOn });
     opened = { messages, native };
     const context_sha256 = hashContext(messages, turn.hash);
-    const carried = native === undefined ? {} : { native_of: native.compactionId };
+    const carried = {
+      tool_tokens: toolTokens(turn.tools.values()),
+      ...(native === undefined ? {} : { native_of: native.compactionId }),
+    };
     return [
       ...stillUnsaved(run, unsaved),
       { kind: "model_called", turn_number: step, model: model.modelId, context_sha256, ...carried },

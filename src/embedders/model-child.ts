@@ -5,6 +5,9 @@ import { RuntimeError } from "../contract/error.ts";
 import { workerFile } from "../ports/package-file.ts";
 import type { Asset } from "./word-pieces.ts";
 
+/** The process is found by it where processes are listed. */
+const NAME = "rkat-model";
+
 /** What the process says: once that it is ready, then a vector for every text it is sent, in order. */
 export type ModelAnswer =
   | { readonly kind: "ready" }
@@ -21,7 +24,7 @@ export function startModelChild(weights: Asset): ChildProcess {
   const file = fileURLToPath(entry);
   // Options of the program around us are not for this file: `--inspect` alone would take its port.
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = fork(file, [], {
+  const child = fork(file, [NAME], {
     execArgv: [],
     env,
     // A folder that is deleted meanwhile would keep it from starting.

@@ -106,6 +106,13 @@ interface MemoryStatus {
 export interface MemoryStore {
   /** How far a session's log is taken in; 0 when not at all. Of a dropped one nothing is left to take in: the largest seq. */
   cursor(sessionId: string): Promise<number>;
+  /** The same of many, in the order asked for; absent: each is asked for by itself. */
+  cursors?(sessionIds: readonly string[]): Promise<readonly number[]>;
+  /** Short texts kept beside what is taken in, by name, and lost with any of it; absent: none are kept. */
+  readonly notes?: {
+    read(name: string): Promise<string | undefined>;
+    write(name: string, note: string): Promise<void>;
+  };
   /** Ids of logs that reach beyond what is taken in, where the store can tell without being told the rows. */
   behind?(): Promise<readonly string[]>;
   /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */

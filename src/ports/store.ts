@@ -74,6 +74,8 @@ export interface SessionRow extends LogRow {
   readonly text_seq: number;
   /** A turn was opened and not closed: it runs now, or a crash cut it off. */
   readonly has_open_turn: boolean;
+  /** The last turn ended with an error that was no interrupt; absent otherwise, and in a row of before it was kept. */
+  readonly has_failed?: true;
   readonly cadence: CompactionCadence;
   readonly archived: boolean;
   /** Whether something of it was forgotten; absent where nothing was. */

@@ -112,6 +112,9 @@ function defaultChoice({ env, config }: Place, provider: string | undefined): Ch
   const model = DEFAULT_MODELS.get(owner ?? "");
   if (model !== undefined) return { model, owner };
   if (owner !== undefined) throw refusal(`provider ${owner} has no default model; name one with --model`);
+  const named = Object.keys(config.self_hosted?.models ?? {}).join(", ");
+  if (named !== "")
+    throw refusal(`no model is chosen: name one of [self_hosted.models] with --model or [agent] model: ${named}`);
   throw refusal(
     'no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use the model "offline", which needs no key',
   );

@@ -38,6 +38,22 @@ function spoken() {
 }
 
 describe("a session's model calls", () => {
+  it("[C20] are counted with the tools they were made with, whatever tools the server has later", async () => {
+    const store = createInMemoryStore();
+    const { runtime: before } = scriptedRuntime([{ text: "Noted." }], { store, tools: [tool("look", "It rains.")] });
+    const { id } = await before.createSession("Begin.");
+    const [first] = (await before.dispatch("listModelCalls", { session_id: id })).calls;
+    const tools = ["look", "list", "read", "write"].map((name) => tool(name, "Done."));
+    const { runtime } = scriptedRuntime([{ text: "Noted." }], { store, tools });
+    await runtime.dispatch("startTurn", { session_id: id, prompt: "Go on." });
+    const { calls } = await runtime.dispatch("listModelCalls", { session_id: id });
+    expect(first?.tool_tokens).toBeGreaterThan(0);
+    expect(calls[0]).toEqual(first);
+    expect(calls[1]?.tool_tokens).toBeGreaterThan(first?.tool_tokens ?? 0);
+    const context = await runtime.dispatch("readContext", { session_id: id, at_seq: first?.seq });
+    expect(context.tool_tokens).toBe(first?.tool_tokens);
+  });
+
   it("[C20] each has the sizes that readContext tells of it, through pins, compactions, expansions and undoing", async () => {
     const { runtime } = spoken();
     const session = await runtime.createSession(`Begin. ${LINE}`);

@@ -66,7 +66,7 @@ async function readLog({ log }: Store, sessionId: string, { breathe }: Clock): P
 }
 
 function describeCall(call: SizedCall, sizes: ContextSizes): ModelCalls["calls"][number] {
-  const { entry, model, turn, tokens, parts, usage } = call;
+  const { entry, model, turn, tokens, parts, usage, toolTokens } = call;
   const { tool_tokens, context_window, auto_compact_threshold: threshold } = sizes;
   return {
     seq: entry.seq,
@@ -74,7 +74,7 @@ function describeCall(call: SizedCall, sizes: ContextSizes): ModelCalls["calls"]
     at: new Date(entry.timestamp_ms).toISOString(),
     model,
     tokens,
-    tool_tokens,
+    tool_tokens: toolTokens ?? tool_tokens,
     parts: [...parts].map(([kind, size]) => ({ kind, tokens: size })),
     ...(context_window === undefined ? {} : { context_window }),
     ...(threshold === undefined ? {} : { threshold }),

@@ -18,6 +18,28 @@ const numbers = (sessions: readonly { readonly session_id: string }[]) =>
   sessions.map(({ session_id }) => Number.parseInt(session_id.slice(-4), 16));
 
 describe("a list of sessions", () => {
+  it("[F1] tells a session whose last turn failed from one that is idle, and from one that was interrupted", async () => {
+    const { runtime } = scriptedRuntime(
+      ({ messages }) => {
+        const last = messages.at(-1);
+        if (last?.role === "user" && last.content === "Fail.") throw new Error("no model");
+        return { text: "Noted." };
+      },
+      { store: createInMemoryStore() },
+    );
+    const stateOf = async (id: string) =>
+      (await runtime.listSessions()).find(({ session_id }) => session_id === id)?.state;
+    const session = await runtime.createSession("Begin.");
+    const { id } = session;
+    expect(await stateOf(id)).toBe("idle");
+    await expect(session.turn("Fail.")).rejects.toThrow();
+    expect([await stateOf(id), (await runtime.readSession(id)).state]).toEqual(["failed", "failed"]);
+    await session.turn("Go on.");
+    expect(await stateOf(id)).toBe("idle");
+    await expect(session.turn("Stop.", { signal: AbortSignal.abort() })).rejects.toThrow();
+    expect(await stateOf(id)).toBe("idle");
+  });
+
   it("[F1] goes on where the page before it ended, until it says that nothing follows", async () => {
     const { runtime } = await listOf(5);
     const first = await runtime.listSessions({ limit: 2 });

@@ -11,9 +11,9 @@ import { chunksOf, recallsIn } from "../memory/chunk.ts";
 import { createRecall, inTime, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
-import type { LogRow, Store } from "../ports/store.ts";
+import type { Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
-import { createRowWatch, type Pages, walkRows } from "./walk-rows.ts";
+import { createMemoryBehind, type MemorySource } from "./memory-behind.ts";
 
 /** The memory of a project: its sessions' texts, findable. */
 export interface SessionMemory {
@@ -64,6 +64,8 @@ const INDEX_AFTER_MS = 300_000;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
+/** Stands for every log among those that wait to be taken in. */
+const EVERY_LOG = "";
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
 const FILL_MS_MAX = 300;
 /** How long a search waits for the embedder in all; then it answers by words, and says so. */
@@ -92,12 +94,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   let problem: string | undefined;
   /** Whether that is of the last search. */
   let isUnsearchable = false;
-  const looks = { sessions: createRowWatch(now), others: createRowWatch(now) };
+  const behind = createMemoryBehind({ memory, store, others, clock });
   /** Sessions that were left out when everything else was caught up. */
   const leftOut = new Set<string>();
-  /** How far a log was taken in: a store that knows less of it has lost everything. */
-  let proof: { readonly id: string; readonly cursor: number } | undefined;
-
   const foldLog = async (id: string) => foldLongSession(id, await store.log.read(id, 1, ENTRIES_MAX), clock.breathe);
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
@@ -120,15 +119,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const add = async (batch: MemoryBatch): Promise<void> => {
     await memory.add(batch);
-    if (batch.cursor > 0) proof = { id: batch.session_id, cursor: batch.cursor };
+    if (batch.cursor > 0) behind.took(batch.session_id, batch.cursor);
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
-  };
-  /** The next look is at every log. */
-  const lookAnew = (): void => {
-    looks.sessions.forget();
-    looks.others.forget();
-    proof = undefined;
   };
   /** The log has it: the next search takes it in. The status tells, and whoever is warned is told once. */
   const failed = (thrown: unknown): void => {
@@ -144,7 +137,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         try {
           await work();
         } catch (thrown) {
-          lookAnew();
+          behind.lookAnew();
           failed(thrown);
         }
       }
@@ -161,43 +154,26 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
     });
   };
-  const behindAmong = async function* (rows: AsyncIterable<LogRow>): AsyncGenerator<string> {
-    for await (const { session_id: id, last_seq } of rows) {
-      const cursor = await memory.cursor(id);
-      if (last_seq > cursor) yield id;
-      else proof ??= { id, cursor };
-      // There may be ten thousands of them, and a store on disk answers at once.
-      await clock.breathe();
-    }
-  };
-  const countBehind = async (): Promise<number> => {
-    if (memory.behind !== undefined) return (await memory.behind()).length;
-    const found = new Set<string>();
-    for await (const id of behindAmong(walkRows(store.sessions))) found.add(id);
-    const rows = await others?.rows();
-    if (rows !== undefined) for await (const id of behindAmong(walkRows(rows))) found.add(id);
-    return found.size;
-  };
+  const countBehind = async (): Promise<number> => (await memory.behind?.())?.length ?? behind.count();
   const takeInSession = async (id: string): Promise<void> => index(await foldLog(id));
   const takeInBehind = async (except?: string): Promise<void> => {
     if (memory.behind !== undefined) return takeInTold(await memory.behind(), except);
-    if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
     for (const id of leftOut) {
       if (id === except) continue;
       await takeInSession(id);
       leftOut.delete(id);
     }
-    for await (const id of behindAmong(looks.sessions.changed(store.sessions))) {
+    for await (const { id, isSession } of behind.changed()) {
       if (stop.signal.aborted) return;
       if (id === except) leftOut.add(id);
-      else await takeInSession(id);
+      else await (isSession ? takeInSession(id) : takeIn(id));
     }
-    const rows = await others?.rows();
-    if (rows === undefined) return;
-    for await (const id of behindAmong(looks.others.changed(rows))) {
-      if (stop.signal.aborted) return;
-      await takeIn(id);
-    }
+    // What was left out would not be looked at again by another process.
+    if (leftOut.size === 0 && (await behind.note())) later(EVERY_LOG, takeInAnew);
+  };
+  const takeInAnew = (): Promise<void> => {
+    behind.lookAnew();
+    return takeInBehind();
   };
   const takeInTold = async (ids: readonly string[], except: string | undefined): Promise<void> => {
     for (const id of ids) {
@@ -214,16 +190,11 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       try {
         return await takeInBehind(except);
       } catch (thrown) {
-        lookAnew();
+        behind.lookAnew();
         // What is taken in still answers.
         if (attempt === ATTEMPTS_MAX) failed(thrown);
       }
     }
-  };
-  /** Work with a promise that settles when the embedder has been waited for long enough. */
-  const whileWaiting = async <T>(work: (late: Promise<void>) => Promise<T>): Promise<T> => {
-    const over = new AbortController();
-    return work(clock.sleep(EMBEDDER_MS_MAX, over.signal)).finally(() => over.abort());
   };
   /** A memory store that fails is brought up to the logs before it is asked once more. */
   const again =
@@ -236,7 +207,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         return recalled;
       } catch (thrown) {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
-        lookAnew();
+        behind.lookAnew();
         await takeInAll();
         return await ask(query, options).catch((stillThrown) => {
           // Whoever asks how the server is must not wait for the next turn to be taken in.
@@ -249,7 +220,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   return {
     recall: again(async (query, options) => {
       await flush();
-      return whileWaiting(async (late) => {
+      return whileWaiting(clock, async (late) => {
         const embedder = await inTime(embedding?.embedder(), late);
         if (embedder === undefined) return recallByWords(query, options);
         if (embedder === "late") return { ...(await recallByWords(query, options)), vectorsPending: true };
@@ -269,14 +240,14 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     forget: async (logs) => {
       await flush();
       for (const { id, isDropped } of logs) await (isDropped ? memory.drop(id) : memory.reset(id));
-      lookAnew();
+      behind.lookAnew();
       // At once: what another process has read before would otherwise be taken in in its place.
       for (const { id, isDropped } of logs) if (!isDropped) await takeInTold([id], undefined);
       await memory.purge();
     },
     status: async () => {
       await flush();
-      const embedder = await whileWaiting((late) => inTime(embedding?.embedder(), late));
+      const embedder = await whileWaiting(clock, (late) => inTime(embedding?.embedder(), late));
       const id = embedder === "late" ? LOADING : embedder?.id;
       // Whoever asks what is pending may be waiting for it.
       embedding?.wake();
@@ -287,6 +258,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     },
     vitals: () => ({ waiting: behindHere.size, problem: embedding?.problem() ?? problem }),
     close: async () => {
+      // A short process has no other time for it.
+      if (behindHere.has(EVERY_LOG)) await flush();
       stop.abort();
       await waiting;
       await flush();
@@ -294,6 +267,12 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await memory.close();
     },
   };
+}
+
+/** Work with a promise that settles when the embedder has been waited for long enough. */
+function whileWaiting<T>({ sleep }: Clock, work: (late: Promise<void>) => Promise<T>): Promise<T> {
+  const over = new AbortController();
+  return work(sleep(EMBEDDER_MS_MAX, over.signal)).finally(() => over.abort());
 }
 
 function describeStatus(
@@ -383,16 +362,6 @@ async function chunksSince(
   if (summaries.length === 0) return said;
   const summed = summaries.flatMap(({ record, turn: at }) => summaryChunks(record, { session_id, turn: at }));
   return [...said, ...summed].sort((a, b) => a.seq - b.seq);
-}
-
-/** Logs besides those of sessions whose texts can be found. */
-export interface MemorySource {
-  /** Where its logs are listed; undefined while there is none. */
-  rows(): Promise<Pages<LogRow> | undefined>;
-  /** What a log says after a seq, as a batch that takes it in to its end. */
-  batchAfter(id: string, seq: number): Promise<MemoryBatch>;
-  /** Whose log it is; undefined when it is none of these. */
-  nameOf(id: string): Promise<string | undefined>;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
+import type { SessionSettings } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
 import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
@@ -17,7 +18,7 @@ interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
-  sizesOf(session: LiveSession): ContextSizes;
+  sizesOf(session: LiveSession, settings?: SessionSettings): ContextSizes;
 }
 
 /** How large a session's context may grow, and what its tools add. */
@@ -53,10 +54,16 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
       structuredClone(pageOf(await live.whole(await live.findFresh(session_id)), offset, limit)),
     readContext: async ({ session_id, at_seq }) => {
       const session = await live.findFresh(session_id);
-      const shown = at_seq === undefined ? session.state : await stateAt(store, session_id, at_seq);
+      const past = at_seq === undefined ? undefined : await stateAt(store, session_id, at_seq);
+      const shown = past?.state ?? session.state;
       const row = await store.sessions.get(session_id);
       const forgotten = row?.forgotten === true ? holesAmong(await live.whole(session), shown) : {};
-      return structuredClone({ ...describeContext(shown, hash), ...forgotten, ...sizesOf(session) });
+      return structuredClone({
+        ...describeContext(shown, hash),
+        ...forgotten,
+        ...sizesOf(session, shown.settings),
+        ...past?.sizes,
+      });
     },
     readEventCursor: async ({ scope }) => {
       const { last_seq } = await rowOf(store, scope.session_id);
@@ -124,7 +131,7 @@ export async function rowOf(store: Store, sessionId: string): Promise<SessionRow
 }
 
 /** The state as it was when the call at `seq` was made: what was appended up to and with the call's own entry. */
-async function stateAt(store: Store, sessionId: string, seq: number): Promise<WholeState> {
+async function stateAt(store: Store, sessionId: string, seq: number) {
   const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
   const call = entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
   if (call?.body.kind !== "model_called") {
@@ -133,10 +140,12 @@ async function stateAt(store: Store, sessionId: string, seq: number): Promise<Wh
     const hint = near === undefined ? "the session has made none" : `the call before it is at ${near}`;
     throw new RuntimeError("INVALID_PARAMS", `at_seq: no model call was made at ${seq}; ${hint}`);
   }
-  return foldSession(
+  const { tool_tokens } = call.body;
+  const state: WholeState = foldSession(
     sessionId,
     entries.filter((entry) => entry.seq <= call.seq),
   );
+  return { state, sizes: tool_tokens === undefined ? {} : { tool_tokens } };
 }
 
 async function summarise(store: Store, row: SessionRow): Promise<SessionSummary> {
@@ -182,7 +191,8 @@ async function commonOf(store: Store, row: SessionRow) {
   // Whoever has asked may not have let go of the session yet: the question is told before that.
   const is_active = !isWaiting && (await store.locks.isHeld(row.session_id));
   const open = isWaiting ? "waiting" : "interrupted";
-  const idle = row.archived ? "archived" : row.has_open_turn ? open : "idle";
+  const closed = row.has_failed === true ? "failed" : "idle";
+  const idle = row.archived ? "archived" : row.has_open_turn ? open : closed;
   return {
     session_id: row.session_id,
     created_at: Math.floor(row.created_at_ms / 1_000),
@@ -190,7 +200,7 @@ async function commonOf(store: Store, row: SessionRow) {
     message_count: row.message_count,
     ...(row.usage?.cost === undefined ? {} : { cost: row.usage.cost }),
     is_active,
-    state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "waiting" | "idle"),
+    state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "waiting" | "failed" | "idle"),
     ...(Object.keys(row.labels).length === 0 ? {} : { labels: { ...row.labels } }),
   };
 }

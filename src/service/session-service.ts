@@ -52,11 +52,11 @@ import type { SkillCatalogue } from "./skill-catalogue.ts";
 import { createSkills, type Skills } from "./skills.ts";
 import { createSubAgents, type SubAgentOptions } from "./sub-agents.ts";
 import {
+  askedIn,
   callerAgain,
   modelFor,
   promptOf,
   requireClients,
-  requireToolChoice,
   seenBy,
   withDayLimit,
   withinCeiling,
@@ -135,7 +135,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
     const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
     requireParams(model, settings);
-    requireToolChoice(model, call.toolChoice);
+    const asked = askedIn(call, model);
     requirePrice(model, withDayLimit(settings, call.caller));
     const tools = () => allTools(began, settings, { own: call.tools ?? [] });
     if (began.compaction !== undefined) {
@@ -161,18 +161,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await tellSession(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const { traceparent, unattended, caller, toolChoice } = call;
-    const rest = {
-      instructions: [],
-      overlay: undefined,
-      added: [],
-      hooks,
-      traceparent,
-      unattended,
-      caller,
-      toolChoice,
-    };
-    const run = (signal: AbortSignal) => subAgents.run(began, session, { prompt, model, signal, ...rest });
+    const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks };
+    const run = (signal: AbortSignal) => subAgents.run(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
   };
 
@@ -213,7 +203,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
         },
       );
       requireClients(state, overridden, { ...input, isRetry: call.isRetry === true });
-      requireToolChoice(model, call.toolChoice);
+      const asked = askedIn(call, model);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
       const into = pinningIn(began, () => chooseTools(began, session).values(), model);
@@ -227,10 +217,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
-      const { traceparent, unattended, caller, toolChoice, isRetry } = call;
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const rest = { signal, traceparent, unattended, added, caller, toolChoice, isRetry, hooks };
-      return subAgents.run(began, session, { prompt, results, model, instructions, overlay, ...rest });
+      const turn = { prompt, results, model, instructions, overlay, signal, added, hooks };
+      return subAgents.run(began, session, { ...turn, ...asked });
     });
   };
 

@@ -6,8 +6,9 @@ import type { SessionSettings, StartTurn } from "../contract/session.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
-import type { ModelClient, ModelResolver, ToolChoice } from "../ports/model.ts";
+import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { withinLimits } from "./ceiling.ts";
+import type { CallContext } from "./dispatch.ts";
 import type { LiveSession } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
 import type { SessionDefaults } from "./session-settings.ts";
@@ -85,9 +86,11 @@ function requireUnanswered({ sessionId, shown, isTurnOpen }: SessionState): void
   throw new RuntimeError("SESSION_NOT_RUNNING", `session ${sessionId} has no failed turn to retry`);
 }
 
-/** Throws CAPABILITY_UNAVAILABLE where a model must call a tool and cannot be made to. */
-export function requireToolChoice({ noToolChoice }: ModelClient, choice: ToolChoice | undefined): void {
-  if (choice === undefined || noToolChoice === undefined) return;
+/** What a call asks of its turn; throws CAPABILITY_UNAVAILABLE where the model must call a tool and cannot be made to. */
+export function askedIn(call: CallContext, { noToolChoice }: ModelClient) {
+  const { traceparent, unattended, caller, toolChoice, isRetry } = call;
+  if (toolChoice === undefined || noToolChoice === undefined)
+    return { traceparent, unattended, caller, toolChoice, isRetry };
   throw new RuntimeError("CAPABILITY_UNAVAILABLE", `tool_choice: ${noToolChoice}`);
 }
 

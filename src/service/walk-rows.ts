@@ -32,6 +32,18 @@ export async function* walkOlder<R extends LogRow>(pages: Pages<R>, beforeMs: nu
   for await (const page of walkPages(pages, {}, { session_id: "", updated_at_ms: beforeMs })) yield* page;
 }
 
+/** What is given one by one, so many together. */
+export async function* inBatches<T>(given: AsyncIterable<T>, max: number): AsyncGenerator<readonly T[]> {
+  let batch: T[] = [];
+  for await (const one of given) {
+    batch.push(one);
+    if (batch.length < max) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}
+
 async function* walkPages<R extends LogRow>(
   pages: Pages<R>,
   asked: Asked,
@@ -57,6 +69,10 @@ export interface RowWatch {
    * Whoever stops on the way is given the same again.
    */
   changed<R extends LogRow>(pages: Pages<R>, asked?: Asked): AsyncGenerator<R>;
+  /** Keeps how far it has come for other processes; whoever calls it has dealt with all it was given. */
+  note(): Promise<void>;
+  /** Whether all rows are to be looked at again: where notes are kept, whoever is answered does not wait for that. */
+  isDue(): boolean;
   /** The next time is a first time. */
   forget(): void;
 }
@@ -64,14 +80,30 @@ export interface RowWatch {
 /** What a copy brings is of long ago, and no newer row tells of it: now and then everything is looked at. */
 const WHOLE_EVERY_MS = 60 * 60_000;
 
-export function createRowWatch(now: () => number): RowWatch {
+/** A later mark is worth a commit from so far on. */
+const NOTE_STEP_MS = 60_000;
+const NOTE = /^(\d{1,15}) (-?\d{1,15})$/;
+
+interface Notes {
+  read(): Promise<string | undefined>;
+  write(note: string): Promise<void>;
+}
+
+export function createRowWatch(now: () => number, notes?: Notes): RowWatch {
   let looked: { readonly wholeAtMs: number; readonly sinceMs: number } | undefined;
+  let noted = looked;
   let forgotten = 0;
+  const isDue = (): boolean => looked !== undefined && now() - looked.wholeAtMs >= WHOLE_EVERY_MS;
   return {
     changed: async function* (pages, asked = {}) {
       const startedMs = now();
       const remembered = forgotten;
-      const isWhole = looked === undefined || startedMs - looked.wholeAtMs >= WHOLE_EVERY_MS;
+      if (looked === undefined && forgotten === 0) {
+        const [, whole, since] = NOTE.exec((await notes?.read()) ?? "") ?? [];
+        noted = whole === undefined ? undefined : { wholeAtMs: Number(whole), sinceMs: Number(since) };
+        looked = noted;
+      }
+      const isWhole = looked === undefined || (notes === undefined && isDue());
       const firstMs = asked.updatedSinceMs ?? 0;
       const sinceMs = isWhole ? firstMs : Math.max(firstMs, looked?.sinceMs ?? 0);
       let newestMs = isWhole ? 0 : (looked?.sinceMs ?? 0) + CLOCKS_APART_MS;
@@ -83,6 +115,14 @@ export function createRowWatch(now: () => number): RowWatch {
       const wholeAtMs = isWhole ? startedMs : (looked?.wholeAtMs ?? startedMs);
       looked = { wholeAtMs, sinceMs: Math.min(startedMs, newestMs) - CLOCKS_APART_MS };
     },
+    note: async () => {
+      if (looked === undefined || notes === undefined) return;
+      const isNewer = looked.sinceMs - (noted?.sinceMs ?? 0) >= NOTE_STEP_MS;
+      if (noted !== undefined && noted.wholeAtMs === looked.wholeAtMs && !isNewer) return;
+      noted = looked;
+      await notes.write(`${Math.floor(looked.wholeAtMs)} ${Math.floor(looked.sinceMs)}`);
+    },
+    isDue,
     forget: () => {
       looked = undefined;
       forgotten += 1;

@@ -1,20 +1,29 @@
-/** The word that was probably meant: one slip of a finger away from what was typed. */
-export function nearMiss(typed: string, words: readonly string[]): string | undefined {
-  return words.find((word) => word.length >= WORD_LETTERS_MIN && isOneSlipAway(typed, word));
+/** The word that was probably meant: a slip of a finger away from what was typed, or up to `slips` of them. */
+export function nearMiss(typed: string, words: readonly string[], slips = 1): string | undefined {
+  for (let allowed = 1; allowed <= slips; allowed += 1) {
+    const min = WORD_LETTERS_MIN + allowed - 1;
+    const meant = words.find((word) => word !== typed && word.length >= min && isWithin(allowed, typed, word));
+    if (meant !== undefined) return meant;
+  }
+  return undefined;
 }
 
-/** Shorter words have too many neighbours that mean something. */
+/** Shorter words have too many neighbours that mean something; for each slip more a word has a letter more. */
 const WORD_LETTERS_MIN = 4;
 
-/** One letter added, left out or replaced, or two neighbours swapped. */
-function isOneSlipAway(typed: string, word: string): boolean {
-  if (typed === word) return false;
-  const shorter = Math.min(typed.length, word.length);
+/** Whether so many slips are enough: a letter added, left out or replaced, or two neighbours swapped. */
+function isWithin(slips: number, typed: string, word: string): boolean {
+  if (Math.abs(typed.length - word.length) > slips) return false;
   let start = 0;
-  while (start < shorter && typed[start] === word[start]) start += 1;
-  let end = 0;
-  while (end < shorter - start && typed.at(-1 - end) === word.at(-1 - end)) end += 1;
-  const [was, meant] = [typed.slice(start, typed.length - end), word.slice(start, word.length - end)];
-  if (was.length <= 1 && meant.length <= 1) return true;
-  return was.length === 2 && was === [...meant].reverse().join("");
+  while (start < word.length && typed[start] === word[start]) start += 1;
+  const [was, meant] = [typed.slice(start), word.slice(start)];
+  if (was === meant) return true;
+  if (slips === 0) return false;
+  const isSwapped = was.length > 1 && was[0] === meant[1] && was[1] === meant[0];
+  return (
+    isWithin(slips - 1, was.slice(1), meant) ||
+    isWithin(slips - 1, was, meant.slice(1)) ||
+    isWithin(slips - 1, was.slice(1), meant.slice(1)) ||
+    (isSwapped && isWithin(slips - 1, was.slice(2), meant.slice(2)))
+  );
 }

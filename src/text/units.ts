@@ -34,8 +34,8 @@ define("bytes", [
   ["tb tib t", 1e12, 1024 ** 4],
 ]);
 for (const [at, prefix] of ["k", "m", "g"].entries()) {
-  // Of a bit in a millisecond.
-  define("bits/time", [[`${prefix}bps`, 1e3 ** at]]);
+  // Of a bit in a millisecond; "a line of 50 Mbit" means so many in a second.
+  define("bits/time", [[`${prefix}bps ${prefix}bit ${prefix}bits`, 1e3 ** at]]);
   define("bits", [[`${prefix}bit ${prefix}bits${at > 0 ? ` ${prefix.toUpperCase()}b` : ""}`, 1e3 ** (at + 1)]]);
 }
 define("share", [["% percent pct prozent pourcent パーセント", 1]]);

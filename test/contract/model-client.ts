@@ -130,6 +130,31 @@ export function describeModelClient(format: WireFormat, open: (url: string) => P
       }
     });
 
+    it("[K1] a call that is forced, and calls one at a time, are sent, or refused in a sentence before anything is", async () => {
+      const { forced } = format;
+      const tools = [{ name: "look", description: "Looks.", inputSchema: { type: "object" } }];
+      const apart = { providerParams: { parallel_tool_calls: false } };
+      const sentFor = async (more: Partial<ModelRequest>): Promise<Json | undefined> => {
+        server.reply({ kind: "answer", scenario: { text: ["hi"] } });
+        await ask({ ...HELLO, ...more });
+        return server.requests.at(-1)?.body;
+      };
+      if (forced === undefined) expect(client.noToolChoice).toMatch(/calls no tools/);
+      else {
+        expect(client.noToolChoice).toBeUndefined();
+        expect(await sentFor({ tools, toolChoice: "required" })).toMatchObject(forced.required);
+        expect(await sentFor({ tools, toolChoice: { name: "look" } })).toMatchObject(forced.named);
+      }
+      const refused = client.refuseParams?.(apart.providerParams);
+      if (forced?.apart === undefined) expect(refused).toMatch(/^parallel_tool_calls: /);
+      else {
+        expect(refused).toBeUndefined();
+        expect(await sentFor({ tools, ...apart })).toMatchObject(forced.apart);
+        // Without a tool to call, providers refuse it.
+        expect(JSON.stringify(await sentFor({ tools: [], ...apart }))).not.toContain("parallel");
+      }
+    });
+
     it("[B5] a call that was aborted before it began sends nothing", async () => {
       expect(await ask(HELLO, AbortSignal.abort())).toMatchObject([{ type: "failed" }]);
       expect(server.requests).toEqual([]);

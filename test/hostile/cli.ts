@@ -10,7 +10,7 @@ import { ERRORS } from "../../src/contract/error.ts";
 import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { inspectDatabase } from "../../src/runtime-in-database.ts";
+import { inspectDatabase, openDatabaseTokens } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import {
   backUpStore,
@@ -39,6 +39,7 @@ const PARTS: Parts = {
   verifyStore,
   encryption: () => import("../../src/sealed-realm.ts"),
   inspectDatabase,
+  openDatabaseTokens,
   verifyDatabase,
   copyStore,
   backUpStore,

@@ -41,6 +41,8 @@ const PAST_DENY = [
   "LESSOPEN='|rm %s' less f",
   'ls() { choom -n 0 "$@"; }; ls rm',
   "jobs -nx rm",
+  "x=--upload-pack=rm; git fetch $x ./sub",
+  "x='x/rm/e'; sed \"s/$x\" f",
   "cat <<$'E'\nx\n$E\nrm x\nE",
 ];
 const PAST_FILES = [

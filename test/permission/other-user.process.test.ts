@@ -65,7 +65,7 @@ describe.skipIf(!isAble && processEnv.CI === undefined)(
       expect(wrapper).toContain("setpriv");
       expect(await run('id -un; echo "$GIVEN" "$HOME"')).toMatchObject({
         exit_code: 0,
-        stdout: "nobody\nyes /home/nobody\n",
+        stdout: "nobody\nyes /var/lib/nobody\n",
       });
       expect(await run(`test "$PPID" = ${pid} && cat /proc/$PPID/environ`)).toMatchObject({ exit_code: 1, stdout: "" });
       expect(await run("cat ../realm/log")).toMatchObject({ exit_code: 1, stdout: "" });

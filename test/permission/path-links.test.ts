@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PermissionRules } from "../../src/contract/permission.ts";
 import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { readLink } from "../../src/tools/project-path.ts";
 
 let root: string;
@@ -75,9 +77,9 @@ describe("a rule on files", () => {
     expect(verdict({ allow: ["apply_patch"], deny: ["apply_patch(src/file)"] }, patch("secrets/key"))).toBe("deny");
   });
 
-  it("[I1] reads `..` behind a link as the shell does, and as tools do", () => {
+  it("[I1] asks about `..` behind a link, which shells and tools read differently", () => {
     const rules = { allow: ["shell", "apply_patch"], deny: ["apply_patch(vault/**)"] };
-    expect(verdict(rules, shell("ls > src/up/../x"))).toBe("deny");
+    expect(verdict(rules, shell("ls > src/up/../x"))).toBe("ask");
     expect(verdict({ allow: ["shell(ls *)", "apply_patch(src/**)"] }, shell("ls > src/up/../x"))).toBe("ask");
     expect(verdict(denies, shell("ls > x", { working_dir: "src/folder" }))).toBe("deny");
   });
@@ -91,6 +93,12 @@ describe("a rule on files", () => {
     }
     expect(verdict({ allow: ["apply_patch"] }, patch("src/out/x"))).toBe("allow");
     expect(verdict({ allow: ["shell(ls *)", "apply_patch"] }, shell("ls > src/out/x"))).toBe("ask");
+  });
+
+  it("[I1] takes the two spellings of a letter for one", () => {
+    const rules = { allow: ["apply_patch(src/caf\u00e9/**)"], deny: ["apply_patch(src/caf\u00e9/key)"] };
+    expect(verdict(rules, patch("src/cafe\u0301/a"))).toBe("allow");
+    expect(verdict(rules, patch("src/CAFE\u0301/key"))).toBe("deny");
   });
 
   it("[I1] asks about files that only the command can tell", () => {
@@ -107,5 +115,20 @@ describe("a rule on files", () => {
     });
     expect(verdict({ allow: ["apply_patch(src/**)"] }, many(1_000))).toBe("allow");
     expect(verdict({ allow: ["apply_patch(src/**)"] }, many(1_001))).toBe("ask");
+  });
+
+  it("[I1] follows links in a session's own project", async () => {
+    const model = createScriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "user"
+        ? { calls: ["src/folder/x", "src/a"].map((path) => ({ name: "apply_patch", args: patch(path).args })) }
+        : { text: "Done." },
+    );
+    const store = createInMemoryStore();
+    const runtime = createRuntime({ model, env: {}, store, toolPreset: "workspace", projectRoot: root });
+    await runtime.dispatch("createSession", { prompt: "Go.", permissions: { deny: ["apply_patch(secrets/**)"] } });
+    const results = JSON.stringify(model.requests.at(-1)?.messages.findLast(({ role }) => role === "tool_results"));
+    await runtime.close();
+    expect(results).toContain("not run: rule deny apply_patch(secrets/**) of the session");
+    expect(results).toContain("A src/a");
   });
 });

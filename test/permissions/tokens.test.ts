@@ -6,6 +6,7 @@ import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore } from "../../src/runtime.ts";
 import { createCallers } from "../../src/surfaces/wire/callers.ts";
 import { tokenFor } from "../../src/surfaces/wire/guard.ts";
+import { openTokenFiles } from "../../src/surfaces/wire/token-files.ts";
 import { useCommandLine } from "../support/command-line.ts";
 import { readEvents, serveOperated } from "../support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
@@ -73,7 +74,7 @@ describe("a token", () => {
     const web = await create("web", { scopes: ["read"] });
     expect((await call("GET /sessions")).status).toBe(401);
     expect((await call("GET /sessions", undefined, web)).status).toBe(200);
-    files.revoke("web");
+    await files.revoke("web");
     expect((await call("GET /sessions", undefined, web)).status).toBe(401);
     // The last token that goes does not open the door.
     expect((await call("GET /sessions")).status).toBe(401);
@@ -91,7 +92,12 @@ describe("a token", () => {
     expect(() => tokenFor("0.0.0.0", undefined, false)).toThrow(/so a token is needed: .*rkat token create/);
     expect(tokenFor("0.0.0.0", undefined, true)).toBeUndefined();
     const { stateFolder } = tokenFolder();
-    const callers = createCallers({ host: "0.0.0.0", token: undefined, stateFolder, clock: handClock() });
+    const callers = createCallers({
+      host: "0.0.0.0",
+      token: undefined,
+      tokens: openTokenFiles(stateFolder),
+      clock: handClock(),
+    });
     expect(() => callers.identify(undefined)).toThrow(/Bearer TOKEN/);
   });
 
@@ -122,7 +128,7 @@ describe("a token", () => {
     const seen: string[] = [];
     for await (const { type, data } of readEvents(`${url}/sessions/${body.session_id}/events`, web)) {
       seen.push(type);
-      if (type === "session_loaded") files.revoke("web");
+      if (type === "session_loaded") await files.revoke("web");
       if (type === "done") expect(data).toEqual({});
     }
     expect(seen).toEqual(["session_loaded", "done"]);
@@ -131,7 +137,7 @@ describe("a token", () => {
   });
 
   it("[I4] that is revoked has its running turn interrupted", async () => {
-    const { stateFolder, create, files } = tokenFolder();
+    const { stateFolder, create, files, tokens } = tokenFolder();
     const web = await create("web", { scopes: ["read", "run"] });
     const model = createScriptedModel(() => ({ text: "Half of it", ends: "silent" }));
     const { url } = await serveBoth(stateFolder, composedRuntime({ model }));
@@ -143,7 +149,7 @@ describe("a token", () => {
     let text = "";
     for await (const chunk of response.body ?? []) {
       text += new TextDecoder().decode(chunk);
-      if (text.includes("Half of it") && files.read().length > 0) files.revoke("web");
+      if (text.includes("Half of it") && tokens.read().length > 0) await files.revoke("web");
     }
     expect(text).toMatch(/event: error\ndata: .*REQUEST_CANCELLED/);
   });
@@ -161,7 +167,7 @@ describe("a token", () => {
     expect(Number(third.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await fetch(mcpUrl, { method: "POST", headers: web, body: "{}" })).status).not.toBe(401);
     const clock = handClock();
-    const { identify } = createCallers({ ...PLACE, stateFolder, clock });
+    const { identify } = createCallers({ ...PLACE, tokens: openTokenFiles(stateFolder), clock });
     for (const _ of [1, 2]) expect(identify(web.authorization).name).toBe("web");
     expect(() => identify(web.authorization)).toThrow(/wait 30 s$/);
     clock.pass(30_000);
@@ -173,7 +179,7 @@ describe("a token", () => {
     const clock = handClock();
     const expires_at = new Date(clock.now() + 1_000).toISOString();
     const { authorization } = await create("web", { scopes: ["read"], expires_at });
-    const { identify } = createCallers({ ...PLACE, stateFolder, clock });
+    const { identify } = createCallers({ ...PLACE, tokens: openTokenFiles(stateFolder), clock });
     expect(identify(authorization).name).toBe("web");
     clock.pass(1_000);
     expect(() => identify(authorization)).toThrow("the token web has expired");
@@ -201,7 +207,7 @@ describe("a token", () => {
     const { stateFolder, create, files } = tokenFolder();
     const web = await create("web", { scopes: ["run", "config"] });
     const facts: AuditFact[] = [];
-    const service = { stateFolder, audit: (fact: AuditFact) => facts.push(fact) };
+    const service = { tokens: openTokenFiles(stateFolder), audit: (fact: AuditFact) => facts.push(fact) };
     const { call, told } = await serveOperated({ model: createScriptedModel([{ text: "Hello." }]) }, service);
     const { body } = await call("POST /sessions", { prompt: "Hello!" }, web);
     const { session_id: session } = body;
@@ -210,7 +216,7 @@ describe("a token", () => {
     await call(`DELETE /sessions/${session}`, undefined, web);
     await call("GET /sessions", undefined, web);
     await call("GET /sessions", undefined, { authorization: "Bearer nobody" });
-    files.revoke("web");
+    await files.revoke("web");
     await call("GET /sessions", undefined, web);
     const denied = { action: "denied", detail: "PERMISSION_DENIED", token: "web" };
     expect(await told("audit", 6)).toMatchObject([

@@ -1,13 +1,19 @@
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import connect from "postgres";
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { defaultConfig } from "../../src/config/load-config.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
+import { openDatabaseTokens } from "../../src/runtime-in-database.ts";
 import { openConfiguration } from "../../src/stores/postgres/config.ts";
 import type { Connection } from "../../src/stores/postgres/connection.ts";
 import { createSessionLocks } from "../../src/stores/postgres/leases.ts";
 import { type Database, openDatabase } from "../../src/stores/postgres/open.ts";
 import { createChannel } from "../../src/stores/postgres/signals.ts";
+import { createToken, openTokenFiles, openTokens, revokeToken } from "../../src/surfaces/wire/token-files.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 
@@ -157,5 +163,32 @@ withPostgres("a database", () => {
     await owner.close();
     await sql.unsafe(`drop role ${role}`);
     await sql.end();
+  });
+
+  it("[I4] takes over the tokens of a folder beside it, once, and none whose name another has", async () => {
+    const [url, folder] = [await databaseFor("tokens"), mkdtempSync(join(tmpdir(), "rkat-tokens-"))];
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const given = { scopes: ["read" as const], labels: {}, created_at: new Date().toISOString() };
+    const config = { ...defaultConfig(), store: { ...defaultConfig().store, url } };
+    const warned: string[] = [];
+    const open = async (realm: string) => {
+      const store = await openTokens(folder, { config, realm, warn: (said) => warned.push(said) }, openDatabaseTokens);
+      onTestFinished(store.close);
+      return store;
+    };
+    const files = openTokenFiles(folder);
+    await createToken(files, { name: "web", ...given });
+    const [sha256] = files.read().map((token) => token.sha256);
+    const [one, two] = [await open("acme"), await open("acme")];
+    expect([files.read(), one.read(), two.read()]).toMatchObject([[], [{ name: "web", sha256 }], [{ sha256 }]]);
+    await createToken(files, { name: "web", ...given });
+    expect((await open("acme")).read()).toMatchObject([{ sha256 }]);
+    expect(warned).toEqual([expect.stringMatching(/^token web of .* lets nobody in: the realm has another/)]);
+    await revokeToken(one, "web");
+    await expect(revokeToken(one, "web")).rejects.toThrow("there is no token web; there are none");
+    await files.remove("web");
+    await vi.waitFor(() => expect([two.read(), two.isInUse()]).toEqual([[], true]), { timeout: 20_000 });
+    const other = await open("globex");
+    expect([other.read(), other.isInUse()]).toEqual([[], false]);
   });
 });

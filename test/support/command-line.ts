@@ -9,7 +9,7 @@ import { loadConfig } from "../../src/config/load-config.ts";
 import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { inspectDatabase } from "../../src/runtime-in-database.ts";
+import { inspectDatabase, openDatabaseTokens } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import {
@@ -46,6 +46,7 @@ export const PARTS: Parts = {
   serveAcp: async () => 0,
   serveRest: async () => 0,
   inspectDatabase,
+  openDatabaseTokens,
   serveConsole: async () => 0,
   inspectMcpServers,
   tryHook,

@@ -8,7 +8,7 @@ import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions }
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
 import { createServers } from "../../src/surfaces/mcp/server.ts";
-import { openTokenFiles } from "../../src/surfaces/wire/token-files.ts";
+import { createToken, openTokenFiles, revokeToken } from "../../src/surfaces/wire/token-files.ts";
 import { caller, createClient } from "./mcp-connection.ts";
 import { serveRuntime } from "./rest-server.ts";
 
@@ -16,12 +16,13 @@ import { serveRuntime } from "./rest-server.ts";
 export function tokenFolder() {
   const stateFolder = mkdtempSync(join(tmpdir(), "rkat-tokens-"));
   onTestFinished(() => rmSync(stateFolder, { recursive: true }));
-  const files = openTokenFiles(stateFolder);
+  const tokens = openTokenFiles(stateFolder);
+  const files = { revoke: (name: string) => revokeToken(tokens, name) };
   const create = async (name: string, given: Partial<Token> & Pick<Token, "scopes">): Promise<Bearer> => {
-    const secret = await files.create({ name, labels: {}, created_at: new Date().toISOString(), ...given });
+    const secret = await createToken(tokens, { name, labels: {}, created_at: new Date().toISOString(), ...given });
     return { authorization: `Bearer ${secret}` };
   };
-  return { stateFolder, files, create };
+  return { stateFolder, tokens, files, create };
 }
 
 export interface Bearer extends Record<string, string> {
@@ -35,14 +36,15 @@ export function composedRuntime(options: RuntimeOptions = {}): Runtime {
 
 /** One runtime behind REST and MCP over HTTP, both with the tokens of one folder. */
 export async function serveBoth(stateFolder: string, runtime = composedRuntime(), token?: string) {
-  const rest = await serveRuntime(runtime, { stateFolder, token });
+  const tokens = openTokenFiles(stateFolder);
+  const rest = await serveRuntime(runtime, { tokens, token });
   const clock = createSystemClock();
   const listener = await listenHttp({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],
     token,
-    stateFolder,
+    tokens,
     clock,
     log: () => {},
     createServer: createServers({ runtime, realm: "test-realm", version: "1", memoryOnly: false, clock }),

@@ -23,6 +23,11 @@ export const anthropicWire: WireFormat = {
     auth: { status: 401, body: refusal("authentication_error", "invalid x-api-key") },
     model_not_found: { status: 404, body: refusal("not_found_error", "model: claude-nothing") },
   },
+  forced: {
+    required: { tool_choice: { type: "any" } },
+    named: { tool_choice: { type: "tool", name: "look" } },
+    apart: { tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+  },
   readConversation(body) {
     const blocks = listOf(body.messages).map((message) => listOf(message.content));
     const calls = blocks.map((list) => list.filter((block) => textOf(block.type) === "tool_use"));

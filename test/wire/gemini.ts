@@ -27,6 +27,10 @@ export const geminiWire: WireFormat = {
     auth: { status: 400, body: refusal(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.") },
     model_not_found: { status: 404, body: refusal(404, "NOT_FOUND", "models/gemini-nothing is not found") },
   },
+  forced: {
+    required: { toolConfig: { functionCallingConfig: { mode: "ANY" } } },
+    named: { toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["look"] } } },
+  },
   readConversation(body) {
     const parts = listOf(body.contents).map((content) => listOf(content.parts));
     const calls = parts.map((list) => list.filter((part) => part.functionCall !== undefined));

@@ -23,6 +23,11 @@ export const openAiChatWire: WireFormat = {
     auth: { status: 401, body: refusal("invalid_api_key", "Incorrect API key provided: sk-abc***************xyz") },
     model_not_found: { status: 404, body: refusal("model_not_found", "The model does not exist") },
   },
+  forced: {
+    required: { tool_choice: "required" },
+    named: { tool_choice: { type: "function", function: { name: "look" } } },
+    apart: { parallel_tool_calls: false },
+  },
   readConversation(body) {
     const calls = listOf(body.messages).map((message) => listOf(message.tool_calls));
     const results = listOf(body.messages).filter((message) => textOf(message.role) === "tool");

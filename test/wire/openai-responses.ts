@@ -27,6 +27,11 @@ export const openAiResponsesWire: WireFormat = {
     auth: { status: 401, body: refusal("invalid_api_key", "Incorrect API key provided: sk-abc***************xyz") },
     model_not_found: { status: 404, body: refusal("model_not_found", "The model does not exist") },
   },
+  forced: {
+    required: { tool_choice: "required" },
+    named: { tool_choice: { type: "function", name: "look" } },
+    apart: { parallel_tool_calls: false },
+  },
   readConversation(body) {
     const items = listOf(body.input);
     const isCall = items.map((item) => textOf(item.type) === "function_call");

@@ -49,6 +49,8 @@ export interface WireFormat {
   /** An error after the status line said 200. */
   readonly errorFrame: { readonly text: string; readonly kind: string };
   readonly refusals: Readonly<Record<Refusal, RefusalReply>>;
+  /** What a request says whose answer must call a tool, or `look`, or at most one; absent where that cannot be asked for. */
+  readonly forced?: { readonly required: object; readonly named: object; readonly apart?: object };
   /** Undefined where the format has no tools. */
   readConversation?(body: Json): Conversation;
   /** Signatures found in a request; undefined where the format has none. */

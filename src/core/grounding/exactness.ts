@@ -69,9 +69,10 @@ function numbersIn(text: string): readonly (readonly string[])[] {
   const spelt = withDigits(foldWidth(text));
   const dates = datesIn(spelt);
   const isTaken = takenBy(dates);
-  const numerals = numeralsIn(spelt).filter(({ raw, start, text: written }) => {
-    // "A ticket" is not told from "the ticket".
-    return !isTaken(start, written.length) && (Math.abs(raw) > 1 || text.includes(written));
+  // "A ticket" is not told from "the ticket": so small a number counts where it is written as one.
+  const figures = new Set(numeralsIn(foldWidth(text)).map((numeral) => numeral.text));
+  const numerals = numeralsIn(spelt).filter(({ raw, start, text: said }) => {
+    return !isTaken(start, said.length) && (Math.abs(raw) > 1 || figures.has(said));
   });
   // What is counted in one sentence is not measured in the other: 90 files are not 90 days.
   const exact = (need: string): string => need.replace(/^any:/u, "bare:");

@@ -33,9 +33,8 @@ function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
 
 /** The folder of the file; a file of the project's own folder alone, and nothing outside of the project. */
 function pathPattern({ tool, path }: Extract<Part, { kind: "path" }>): string | undefined {
-  const [inside, ...others] = path?.real.map((place) => place.inside) ?? [];
-  if (inside === undefined || others.length > 0) return undefined;
-  const names = inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
+  if (path?.real.inside === undefined) return undefined;
+  const names = path.real.inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
   const folder = names.slice(0, -1).join("/");
   return `${tool}(${folder === "" ? names.join("/") : `${folder}/**`})`;
 }
@@ -47,8 +46,8 @@ const HAS_FURTHER = new Set("run exec x compose remote stash worktree submodule 
 function commandPattern({ words, nameAt, runs }: ShellCommand): string | undefined {
   const [name, sub, further] = words;
   if (nameAt > 0 || name === undefined) return exactPattern(words);
-  if (runs === undefined && LOOKS.has(name.text) && isKnown(name)) return `shell(${name.text} *)`;
-  if (HAS_SUBCOMMANDS.has(name.text) && isSubcommand(sub?.text)) {
+  if (runs === undefined && LOOKS.test(name.text) && isKnown(name)) return `shell(${name.text} *)`;
+  if (HAS_SUBCOMMANDS.test(name.text) && isSubcommand(sub?.text)) {
     if (!HAS_FURTHER.has(sub?.text ?? "")) return `shell(${name.text} ${sub?.text} *)`;
     return isSubcommand(further?.text) ? `shell(${name.text} ${sub?.text} ${further?.text} *)` : exactPattern(words);
   }

@@ -3,7 +3,7 @@ import { createPlacing, pathsOf, type ReadLink } from "./paths.ts";
 import type { Part } from "./pattern.ts";
 import { readShellLine } from "./shell.ts";
 import type { ShellCommand, ShellLine } from "./shell-command.ts";
-import { isToldByLine, namesIn, tellingWords } from "./shell-leaves.ts";
+import { isToldByLine, namesIn, tellingTexts } from "./shell-leaves.ts";
 
 export interface PartsSource {
   readonly tool: string;
@@ -59,7 +59,7 @@ function createNaming(line: string): Seeing["namesOf"] {
   return (command) => {
     const isLine = !isLineRead && isToldByLine(command);
     isLineRead ||= isLine;
-    return namesIn([...tellingWords(command), ...(isLine ? [line] : [])]);
+    return namesIn(tellingTexts(command, isLine ? [line] : []));
   };
 }
 

@@ -1,23 +1,19 @@
 import type { JsonObject } from "../../contract/session.ts";
 import { type Item, UNKNOWN } from "./glob.ts";
 
-/** A name of a path, and the same in small letters: many disks take capitals for the same. */
-interface FoldedItem extends Item {
-  readonly folded: string;
-}
-
 /** A place on the disk: from its root, and from the project's folder where it lies inside. */
-interface Place {
-  readonly absolute: readonly FoldedItem[];
-  readonly inside: readonly FoldedItem[] | undefined;
+export interface Place {
+  readonly absolute: readonly Item[];
+  readonly inside: readonly Item[] | undefined;
 }
 
-/** A file as rules see it: `deny` and `ask` by every name it has, `allow` by the real ones alone. */
+/** A file as rules see it. */
 export interface JudgedPath {
-  readonly written: Place;
-  /** Behind all links; two where `..` follows a link, which shells and tools read differently. */
-  readonly real: readonly Place[];
-  /** Another path of the project's folder behind all links, from the root of the disk; undefined where it is the same. */
+  /** As it was written and behind all links, in small letters: many disks take capitals for the same. */
+  readonly names: readonly Place[];
+  /** Behind all links. */
+  readonly real: Place;
+  /** Another path of the project's folder behind all links, in small letters. */
   follow(path: string): readonly string[] | undefined;
 }
 
@@ -34,35 +30,26 @@ export function createPlacing(
   readLink: ReadLink = () => undefined,
 ): (path: string) => JudgedPath | undefined {
   const links = createFollowing(readLink);
-  const base = pathParts(root);
-  const followed = new Map<string, readonly string[] | undefined>();
-  const follow = (path: string): readonly string[] | undefined => {
-    if (followed.has(path)) return followed.get(path);
-    const full = path.startsWith("/") ? path : `${root}/${path}`;
-    const real = links(full);
-    const isSame = real === undefined || real.join("/") === pathParts(full).join("/");
-    followed.set(path, isSame ? undefined : real);
-    return followed.get(path);
-  };
+  const follow = (path: string) => links(path.startsWith("/") ? path : `${root}/${path}`)?.map(folded);
   return (path) => {
     if (path === "" || path.length > PATH_CHARS_MAX || path.includes(UNKNOWN)) return undefined;
     const named = path.startsWith("/") ? path : `${folder}/${path}`;
-    const full = pathParts(named);
-    const [realBase, ...ends] = [root, named, `/${full.join("/")}`].map(links);
-    if (realBase === undefined || ends[0] === undefined || ends[1] === undefined) return undefined;
-    const isOne = ends[0].join("/") === ends[1].join("/");
-    const real = [ends[0], ...(isOne ? [] : [ends[1]])].map((parts) => placeIn(realBase, parts));
-    return { written: placeIn(base, full), real, follow };
+    const written = pathParts(named);
+    const [base, real, plain] = [root, named, `/${written.join("/")}`].map(links);
+    // `..` behind a link leads elsewhere for a shell than for a tool that takes it out first.
+    if (base === undefined || real === undefined || real.join("/") !== plain?.join("/")) return undefined;
+    const names = [placeIn(pathParts(root), written, folded), placeIn(base, real, folded)];
+    return { names, real: placeIn(base, real), follow };
   };
 }
 
+/** One spelling of letters that have two. */
+const spelled = (text: string): string => text.normalize("NFC");
+const folded = (text: string): string => spelled(text).toLowerCase();
+
 /** The parts of an absolute path behind its links; those of what is not there yet are taken as they are. */
 function createFollowing(readLink: ReadLink): (path: string) => readonly string[] | undefined {
-  const seen = new Map<string, string | undefined>();
-  const look = (path: string): string | undefined => {
-    if (!seen.has(path)) seen.set(path, readLink(path));
-    return seen.get(path);
-  };
+  const look = remembering(readLink);
   const walk = (path: string): readonly string[] | undefined => {
     const left = path.split("/").reverse();
     let parts: string[] = [];
@@ -81,23 +68,27 @@ function createFollowing(readLink: ReadLink): (path: string) => readonly string[
     }
     return parts;
   };
-  return (path) => {
+  return remembering((path) => {
     try {
       return walk(path);
     } catch {
       // A folder that may not be looked into, or a name that no disk takes.
       return undefined;
     }
+  });
+}
+
+function remembering<T>(look: (path: string) => T): (path: string) => T | undefined {
+  const seen = new Map<string, T>();
+  return (path) => {
+    if (!seen.has(path)) seen.set(path, look(path));
+    return seen.get(path);
   };
 }
 
-function placeIn(base: readonly string[], parts: readonly string[]): Place {
-  const absolute = parts.map((part) => {
-    // One spelling of letters that have two.
-    const text = part.normalize("NFC");
-    return { text, folded: text.toLowerCase() };
-  });
-  const isInside = parts.length > base.length && base.every((part, at) => part.normalize("NFC") === absolute[at]?.text);
+function placeIn(base: readonly string[], parts: readonly string[], spell = spelled): Place {
+  const absolute = parts.map((text) => ({ text: spell(text) }));
+  const isInside = parts.length > base.length && base.every((part, at) => spell(part) === absolute[at]?.text);
   return { absolute, inside: isInside ? absolute.slice(base.length) : undefined };
 }
 

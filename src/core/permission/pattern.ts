@@ -1,7 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { readPattern } from "../../contract/permission.ts";
 import { compileGlob, type Glob, type Item, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
-import { type JudgedPath, pathParts } from "./paths.ts";
+import { type JudgedPath, type Place, pathParts } from "./paths.ts";
 import { programOf, type ShellCommand } from "./shell-command.ts";
 
 /** The call as a whole, as far as patterns ask. */
@@ -73,9 +73,7 @@ function toolMatcher(glob: Glob): Omit<Matcher, "text"> {
     mayMatch: matches,
     allows: (part, call) =>
       matchesGlob(glob, call.tool) ||
-      (part.kind === "path" &&
-        part.path?.real.every(({ inside }) => inside !== undefined) === true &&
-        matches(part, call)),
+      (part.kind === "path" && part.path?.real.inside !== undefined && matches(part, call)),
   };
 }
 
@@ -89,29 +87,20 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
   const loose = steps(written.map((text) => text.toLowerCase()));
   const isAbout = (part: Part, call: CallNames): boolean =>
     matchesGlob(tool, part.kind === "path" ? part.tool : call.tool);
-  type Place = JudgedPath["written"];
-  const holds = ({ absolute, inside }: Place): boolean => {
+  const holds = ({ absolute, inside }: Place, wanted: readonly Step[]): boolean => {
     const items = isAbsolute ? absolute : inside;
-    return items !== undefined && matchesSteps(items, exact, false);
+    return items !== undefined && matchesSteps(items, wanted, false);
   };
-  const holdsLoosely = ({ absolute, inside }: Place): boolean => {
-    const items = isAbsolute ? absolute : inside;
-    if (items === undefined || !mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)) return false;
-    return matchesSteps(foldedOf(items), loose, false);
-  };
-  /** Where a folder that the pattern spells is a link: whether the file lies where that leads. */
-  const holdsBehindLinks = ({ real, follow }: JudgedPath): boolean => {
+  /** Whether the file lies where a link leads that is spelled by the pattern. */
+  const holdsBehindLinks = ({ names, follow }: JudgedPath): boolean => {
     const led = spelled.length === 0 ? undefined : follow(`${isAbsolute ? "/" : ""}${spelled.join("/")}`);
     if (led === undefined) return false;
-    const behind: readonly Step[] = [
-      ...led.map((text) => ({ pieces: [text.normalize("NFC").toLowerCase()] })),
-      ...loose.slice(spelled.length),
-    ];
-    return real.some(({ absolute }) => matchesSteps(foldedOf(absolute), behind, false));
+    const behind: readonly Step[] = [...led.map((text) => ({ pieces: [text] })), ...loose.slice(spelled.length)];
+    return names.some(({ absolute }) => matchesSteps(absolute, behind, false));
   };
   const matches: Match = (part, call) => {
     if (part.kind !== "path" || part.path === undefined || !isAbout(part, call)) return false;
-    return [part.path.written, ...part.path.real].some(holdsLoosely) || holdsBehindLinks(part.path);
+    return part.path.names.some((name) => holds(name, loose)) || holdsBehindLinks(part.path);
   };
   return {
     matches,
@@ -119,12 +108,9 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
     mayMatch: (part, call) =>
       isAbout(part, call) &&
       (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
-    allows: (part, call) => part.kind === "path" && isAbout(part, call) && part.path?.real.every(holds) === true,
+    allows: (part, call) =>
+      part.kind === "path" && part.path !== undefined && isAbout(part, call) && holds(part.path.real, exact),
   };
-}
-
-function foldedOf(items: JudgedPath["written"]["absolute"]): readonly Item[] {
-  return items.map(({ folded }) => ({ text: folded }));
 }
 
 function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {

@@ -1,27 +1,18 @@
-import type { Item } from "./glob.ts";
+import { type Item, UNKNOWN } from "./glob.ts";
 import type { ShellCommand } from "./shell-command.ts";
 import { isKnown, type ShellWord } from "./shell-word.ts";
 
 /** Programs that only look. */
-export const LOOKS: ReadonlySet<string> = new Set(
-  "ls cat head tail wc grep rg echo pwd which whoami date stat file du df diff sort uniq tree jq basename dirname realpath".split(
-    " ",
-  ),
-);
+export const LOOKS =
+  /^(?:ls|cat|head|tail|wc|grep|rg|echo|pwd|which|whoami|date|stat|file|du|df|diff|sort|uniq|tree|jq|basename|dirname|realpath)$/;
 
 /** Programs whose first argument says what they do, so that the rest may vary. */
-export const HAS_SUBCOMMANDS: ReadonlySet<string> = new Set(
-  "git gh npm pnpm yarn bun deno cargo go docker podman kubectl helm terraform pip pip3 uv poetry brew apt systemctl dotnet mvn gradle make just".split(
-    " ",
-  ),
-);
+export const HAS_SUBCOMMANDS =
+  /^(?:git|gh|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|helm|terraform|pip|pip3|uv|poetry|brew|apt|systemctl|dotnet|mvn|gradle|make|just)$/;
 
 /** Programs that start no other, whatever they are told. */
-const LEAVES = new Set(
-  "egrep fgrep printf true false test [ : mkdir rmdir touch cp mv rm ln chmod chown chgrp cmp cut tr tee readlink id groups uname hostname sleep seq yes type md5sum sha1sum sha256sum sha512sum cksum base64 od xxd hexdump strings nl tac rev comm join paste fold fmt column expand expr ps kill pgrep pkill pidof free uptime curl cd pushd popd dirs jobs umask truncate mktemp gzip gunzip zcat unzip dd df exit return".split(
-    " ",
-  ),
-);
+const LEAVES =
+  /^(?:egrep|fgrep|printf|true|false|test|\[|:|mkdir|rmdir|touch|cp|mv|rm|ln|chmod|chown|chgrp|cmp|cut|tr|tee|readlink|id|groups|uname|hostname|sleep|seq|yes|type|md5sum|sha1sum|sha256sum|sha512sum|cksum|base64|od|xxd|hexdump|strings|nl|tac|rev|comm|join|paste|fold|fmt|column|expand|expr|ps|kill|pgrep|pkill|pidof|free|uptime|curl|cd|pushd|popd|dirs|jobs|umask|truncate|mktemp|gzip|gunzip|zcat|unzip|dd|df|exit|return)$/;
 
 /** Programs that are leaves unless one of their words is like this. */
 const LEAVES_BUT_FOR = new Map([
@@ -46,23 +37,30 @@ function isSafeSed(words: readonly ShellWord[]): boolean {
   const given = args.filter((_, at) => args[at - 1] === "-e");
   const operands = args.filter((text, at) => args[at - 1] !== "-e" && !SED_OPTION.test(text));
   const scripts = given.length === 0 ? operands.slice(0, 1) : given;
-  return scripts.every((text) => SED_SCRIPT.test(text)) && !operands.some((text) => text.startsWith("-"));
+  return (
+    scripts.every((text) => SED_SCRIPT.test(text) && !text.includes(UNKNOWN)) &&
+    !operands.some((text) => text.startsWith("-"))
+  );
 }
 
 /** Whether a program is known to start no other by what it is told; both begin with its name, `bare` as in a command. */
 export function isLeaf(words: readonly ShellWord[], bare: readonly ShellWord[]): boolean {
   const [name, sub, ...rest] = bare;
+  // What is not known may be an option, unless it is the value of one.
+  const mayBeAny = ({ text, isMany }: ShellWord, at: number): boolean =>
+    isMany === true || (text.startsWith(UNKNOWN) && words[at]?.text.startsWith("-") !== true);
   const program = name?.text.replace(/^\/(?:usr\/)?bin\//, "") ?? "";
   const butFor = LEAVES_BUT_FOR.get(program);
-  if (butFor !== undefined) return !words.slice(1).some(({ text }) => butFor.test(text));
+  if (butFor !== undefined) return !words.slice(1).some((word, at) => mayBeAny(word, at) || butFor.test(word.text));
   if (program === "git") {
     // What `-c` sets may be a program.
     const options = words.slice(1, words.length - bare.length + 1);
     if (options.some(({ text }) => /^-(?:[a-zA-Z]*c|-exec)/.test(text))) return false;
+    if (words.slice(1).some(mayBeAny)) return false;
     return GIT_LEAVES.test(sub?.text ?? "") && !rest.some(({ text }) => GIT_STARTS.test(text));
   }
   if (program === "sed") return isSafeSed(words);
-  return LOOKS.has(program) || LEAVES.has(program);
+  return LOOKS.test(program) || LEAVES.test(program);
 }
 
 const INTERPRETER = /^(?:perl|python[\d.]*|node|deno|bun|ruby|php|lua|tclsh|ed|ex|psql|sqlite3|mysql|gdb|[gmn]?awk)$/;
@@ -89,14 +87,17 @@ export function namesIn(texts: readonly string[]): readonly Item[] {
   );
 }
 
-/** The words of a command that may name a program it starts: variables it is given, and arguments unless it is a leaf. */
-export function tellingWords({ words, nameAt, isLeaf: startsNone }: ShellCommand): readonly string[] {
+/** What may name a program that a command starts: variables it is given, and arguments and `further` unless it is a leaf. */
+export function tellingTexts(
+  { words, nameAt, isLeaf: startsNone }: ShellCommand,
+  further: readonly string[],
+): readonly string[] {
   const assigned = words.slice(0, nameAt);
   const [name, sub, ...rest] = words.slice(nameAt);
   if (startsNone || name === undefined) return assigned.map(({ text }) => text);
-  const isSubcommand = HAS_SUBCOMMANDS.has(name.text) && /^[a-z][a-z0-9:-]*$/.test(sub?.text ?? "");
+  const isSubcommand = HAS_SUBCOMMANDS.test(name.text) && /^[a-z][a-z0-9:-]*$/.test(sub?.text ?? "");
   const args = isSubcommand || sub === undefined ? rest : [sub, ...rest];
-  const texts = [...assigned, ...args].map(({ text }) => text);
+  const texts = [...[...assigned, ...args].map(({ text }) => text), ...further];
   // `1eevil` and `s/x/evil/e` of sed run evil.
   const signs = name.text.endsWith("sed") ? [/(?<![a-z])e/g, /\//g] : [];
   return [...texts, ...signs.flatMap((sign) => texts.map((text) => text.replaceAll(sign, " ")))];

@@ -28,13 +28,11 @@ export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { context
     provider: "offline",
     modelId: "offline",
     contextWindow,
-    noToolChoice: NO_CHOICE,
+    noToolChoice: "the offline model decides itself whether to call a tool; leave it out",
     refuseParams,
     stream: streamReply,
   };
 }
-
-const NO_CHOICE = "the offline model calls tools only when it is asked to in words";
 
 /** What tunes chance is as good as done where there is none. */
 const OF_CHANCE = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];

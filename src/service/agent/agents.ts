@@ -10,7 +10,7 @@ import type { NewChunk } from "../../ports/memory.ts";
 import type { Service } from "../dispatch.ts";
 import { translateFailures } from "../live-sessions.ts";
 import { logPage } from "../log-page.ts";
-import type { MemorySource } from "../session-memory.ts";
+import type { MemorySource } from "../memory-behind.ts";
 import { walkRows } from "../walk-rows.ts";
 import { readHistory, readReceipt } from "./agent-history.ts";
 import { type AgentStore, agentId, createAgentLog } from "./agent-log.ts";

@@ -47,7 +47,8 @@ function load(): Locks {
 /** A bundle does not see what is installed for our package alone. */
 function loadFromPackage(): Locks {
   try {
-    return createRequire(packageFile("package.json") ?? import.meta.url)("fs-native-extensions/binding");
+    const require = createRequire(packageFile("package.json") ?? import.meta.url);
+    return require("fs-native-extensions/binding");
   } catch (cause) {
     const [reason] = messageOf(cause).split("\n", 1);
     const advice = "install it beside the program, which must be an ES module (docs/bundling.md)";

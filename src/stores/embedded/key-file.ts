@@ -43,36 +43,19 @@ export function openKeyFile(path: string, realmKey: Uint8Array, begin?: () => Be
   return createSeal(key, { hasPlain: head.plain_before === true, ...ringOf(path, file, idOfKey(key)) });
 }
 
-/** Tells a realm's key from others. */
-export function realmKeyId(realmKey: Uint8Array): string {
-  return idOfKey(createSecretKey(realmKey));
-}
-
-/** Notes that encryption was asked for. False when it was before. */
-export function enableKeyFile(path: string, realmKey: Uint8Array): boolean {
-  const file = createFile(path);
-  return file.alone(() => {
-    const { head } = file.read(realmKeyId(realmKey));
-    if (isAskedFor(head)) return false;
-    const lines = wholeLines(readFileSync(path, "utf8")).slice(1);
-    replace(path, [lineOf({ ...head, edition: randomUUID(), enabled: true }), ...lines]);
-    return true;
-  });
-}
-
-/** Removes the keys if `isUnused` agrees; `clear` first removes what they sealed. False when they stay. */
-export function dropKeyFile(path: string, isUnused: (keys: KeyFileReport) => boolean, clear: () => void): boolean {
+/**
+ * Removes the keys of a realm that an earlier version began to encrypt when it was opened, and after `clear` nothing is sealed by
+ * them; those that `keepFor` opens stay. False where they stay, or are in use for what cannot be made again.
+ */
+export function dropUnusedKeys(path: string, keepFor: Uint8Array | undefined, clear: () => void): boolean {
   return createFile(path).alone(() => {
     if (!existsSync(path)) return true;
-    if (!isUnused(inspectKeyFile(path))) return false;
+    const { keyId, isUnused } = inspectKeyFile(path);
+    if (!isUnused || (keepFor !== undefined && idOfKey(createSecretKey(keepFor)) === keyId)) return false;
     clear();
     rmSync(path);
     return true;
   });
-}
-
-function isAskedFor({ plain_before, enabled }: Beginning): boolean {
-  return plain_before !== true || enabled === true;
 }
 
 /**
@@ -97,12 +80,14 @@ export function rotateKeyFile(path: string, from: Uint8Array, to: Uint8Array): b
 export function inspectKeyFile(path: string): KeyFileReport {
   const { lines, damaged, head } = createFile(path).read(undefined);
   const problems = damaged.map((line) => `${path} is damaged at line ${line}; restore it from a backup`);
-  const isAsked = isAskedFor(head) || damaged.length > 0 || lines.some(({ owner }) => KEPT_OWNERS.includes(owner));
-  return { keyId: head.key_id, keys: lines.length, isPlainBefore: head.plain_before === true, isAsked, problems };
+  const isUnused = head.plain_before === true && head.enabled !== true && damaged.length === 0;
+  const isDerived = lines.every(({ owner }) => DERIVED_OWNERS.includes(owner));
+  const isPlainBefore = head.plain_before === true;
+  return { keyId: head.key_id, keys: lines.length, isPlainBefore, isUnused: isUnused && isDerived, problems };
 }
 
-/** What these own cannot be made again from the logs. */
-const KEPT_OWNERS: readonly string[] = [SHARED_OWNERS.blobs, SHARED_OWNERS.forgotten];
+/** What these own can be made again from the logs. */
+const DERIVED_OWNERS: readonly string[] = [SHARED_OWNERS.index, SHARED_OWNERS.memory];
 
 export interface KeyFileReport {
   /** Tells the realm's key from others, and nothing else of it. */
@@ -110,8 +95,8 @@ export interface KeyFileReport {
   readonly keys: number;
   /** Something was kept before the realm was sealed, and stands there as it was. */
   readonly isPlainBefore: boolean;
-  /** Encryption was asked for, or seals more than logs and what is derived of them. Else the logs tell whether it was used. */
-  readonly isAsked: boolean;
+  /** Nobody asked for encryption, and nothing but derived data was sealed. */
+  readonly isUnused: boolean;
   readonly problems: readonly string[];
 }
 

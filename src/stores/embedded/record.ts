@@ -3,7 +3,7 @@ import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "../sealing.ts";
-import { nodeSegmentIo, type SegmentIo } from "./segments.ts";
+import type { SegmentIo } from "./segments.ts";
 
 /** Entries of one append: they are written, checked and found together. */
 export interface LogRecord<B> {
@@ -337,20 +337,6 @@ export function scanSegment(
     holes.push({ offset: from + at, bytes: next - at, why: found.why });
     at = next;
   }
-}
-
-/** Whether a record of a log file is sealed. */
-export function hasSealedRecord(path: string): boolean {
-  const fd = nodeSegmentIo.open(path, "r", 0);
-  let isFound = false;
-  try {
-    scanSegment(nodeSegmentIo, fd, 0, (buffer, at) => {
-      isFound ||= isSealed(buffer.subarray(at + HEADER_BYTES));
-    });
-  } finally {
-    nodeSegmentIo.close(fd);
-  }
-  return isFound;
 }
 
 /** The next offset at which a whole record with a right checksum stands. */

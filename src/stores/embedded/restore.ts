@@ -26,7 +26,7 @@ export interface RestoreOptions<V> {
   readonly signal: AbortSignal;
   progress(done: number, total: number): void;
   /** Throws where the key file, which is there before the others, cannot be used. */
-  admit(folder: string): Promise<void>;
+  admit(folder: string): Promise<unknown>;
   /** Checks the folder before it takes its name. */
   verify(folder: string): Promise<V>;
 }

@@ -77,6 +77,17 @@ const STEPS: readonly (readonly string[])[] = [
     ...MEMORY_BY_WORDS,
   ],
   [...FORGETTING_SCHEMA, ...FORGETTING_TABLES.flatMap(guarded)],
+  // The servers of a realm let the same callers in.
+  [
+    // A revoked token leaves an empty row: a realm that ever had one stays closed.
+    `create table rkat.tokens (
+      realm text collate "C" not null,
+      name text collate "C" not null,
+      kept text,
+      primary key (realm, name)
+    )`,
+    ...guarded("tokens"),
+  ],
 ];
 
 /** Rows of a realm are there for its tenants alone, whatever a statement asks for. */

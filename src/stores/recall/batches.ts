@@ -164,6 +164,9 @@ export function resetSession(tables: Tables, sessionId: string): void {
   if (session === undefined || session.dropped) return;
   letGo(tables, session);
   tables.sessions.remove(sessionId);
+  // A process that ends before it is taken in again must not leave a note that it is.
+  const { notes: _, ...rest } = readManifest(tables);
+  writeManifest(tables, rest);
 }
 
 /** Takes texts away; what else speaks of them is passed over from now on. Inside a transaction. */

@@ -116,14 +116,30 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     await tables.root.close();
     view.close();
   };
+  const cursorOf = (sessionId: string): number => {
+    const session = tables.sessions.get(sessionId);
+    if (isEmptied) asked.add(sessionId);
+    if (session?.dropped) return Number.MAX_SAFE_INTEGER;
+    return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
+  };
+  /** What chunks of another version were taken in under says nothing of these. */
+  const notesOf = (): Readonly<Record<string, string>> => {
+    const { notes } = readManifest(tables);
+    return notes?.version === version ? notes.texts : {};
+  };
   return {
-    cursor: (sessionId) =>
-      reading(() => {
-        const session = tables.sessions.get(sessionId);
-        if (isEmptied) asked.add(sessionId);
-        if (session?.dropped) return Number.MAX_SAFE_INTEGER;
-        return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
-      }),
+    cursor: (sessionId) => reading(() => cursorOf(sessionId)),
+    cursors: (sessionIds) => reading(() => sessionIds.map(cursorOf)),
+    notes: {
+      read: (name) => reading(() => notesOf()[name]),
+      write: (name, note) =>
+        writing(() =>
+          tables.root.transactionSync(() => {
+            const notes = { version, texts: { ...notesOf(), [name]: note } };
+            writeManifest(tables, { ...readManifest(tables), notes });
+          }),
+        ),
+    },
     add: (batch) =>
       writing(() => {
         if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);

@@ -45,6 +45,8 @@ export interface Manifest {
   readonly segments: readonly Segment[];
   /** The last change of a memory kept elsewhere that was done here too; absent where none was. */
   readonly followed?: { readonly number: number; readonly mark: string };
+  /** Texts by name, of whoever fills it under this version; absent where there are none, or something was taken out since. */
+  readonly notes?: { readonly version: number; readonly texts: Readonly<Record<string, string>> };
 }
 
 export interface EmbedderState {

@@ -67,9 +67,19 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
       "list",
       /did you mean rkat session list or rkat compact list or rkat agent list or rkat skill list or rkat mcp list or rkat token list or rkat sub-agent list or rkat hooks list or rkat backup list\?/,
     ],
-    ["publish", /^there is no command publish; rkat help lists them\. As a prompt, write rkat run publish$/],
-    ["gc -m offline", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
-    ["-m offline gc", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
+    ["dokter", /^there is no command dokter; did you mean rkat doctor\? As a prompt, write rkat run dokter$/],
+    ["-m offline dokter", /^there is no command dokter; did you mean rkat doctor\?/],
+    ["Doctor", /^there is no command Doctor; did you mean rkat doctor\?/],
+    ["hlep", /^there is no command hlep; did you mean rkat help\?/],
+    ["hi there", /^there is no command hi there; rkat help lists them\. As a prompt, write rkat run hi there$/],
+    ["mob list", /^there is no command mob list; mobs are not part of rkat\. As a prompt, write rkat run mob list$/],
+    ["auth login", /^there is no command auth login; keys come from variables such as ANTHROPIC_API_KEY; /],
+    ["auth", /^there is no command auth; keys come from variables .* As a prompt, write rkat run auth$/],
+    ["realm -m offline", /^there is no command realm; --realm NAME chooses one\. As a prompt, write rkat run realm$/],
+    ["backup list X", /^rkat backup list takes no arguments; leave out X$/],
+    ["session list X Y --limit 3", /^rkat session list takes no arguments; leave out X, Y$/],
+    ["models X", /^rkat models takes no arguments; leave out X$/],
+    ["session show last Y", /^rkat session show takes 1 argument; leave out Y$/],
     ["forget x", /^there is no command forget x; .* As a prompt, write rkat run forget x$/],
     [
       "undo last",
@@ -90,8 +100,17 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     expect(stderr.slice("Error: ".length, -1)).toMatch(sentence);
   });
 
-  it("[G5] words are a prompt when there are three, when one holds a blank, when a session is named, and after run", async () => {
-    for (const words of [["hello there"], ["run", "hello"], ["say", "hello there"], ["good", "morning", "everybody"]]) {
+  it("[G5] words are a prompt when there is one or are three, when one holds a blank, when a session is named, and after run", async () => {
+    for (const word of ["hi", "hello", "Hello!", "publish", "why", "ok", "danke"]) {
+      expect(await run([word, "-m", "offline"])).toMatchObject({ code: 0 });
+      expect(await run(["-m", "offline", word])).toMatchObject({ code: 0 });
+    }
+    for (const words of [
+      ["hello there"],
+      ["run", "docter"],
+      ["say", "hello there"],
+      ["good", "morning", "everybody"],
+    ]) {
       expect(await run([...words, "-m", "offline"])).toMatchObject({ code: 0 });
     }
     expect(await run(["--resume=last", "hello"])).toMatchObject({ code: 0 });

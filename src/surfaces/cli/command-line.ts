@@ -228,7 +228,7 @@ function refuseNearMiss(args: readonly string[], program: Command): void {
   throw noCommand(words, program);
 }
 
-/** Declares that a word or two are no prompt without `run`, unless one holds a blank: they may be a command and its argument. */
+/** Declares that two words are no prompt without `run`, since they may be a command, nor is one that is near a command. */
 function requireSentence(program: Command): void {
   program.hook("preAction", (_, command) => {
     if (command.parent !== program || command.name() !== DEFAULT_COMMAND || program.args[0] === DEFAULT_COMMAND) return;
@@ -236,31 +236,47 @@ function requireSentence(program: Command): void {
     // Whoever names a session to go on with means a turn.
     if (command.opts().resume !== undefined || words.length === 0) return;
     if (words.length > COMMAND_WORDS_MAX || words.some(holdsBlank)) return;
+    const [word = "", next] = words;
+    if (next === undefined && !Object.hasOwn(UNSERVED, word) && meantBy(words, program) === undefined) return;
     throw noCommand(words, program);
   });
 }
 
+/** Commands of Meerkat 0.6 that there are none of here, and what to do instead. */
+const UNSERVED: Readonly<Record<string, string>> = {
+  auth: "keys come from variables such as ANTHROPIC_API_KEY; rkat doctor shows which are set.",
+  mob: "mobs are not part of rkat.",
+  realm: "--realm NAME chooses one.",
+  workgraph: "work graphs are not part of rkat.",
+};
+
 const COMMAND_WORDS_MAX = 2;
+const COMMAND_SLIPS_MAX = 2;
 
 function holdsBlank(word: string): boolean {
   return /\s/.test(word);
 }
 
 function noCommand(words: readonly string[], program: Command): RuntimeError {
-  const meant = meantBy(words, program);
-  const hint = meant === undefined ? "rkat help lists them." : `did you mean ${meant}?`;
+  const [word = ""] = words;
+  const meant = Object.hasOwn(UNSERVED, word) ? undefined : meantBy(words, program);
+  const hint = meant === undefined ? (UNSERVED[word] ?? "rkat help lists them.") : `did you mean ${meant}?`;
   const message = `there is no command ${words.join(" ")}; ${hint} As a prompt, write rkat run ${words.join(" ")}`;
   return new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** The nearest command: a slip of the finger, or one that stands within others. */
-function meantBy([word = "", next]: readonly string[], program: Command): string | undefined {
+function meantBy([first = "", next, ...more]: readonly string[], program: Command): string | undefined {
+  const word = first.toLowerCase();
+  // In a sentence a word that is two letters away from a command is itself.
+  const slips = more.length > 0 ? 1 : COMMAND_SLIPS_MAX;
   if (word === "version") return "rkat --version";
   const holders = (name: string) =>
     program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(name)));
-  const outer = next === undefined ? undefined : nearMiss(word, holders(next).flatMap(namesOf));
+  const outer = next === undefined ? undefined : nearMiss(word, holders(next).flatMap(namesOf), slips);
   if (outer !== undefined) return `rkat ${outer} ${next}`;
-  const slip = nearMiss(word, program.commands.flatMap(namesOf));
+  const names = program.commands.flatMap(namesOf);
+  const slip = names.includes(word) ? word : nearMiss(word, names, slips);
   if (slip !== undefined) return `rkat ${slip}`;
   const within = holders(word).map((holder) => `rkat ${holder.name()} ${word}`);
   return within.length === 0 ? undefined : within.join(" or ");

@@ -189,7 +189,8 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       const wanted = flags.yolo ? "full" : (flags.tools ?? "safe");
       const { readStanding, UNKNOWN } = await import("./status-line.ts");
       // Where it cannot be read the line says less; whoever asks for it by a command is told why.
-      const known = sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId).catch(() => UNKNOWN);
+      const known =
+        sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId, wanted).catch(() => UNKNOWN);
       return {
         ...known,
         agent: agent?.name,

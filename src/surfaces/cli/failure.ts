@@ -73,9 +73,7 @@ function fromCommander({ message, code }: CommanderError, args: readonly string[
   const complaint = first.replace(/\.$/, "").replace(/'\. (?=Expected)/, "': ");
   const refuse = (sentence: string) => new RuntimeError("INVALID_PARAMS", sentence);
   if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
-  if (code === "commander.excessArguments") {
-    return refuse(`${complaint}; to ask a model, write rkat run "${args.join(" ")}"`);
-  }
+  if (code === "commander.excessArguments") return refuse(excessIn(complaint, args));
   // What is wrong with a value is said together with what to write instead.
   if (code === "commander.invalidArgument")
     return refuse(
@@ -86,6 +84,22 @@ function fromCommander({ message, code }: CommanderError, args: readonly string[
   if (complaint === "missing required argument 'session'") return refuse(`${complaint}; write ${SELECTOR_HINT}`);
   return refuse(`${complaint}; see --help`);
 }
+
+/** What to leave out; a sentence that begins with the name of a command was perhaps meant for a model. */
+function excessIn(complaint: string, args: readonly string[]): string {
+  const [, name = "", expected = "", given = ""] = EXCESS.exec(complaint) ?? [];
+  const flagAt = args.findIndex((word) => word.startsWith("-"));
+  const words = flagAt < 0 ? args : args.slice(0, flagAt);
+  const command = [...words.slice(0, Math.max(0, words.indexOf(name))), name].join(" ");
+  const takes = expected === "0" ? "no arguments" : expected === "1" ? "1 argument" : `${expected} arguments`;
+  const isProse = words[0] === name && words.length > PROSE_WORDS_MIN;
+  const excess = given.split(", ").slice(Number(expected)).join(", ");
+  const advice = isProse ? `to ask a model, write rkat run "${words.join(" ")}"` : `leave out ${excess}`;
+  return `rkat ${command} takes ${takes}; ${advice}`;
+}
+
+const EXCESS = /^too many arguments for '([\w-]+)': Expected (\d+) arguments? but got \d+: (.*)$/;
+const PROSE_WORDS_MIN = 2;
 
 function stackOf(error: RuntimeError): string {
   const causes: string[] = [];

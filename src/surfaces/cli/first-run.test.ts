@@ -51,7 +51,7 @@ describe("[G5] the first run", () => {
     const env = { ...NOWHERE, OLLAMA_HOST: url };
     const { code, stdout, stderr } = await type(["run", "hello", "there"], ["2", "1"], env);
     expect(stderr).toMatch(
-      /^There is no model yet: .*\nWhich model shall answer\?\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
+      /^No model is chosen yet: .*\nWhich model shall answer\?\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
     );
     expect({ code, stdout, asked }).toEqual({ code: 0, stdout: "Served locally.\n", asked: ["small:1b"] });
     expect(written()).toBe('[agent]\nmodel = "ollama/small:1b"\n');
@@ -59,6 +59,25 @@ describe("[G5] the first run", () => {
     // The next time nothing is asked, neither for a model nor for trust.
     const again = await type(["run", "once", "more"], [], env);
     expect(again).toMatchObject({ code: 0, stdout: "Served locally.\n", stderr: expect.not.stringContaining("?") });
+  });
+
+  it("offers the models of [self_hosted] first, and names them where nobody can be asked", async () => {
+    const { url, asked } = await ollama([]);
+    const file = join(line.cwd, ".rkat", "config.toml");
+    mkdirSync(join(line.cwd, ".rkat"));
+    const config = `[self_hosted.servers.local]\nbase_url = "${url}/v1"\n\n[self_hosted.models.mine]\nserver = "local"\nremote_model = "qwen3-32b"\n`;
+    writeFileSync(file, config);
+    const given = { env: NOWHERE, cwd: project, home: line.cwd, own: modelParts(NOWHERE) };
+    expect(await line.run(["run", "hello", "there"], given)).toMatchObject({
+      code: 2,
+      stderr: "Error: no model is chosen: name one of [self_hosted.models] with --model or [agent] model: mine\n",
+    });
+    const { code, stdout, stderr } = await type(["run", "hello", "there"], ["1", "1"]);
+    expect(stderr).toMatch(
+      /^No model is chosen yet: .*\nWhich model shall answer\?\n +1 +mine +qwen3-32b at local\n +2 +a provider's/,
+    );
+    expect({ code, stdout, asked }).toEqual({ code: 0, stdout: "Served locally.\n", asked: ["qwen3-32b"] });
+    expect(written(file)).toBe(`${config}\n[agent]\nmodel = "mine"\n`);
   });
 
   it("comes before a chat, which a bare rkat is at a terminal", async () => {
@@ -214,9 +233,9 @@ describe("[G5] rkat without a word", () => {
     expect(await line.run([], { stdin })).toEqual(help);
     expect(await line.run(["--help"], { stdin, isTerminal: true, env: { NO_COLOR: "1" } })).toEqual(help);
     expect(await line.run(["--version"], { stdin, isTerminal: true })).toMatchObject({ code: 0, stdout: "1.2.3\n" });
-    expect(await talk("frob")).toMatchObject({
+    expect(await talk("dokter")).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^Error: there is no command frob;/),
+      stderr: expect.stringMatching(/^Error: there is no command dokter;/),
     });
     expect(await talk("--frob")).toMatchObject({
       code: 2,

@@ -24,7 +24,7 @@ export async function ensureModel(invocation: Invocation, flags: RunFlags): Prom
   if (isNamed || flags.output === "json" || !canAsk(io)) return true;
   const { config } = await loadHere(invocation);
   if (!(await lacksModel(invocation, config))) return true;
-  io.stderr.write("There is no model yet: no configuration names one, and no key is set.\n");
+  io.stderr.write("No model is chosen yet: no configuration sets [agent] model, and no key is set.\n");
   return (await chooseModel(invocation)) !== undefined;
 }
 
@@ -53,7 +53,10 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
     const servers = await parts.findLocalServers(io.interrupt);
     if (servers.some(({ name, models }) => name === "ollama" && models.length === 0))
       io.stderr.write("Ollama runs here and has no model yet; ollama pull llama3.2 brings one.\n");
-    const offer = await pickOne(io, { title: "Which model shall answer?", choices: offersOf(servers, providers) });
+    const offer = await pickOne(io, {
+      title: "Which model shall answer?",
+      choices: [...configuredOffers(config), ...offersOf(servers, providers)],
+    });
     if (offer?.kind === "key") return tellKeys(io, providers);
     const path = offer && (await choosePlace(invocation));
     if (offer === undefined || path === undefined) return tellUnchanged(io);
@@ -69,6 +72,13 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
 
 /** A list that is longer than a screen is no help; any model can be named with --model. */
 const MODELS_SHOWN_MAX = 15;
+
+/** The models that [self_hosted] names. */
+function configuredOffers({ self_hosted }: Config): readonly Choice<Offer>[] {
+  return Object.entries(self_hosted.models).map(([model, { server, remote_model = model }]) => {
+    return { value: { kind: "model", model }, label: model, note: `${remote_model} at ${server}` };
+  });
+}
 
 function offersOf(servers: readonly LocalServer[], providers: ModelOutlook["providers"]): readonly Choice<Offer>[] {
   const local = servers.flatMap((server) =>

@@ -12,7 +12,7 @@ import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.
 import type { Store } from "../../ports/store.ts";
 import type { SubAgent } from "../../ports/sub-agent.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
-import type { inspectDatabase } from "../../runtime-in-database.ts";
+import type { inspectDatabase, openDatabaseTokens } from "../../runtime-in-database.ts";
 import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
 import type { CompactionOptions } from "../../service/session-settings.ts";
 import type { SimulationOptions } from "../../service/simulation.ts";
@@ -56,6 +56,7 @@ export interface Parts {
   encryption(): Promise<SealedRealms>;
   /** Asks a database how it is; it changes nothing. */
   readonly inspectDatabase: typeof inspectDatabase;
+  readonly openDatabaseTokens: typeof openDatabaseTokens;
   /** Checks what a realm keeps in a database; it changes nothing. */
   verifyDatabase(address: StoreAddress): Promise<Omit<StoreReport, "segments">>;
   /** Copies what is kept at one place to another. */

@@ -1,8 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../test/support/property.ts";
+import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
+import { createInMemoryStore } from "../../runtime.ts";
 import { createPaint } from "./io.ts";
-import { type Standing, statusLine } from "./status-line.ts";
+import { readStanding, type Standing, statusLine } from "./status-line.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
 const output = { isTerminal: true, columns: 80, write: () => {} };
@@ -59,4 +61,16 @@ describe("[G5] how things stand", () => {
       }),
     );
   });
+
+  it.each(["none", "safe", "workspace", "full"] as const)(
+    "[G5] names the tools %s as they were asked for, also where every session has memory",
+    async (toolPreset) => {
+      const { runtime } = scriptedRuntime([{ text: "Noted." }], { store: createInMemoryStore(), memory: {} });
+      const { id } = await runtime.createSession("Begin.", { toolPreset });
+      const opened = { runtime, isKept: true, config: configWith({}) };
+      expect((await readStanding(opened, id, toolPreset)).tools).toBe(toolPreset);
+      // A session that was found again: nobody has asked for tools here.
+      if (toolPreset === "workspace") expect((await readStanding(opened, id, "safe")).tools).toBe("workspace");
+    },
+  );
 });

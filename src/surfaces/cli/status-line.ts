@@ -34,8 +34,15 @@ type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "mo
   readonly tools: string | undefined;
 };
 
-/** How things stand in a session that is kept; of another only what was used is known. */
-export async function readStanding({ runtime, isKept }: Opened, sessionId: string): Promise<Read> {
+/**
+ * How things stand in a session that is kept; of another only what was used is known. Where two presets come to the same
+ * tools, the one that is `wanted` here is named.
+ */
+export async function readStanding(
+  { runtime, isKept, config }: Pick<Opened, "runtime" | "isKept" | "config">,
+  sessionId: string,
+  wanted: string,
+): Promise<Read> {
   if (!isKept) return UNKNOWN;
   const session_id = sessionId;
   const { model, usage, budgets = [] } = await runtime.readSession(session_id);
@@ -50,7 +57,7 @@ export async function readStanding({ runtime, isKept }: Opened, sessionId: strin
   return {
     model,
     usage,
-    tools: presetOf(tools),
+    tools: presetOf(tools, config.tools.memory && wanted !== "full"),
     context: { used: estimated_tokens + tool_tokens, window: context_window, threshold: auto_compact_threshold },
     tokensLeft: left("tokens"),
     costLeft: left("cost"),
@@ -67,10 +74,10 @@ export const UNKNOWN: Read = {
   costLeft: undefined,
 };
 
-/** The preset that these tools come to. */
-function presetOf(tools: readonly string[]): string {
+/** The preset that these tools come to; where all presets have memory, it does not tell `full` from `workspace`. */
+function presetOf(tools: readonly string[], ignoresMemory: boolean): string {
   if (!tools.includes("shell")) return tools.length === 0 ? "none" : "safe";
-  return tools.includes("memory_search") ? "full" : "workspace";
+  return tools.includes("memory_search") && !ignoresMemory ? "full" : "workspace";
 }
 
 const BETWEEN = " · ";

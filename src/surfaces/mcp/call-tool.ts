@@ -3,7 +3,7 @@ import type { Caller } from "../../contract/caller.ts";
 import type { PendingCall } from "../../contract/client-tools.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import { ConfigTool, type ReadPayload, SkillsTool, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
+import { ConfigTool, SkillsTool, TurnExtras } from "../../contract/mcp-tools.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { RunResult } from "../../contract/session.ts";
@@ -133,7 +133,7 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
 }
 
 /** A session's times are objects here, and what it has used stands apart. */
-function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session }: SessionInfo): ReadPayload {
+function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session }: SessionInfo) {
   const time = (secs_since_epoch: number) => ({ secs_since_epoch, nanos_since_epoch: 0 });
   const { session_id, created_at, updated_at } = session;
   return {
@@ -147,7 +147,7 @@ function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session
 type TurnResult = Partial<RunResult> & { readonly session_id: string };
 
 /** What the client is to run, under the names existing clients read. */
-function pendingPayload(calls: readonly PendingCall[]): Partial<TurnPayload> {
+function pendingPayload(calls: readonly PendingCall[]) {
   return {
     content: [{ type: "text", text: "Agent is waiting for tool results" }],
     status: "pending_tool_call",
@@ -160,7 +160,7 @@ function pendingPayload(calls: readonly PendingCall[]): Partial<TurnPayload> {
 }
 
 /** A deferred session has not said anything yet. */
-function turnPayload(result: TurnResult): TurnPayload {
+function turnPayload(result: TurnResult) {
   const { text, structured_output = null, extraction_error = null, pending_calls, ...rest } = result;
   return {
     content: text === undefined ? [] : [{ type: "text", text }],

@@ -73,6 +73,8 @@ describe("a stream of a chat completion", () => {
   it("[K1] a turn that fails after it began is told in the stream", async () => {
     const { url } = await serve([{ ends: { failure: { kind: "invalid_request", message: "no" } } }]);
     const { data } = await read(url, { messages: [user("Hi.")] });
-    expect(JSON.parse(data.at(-2) ?? "")).toMatchObject({ error: { code: "PROVIDER_ERROR", type: "server_error" } });
+    expect(JSON.parse(data.at(-2) ?? "")).toMatchObject({
+      error: { code: "PROVIDER_ERROR", type: "invalid_request_error" },
+    });
   });
 });

@@ -6,7 +6,7 @@ import type { Asked } from "../wire/asked-by.ts";
 import { historyOf, resultOf, type Talk } from "./chat-messages.ts";
 import { BEGINNING_LABEL, beginningOf, type Conversations, hashTalk, type Party } from "./conversations.ts";
 import { parseConversationId } from "./ids.ts";
-import { runRetried } from "./retries.ts";
+import { retried } from "./retries.ts";
 import { partsOf } from "./said.ts";
 
 /** A request of a client that knows nothing of sessions. */
@@ -28,27 +28,17 @@ export async function runChat(
   { dispatch, subscribe }: Asked,
   conversations: Conversations,
   chat: ChatTurn,
-  call: CallContext & {
-    readonly found: (before: Usage | undefined) => void;
-    readonly failedIn?: string | undefined;
-  },
+  call: CallContext & { found(before: Usage | undefined): void; readonly failedIn?: string | undefined },
 ): Promise<RunResult> {
   const { talk, party, named } = chat;
   const { found, failedIn, ...context } = call;
-  const further = async (
-    session_id: string,
-    after: { readonly after_seq?: number },
-    isRetry = false,
-  ): Promise<RunResult> => {
+  const further = async (session_id: string, after: object, more: CallContext = {}): Promise<RunResult> => {
     const { usage } = await dispatch("readSession", { session_id });
     found(usage);
     const { results, prompt } = talk;
     const brought = results.length === 0 ? {} : { tool_results: results.map(resultOf) };
-    return dispatch(
-      "startTurn",
-      { ...chat.continuation, session_id, prompt, ...brought, ...after },
-      { ...context, isRetry },
-    );
+    const turn = { ...chat.continuation, session_id, prompt, ...brought, ...after };
+    return dispatch("startTurn", turn, { ...context, ...more });
   };
   const anew = async (): Promise<RunResult> => {
     found(undefined);
@@ -72,27 +62,26 @@ export async function runChat(
     );
   };
 
-  const first = async (): Promise<RunResult> => {
-    if (named !== undefined) return further(sessionIdOf(named), {});
-    if (talk.said.length === 0) return anew();
-    const hashed = hashTalk(party, talk.said);
-    for (let look = 1; look <= LOOKS_MAX; look += 1) {
-      const place = await conversations.find({ dispatch, subscribe }, hashed);
-      if (place.kind === "none") return anew();
-      try {
-        if (place.kind === "end") return await further(place.session_id, { after_seq: place.seq });
-        const { session_id, messages: message_index } = place;
-        const fork = await dispatch("forkSession", { session_id, message_index });
-        return await further(fork.session_id, {});
-      } catch (thrown) {
-        if (!isOvertaken(thrown)) throw thrown;
-        // Somebody else says something there now: it can neither be waited for nor be forked.
-        if (place.kind === "middle") return anew();
-      }
+  const again = failedIn === undefined ? undefined : await retried(further(failedIn, {}, { isRetry: true }));
+  if (again !== undefined) return again;
+  if (named !== undefined) return further(sessionIdOf(named), {});
+  if (talk.said.length === 0) return anew();
+  const hashed = hashTalk(party, talk.said);
+  for (let look = 1; look <= LOOKS_MAX; look += 1) {
+    const place = await conversations.find({ dispatch, subscribe }, hashed);
+    if (place.kind === "none") return anew();
+    try {
+      if (place.kind === "end") return await further(place.session_id, { after_seq: place.seq });
+      const { session_id, messages: message_index } = place;
+      const fork = await dispatch("forkSession", { session_id, message_index });
+      return await further(fork.session_id, {});
+    } catch (thrown) {
+      if (!isOvertaken(thrown)) throw thrown;
+      // Somebody else says something there now: it can neither be waited for nor be forked.
+      if (place.kind === "middle") return anew();
     }
-    return anew();
-  };
-  return runRetried(failedIn, (session_id) => further(session_id, {}, true), first);
+  }
+  return anew();
 }
 
 /** Whether a session has gone on, or goes on, so that nothing was begun. */

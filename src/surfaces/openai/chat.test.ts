@@ -279,7 +279,7 @@ describe("a chat completion", () => {
     await complete(url, { messages: [user("one")] });
     const said = [user("one"), assistant("1"), user("two")];
     expect(await complete(url, { messages: said })).toMatchObject({
-      status: 502,
+      status: 400,
       body: { error: { code: "PROVIDER_ERROR" } },
     });
     const { session } = await complete(url, { messages: said });

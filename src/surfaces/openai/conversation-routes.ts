@@ -1,20 +1,23 @@
 import { RuntimeError } from "../../contract/error.ts";
-import { CreateConversation, CreateItems } from "../../contract/openai-responses.ts";
+import { CompactRequest, CreateConversation, CreateItems } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { MessageInput } from "../../contract/rewrite.ts";
 import { fieldsOf } from "../wire/body.ts";
 import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import type { RestRequest, Route } from "../wire/router.ts";
 import { SESSION_HEADER } from "./failure.ts";
-import { conversationId, notThere, parseConversationId } from "./ids.ts";
+import { compactedId, conversationId, notThere, parseConversationId, parseResponseId } from "./ids.ts";
 import { listOf, pageIn } from "./item-page.ts";
 import { labelsOf, metadataIn } from "./metadata.ts";
+import { withReferenced } from "./references.ts";
+import { usageOf } from "./response-encoder.ts";
 import { answerItem, historyOf, itemsOf, type ListedItem } from "./response-input.ts";
 import { messagesUpTo, readOpen, type SeqMessage } from "./response-log.ts";
 import type { Place } from "./turn-route.ts";
 
-/** `/v1/conversations`: a conversation is a session, under another name. */
-export function createConversationRoutes({ settings, clock }: Place): readonly Route[] {
+/** `/v1/conversations`: a conversation is a session, under another name; and what is compacted without a response. */
+export function createConversationRoutes(place: Place): readonly Route[] {
+  const { clock } = place;
   const path = "/v1/conversations/{conversation_id}";
   return [
     {
@@ -25,15 +28,16 @@ export function createConversationRoutes({ settings, clock }: Place): readonly R
       serve: async (request) => {
         const { items, metadata } = parseParams(CreateConversation, fieldsOf(request.body));
         const history = historyOf(items ?? [], "items");
-        const { session_id } = await request.runtime.dispatch("createSession", {
-          initial_turn: "deferred",
-          tool_preset: "none",
-          memory_scope: settings.memory,
-          labels: { surface: "openai", ...labelsOf(metadata) },
-          ...(history.length === 0 ? {} : { history }),
-        });
+        const session_id = await begin(place, request, { history, labels: labelsOf(metadata) });
         return conversation(session_id, Math.floor(clock.now() / 1_000), metadata ?? {});
       },
+    },
+    {
+      method: "POST",
+      path: "/v1/responses/compact",
+      scope: "run",
+      operation: "compactSession",
+      serve: (request) => compact(place, request),
     },
     {
       method: "GET",
@@ -115,6 +119,63 @@ export function createConversationRoutes({ settings, clock }: Place): readonly R
       },
     },
   ];
+}
+
+interface Beginning {
+  readonly history: readonly MessageInput[];
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly model?: string | undefined;
+  readonly system_prompt?: string | undefined;
+}
+
+/** Makes a session that has said nothing yet, and says which. */
+async function begin({ settings }: Place, { runtime }: RestRequest, beginning: Beginning): Promise<string> {
+  const { history, labels, ...rest } = beginning;
+  const { session_id } = await runtime.dispatch("createSession", {
+    initial_turn: "deferred",
+    tool_preset: "none",
+    memory_scope: settings.memory,
+    labels: { surface: "openai", ...labels },
+    ...(history.length === 0 ? {} : { history }),
+    ...rest,
+  });
+  return session_id;
+}
+
+/** Compacts the context of a response, or the items of an input; an input may begin with the item it answers with. */
+async function compact(place: Place, request: RestRequest): Promise<Answer> {
+  const asked = parseParams(CompactRequest, fieldsOf(request.body));
+  const { id, session_id } = await compacted(place, request, asked);
+  const { compaction, ...told } = await request.runtime.dispatch("compactSession", { session_id });
+  const body = {
+    id,
+    object: "response.compaction",
+    created_at: Math.floor(place.clock.now() / 1_000),
+    output: [{ id: id.replace(/^resp_/, "cmp_"), type: "compaction", encrypted_content: id }],
+    usage: usageOf(compaction?.usage ?? { input_tokens: 0, output_tokens: 0 }),
+    ...told,
+    ...(compaction === undefined ? {} : { compaction }),
+  };
+  return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: session_id } };
+}
+
+/** The session to compact, and what an input that goes on from it is to name: a response's, or one made of the input. */
+async function compacted(place: Place, request: RestRequest, asked: CompactRequest) {
+  const { model, instructions, input, previous_response_id: previous } = asked;
+  const { runtime } = request;
+  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", why);
+  if (typeof previous === "string") {
+    const { session_id } = parseResponseId(previous);
+    if (Array.isArray(input)) throw refuse("input: give it or previous_response_id, not both");
+    await readOpen(runtime, session_id, notThere("response", previous));
+    return { session_id, id: previous };
+  }
+  const history = historyOf((await withReferenced(runtime, { input: input ?? undefined })) ?? []);
+  const wanted = "previous_response_id: name the response whose context is to be compacted, or give an input";
+  if (history.length === 0) throw refuse(wanted);
+  const session_id = await begin(place, request, { history, model, system_prompt: instructions ?? undefined });
+  const seq = (await allMessages(request, session_id)).at(-1)?.seq ?? 0;
+  return { session_id, id: compactedId({ session_id, seq }) };
 }
 
 async function allMessages({ runtime }: RestRequest, session_id: string): Promise<readonly SeqMessage[]> {

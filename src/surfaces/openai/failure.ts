@@ -13,7 +13,7 @@ interface OpenAiError {
 /** A failure as an answer; a session that a failed turn left behind is named in the header, as everywhere. */
 export function openAiFailure(thrown: unknown, given?: HttpDetail): Answer {
   const error = asRuntimeError(thrown);
-  const detail = given ?? detailOf(error);
+  const detail = { ...detailOf(error), ...given };
   const status = detail.status ?? ERRORS[error.code].http;
   const session_id = sessionIdIn(error.details);
   const named = session_id === undefined ? {} : { [SESSION_HEADER]: session_id };
@@ -40,28 +40,29 @@ const NO_RETRY = { "x-should-retry": "false" };
 /** What a provider that limits calls is given, where it does not say how long. */
 const RATE_LIMIT_MS = 5_000;
 
-/** What a provider's failure is over HTTP: whose fault it is, and whether and when it may be sent again. */
+/** What no repetition changes, though its status says it might. */
+function isFinal({ code }: RuntimeError): boolean {
+  return code === "BUDGET_EXHAUSTED" || ERRORS[code].http === 501;
+}
+
+/** Kinds of a provider's failure that pass, and those of which it is sure; it may have said so with another status. */
+const PASSES: Readonly<Record<string, number>> = { rate_limited: 429, overloaded: 503 };
+const STAYS: Readonly<Record<string, number>> = {
+  auth: 401,
+  [MODEL_NOT_FOUND]: 404,
+  invalid_request: 400,
+  context_exceeded: 400,
+  content_filtered: 400,
+};
+
+/** What a failure is over HTTP: whose fault it is, and whether and when the request may be sent again. */
 function detailOf(error: RuntimeError): HttpDetail {
-  const { failure_kind: kind, provider_status, retry_after_ms } = reasonIn(error.details);
-  const waitMs = typeof retry_after_ms === "number" ? retry_after_ms : RATE_LIMIT_MS;
-  const status = typeof provider_status === "number" ? provider_status : 0;
-  const refused = (otherwise: number) => (status >= 400 && status < 500 ? status : otherwise);
-  switch (kind) {
-    case "rate_limited":
-      return { status: 429, headers: retryAfter(waitMs) };
-    case "overloaded":
-      return { status: 503, headers: retryAfter(waitMs) };
-    case "auth":
-      return { status: refused(401), headers: NO_RETRY };
-    case MODEL_NOT_FOUND:
-      return { status: 404, headers: NO_RETRY };
-    case "invalid_request":
-    case "context_exceeded":
-    case "content_filtered":
-      return { status: refused(400), headers: NO_RETRY };
-    default:
-      return awayDetail(error);
-  }
+  const { failure_kind, provider_status, retry_after_ms = RATE_LIMIT_MS } = reasonIn(error.details);
+  const [passes, stays] = [PASSES[String(failure_kind)], STAYS[String(failure_kind)]];
+  if (passes !== undefined) return { status: passes, headers: retryAfter(Number(retry_after_ms)) };
+  if (stays === undefined) return isFinal(error) ? { headers: NO_RETRY } : awayDetail(error);
+  const said = Number(provider_status);
+  return { status: said >= 400 && said < 500 ? said : stays, headers: NO_RETRY };
 }
 
 function typeOf(status: number): string {

@@ -10,7 +10,6 @@ import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import { isRecord } from "../wire/incoming.ts";
 import type { RestRequest, Route } from "../wire/router.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
-import { compactContext } from "./compact-context.ts";
 import { schemaOf } from "./content.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import {
@@ -29,7 +28,7 @@ import { type Echo, echoOf } from "./response-echo.ts";
 import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
 import { messagesUpTo, readOpen, readTurn, turnEnd } from "./response-log.ts";
-import { runRetried } from "./retries.ts";
+import { retried } from "./retries.ts";
 import { type Asks, clientTools, continuation, creation, firstChoice } from "./settings.ts";
 import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFrames } from "./turn-route.ts";
 
@@ -60,13 +59,6 @@ export function createResponseRoutes(place: Place): readonly Route[] {
       scope: "run",
       operation: "createSession",
       stream: (request, response) => create(parts, request, response),
-    },
-    {
-      method: "POST",
-      path: "/v1/responses/compact",
-      scope: "run",
-      operation: "compactSession",
-      serve: (request) => compactContext(parts, request),
     },
     {
       method: "GET",
@@ -156,14 +148,12 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
     try {
       const wanted = { asks, decoded, from };
       const context = { ...call, ...first, traceparent };
-      return await runRetried(
-        failedIn,
-        (session_id) => {
-          const again: Origin = { kind: "conversation", session_id, model: "" };
-          return runTurn(parts, request, { ...wanted, from: again }, { ...context, isRetry: true });
-        },
-        () => runTurn(parts, request, wanted, context),
-      );
+      if (failedIn !== undefined) {
+        const there = { ...wanted, from: { kind: "conversation" as const, session_id: failedIn, model: "" } };
+        const again = await retried(runTurn(parts, request, there, { ...context, isRetry: true }));
+        if (again !== undefined) return again;
+      }
+      return await runTurn(parts, request, wanted, context);
     } finally {
       const session_id = encoder.sessionId();
       if (!isKept && session_id !== undefined) await request.runtime.dispatch("archiveSession", { session_id });

@@ -79,7 +79,7 @@ describe("OpenAI's client at /v1/responses", () => {
     expect(failed).toMatchObject({ status: "failed", error });
     expect(await client.responses.retrieve(failed.id)).toMatchObject({ status: "failed", error });
     const asked = client.responses.create({ model: "scripted", input: "A" });
-    await expect(asked).rejects.toMatchObject({ status: 502, code: "PROVIDER_ERROR", type: "server_error" });
+    await expect(asked).rejects.toMatchObject({ status: 400, code: "PROVIDER_ERROR", type: "invalid_request_error" });
   });
 
   it("[K1] is told what was cut short, and what was thought", async () => {

@@ -39,17 +39,12 @@ function keyOf(request: RestRequest): string {
 /** What is thrown before anything was begun: the session was archived, goes on, or has been answered. */
 const CANNOT = ["SESSION_NOT_FOUND", "SESSION_BUSY", "SESSION_NOT_RUNNING"];
 
-/** Runs a turn in the session where its request failed before, or, where that cannot be, as if it came for the first time. */
-export async function runRetried<T>(
-  session_id: string | undefined,
-  again: (session_id: string) => Promise<T>,
-  first: () => Promise<T>,
-): Promise<T> {
-  if (session_id === undefined) return first();
+/** A turn in the session where its request failed before; undefined where that cannot be, and nothing was begun. */
+export async function retried<T>(again: Promise<T>): Promise<T | undefined> {
   try {
-    return await again(session_id);
+    return await again;
   } catch (thrown) {
-    if (!(thrown instanceof RuntimeError && CANNOT.includes(thrown.code))) throw thrown;
-    return first();
+    if (thrown instanceof RuntimeError && CANNOT.includes(thrown.code)) return undefined;
+    throw thrown;
   }
 }

@@ -193,10 +193,10 @@ describe("OpenAI's endpoints as they are served", () => {
   });
 
   it("[K1] what two access tokens say alike are two conversations", async () => {
-    const { stateFolder, create } = tokenFolder();
+    const { tokens, create } = tokenFolder();
     const scopes = ["read" as const, "run" as const];
     const [ann, bob] = [await create("ann", { scopes }), await create("bob", { scopes })];
-    const { url } = await setUp(({ messages }) => ({ text: `${messages.length}` }), {}, { stateFolder });
+    const { url } = await setUp(({ messages }) => ({ text: `${messages.length}` }), {}, { tokens });
     const ask = async (bearer: typeof ann, messages: readonly object[]) => {
       const headers = { "content-type": "application/json", ...bearer };
       const body = JSON.stringify({ model: "scripted", messages, user: "same", prompt_cache_key: "same" });

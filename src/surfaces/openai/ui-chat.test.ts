@@ -104,8 +104,8 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] callers who choose the same id have chats of their own", async () => {
-    const { stateFolder, create } = tokenFolder();
-    const { url } = await serveUi(counting, {}, { stateFolder });
+    const { tokens, create } = tokenFolder();
+    const { url } = await serveUi(counting, {}, { tokens });
     const ann = await create("ann", { scopes: ["run", "read"] });
     const bob = await create("bob", { scopes: ["run", "read"] });
     const anns = await openChat(url, "c", {}, ann).answer([user("one")]);

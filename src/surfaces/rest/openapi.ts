@@ -189,8 +189,13 @@ const failure = {
   content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
 };
 
-/** What every route may answer instead; common tools look for the range. */
-const FAILURES = { "4XX": failure, default: failure };
+/** What every route may answer instead; common tools cannot write types for a range such as `4XX`. */
+const FAILURES = {
+  ...Object.fromEntries(
+    Object.values(ERRORS).flatMap(({ http }): [number, object][] => (http < 500 ? [[http, failure]] : [])),
+  ),
+  default: failure,
+};
 
 /** The headers that operations take besides their input. */
 const HEADERS: Readonly<Partial<Record<OperationName, readonly OpenApiParameter[]>>> = {

@@ -4,7 +4,8 @@ import type { Audit, Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Token } from "../../contract/token.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { digestOf, openTokenFiles } from "./token-files.ts";
+import type { TokenStore } from "../../ports/token-store.ts";
+import { digestOf } from "./token-files.ts";
 
 /** Who may speak to a server, by what they send. */
 export interface Callers {
@@ -21,8 +22,8 @@ export interface CallerParts {
   readonly host: string;
   /** What gives every right. */
   readonly token: string | undefined;
-  /** Where the realm keeps its tokens; without one there are none. */
-  readonly stateFolder?: string | undefined;
+  /** The tokens of the realm; without it there are none. */
+  readonly tokens?: TokenStore | undefined;
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly log?: (sentence: string) => void;
   readonly audit?: Audit | undefined;
@@ -50,8 +51,7 @@ interface Known {
 }
 
 export function createCallers(parts: CallerParts): Callers {
-  const { clock, token, stateFolder, audit, log = () => {} } = parts;
-  const files = stateFolder === undefined ? undefined : openTokenFiles(stateFolder, log);
+  const { clock, token, tokens, audit, log = () => {} } = parts;
   const owner = token === undefined ? undefined : digestOf(token);
   const known = new Map<string, Known>();
   const closing = new AbortController();
@@ -71,11 +71,11 @@ export function createCallers(parts: CallerParts): Callers {
     ending.abort(`the token ${name} ${why}`);
   };
   const refresh = (): void => {
-    if (files === undefined) return;
-    const now = files.state(clock.now());
+    if (tokens === undefined) return;
+    const now = tokens.state(clock.now());
     if (now !== undefined && now === state) return;
     state = now;
-    const rows = new Map(files.read().map((row) => [row.sha256, row]));
+    const rows = new Map(tokens.read().map((row) => [row.sha256, row]));
     for (const one of known.values()) if (!rows.has(one.token.sha256)) end(one, "was revoked");
     for (const row of rows.values()) if (!known.has(row.sha256)) add(row);
   };
@@ -93,7 +93,7 @@ export function createCallers(parts: CallerParts): Callers {
       await clock.sleep(LOOK_MS, closing.signal);
     }
   };
-  if (files !== undefined) void watch();
+  if (tokens !== undefined) void watch();
 
   const find = (authorization: string): Caller => {
     // The scheme is not case-sensitive.
@@ -111,7 +111,7 @@ export function createCallers(parts: CallerParts): Callers {
   return {
     identify: (authorization = "") => {
       refresh();
-      const isOpen = owner === undefined && files?.isInUse() !== true && isLoopback(parts.host);
+      const isOpen = owner === undefined && tokens?.isInUse() !== true && isLoopback(parts.host);
       if (isOpen) return OPEN;
       try {
         return find(authorization);

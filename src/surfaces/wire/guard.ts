@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv6 } from "node:net";
 import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import type { TokenStore } from "../../ports/token-store.ts";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
 /** Who may speak to the server. */
@@ -12,10 +13,10 @@ export interface Admission {
   readonly allowedHosts: readonly string[];
   /** The origins of pages elsewhere that may speak to it. */
   readonly allowedOrigins?: readonly string[];
-  /** What gives every right; further tokens lie in the state folder. */
+  /** What gives every right. */
   readonly token: string | undefined;
-  /** Where the realm is kept, and its tokens with it. */
-  readonly stateFolder?: string | undefined;
+  /** The tokens of the realm. */
+  readonly tokens?: TokenStore | undefined;
 }
 
 /** As much of a request as says who sent it, and by which way. */

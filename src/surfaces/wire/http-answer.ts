@@ -26,7 +26,7 @@ export function jsonAnswer(value: unknown, status = 200): Answer {
 /** A failure as its answer; `error` and `message` say the same, for clients that look for the one or the other. */
 export function errorAnswer(thrown: unknown, given?: HttpDetail): Answer {
   const error = asRuntimeError(thrown);
-  const detail = given ?? awayDetail(error);
+  const detail = { ...awayDetail(error), ...given };
   // A turn that failed has a session that can go on; it is named at the top.
   const session_id = sessionIdIn(error.details);
   const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };

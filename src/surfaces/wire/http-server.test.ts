@@ -1,12 +1,13 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { createBodyReader, fieldsOf } from "./body.ts";
 import { errorAnswer, jsonAnswer } from "./http-answer.ts";
-import { openHttpServer } from "./http-server.ts";
+import { openHttpServer, type Target } from "./http-server.ts";
 
-/** A server that echoes what is posted to `/echo`, for whoever has the token. */
-async function serve() {
+/** A server that echoes what is posted to `/echo`, or does what is given, for whoever has the token. */
+async function serve(turn?: Target) {
   const readBody = createBodyReader();
   const server = await openHttpServer({
     host: "127.0.0.1",
@@ -16,6 +17,7 @@ async function serve() {
     clock: createSystemClock(),
     log: () => {},
     find: (request) => {
+      if (turn !== undefined) return turn;
       if (request.url !== "/echo") return { refusal: jsonAnswer({ error: "nothing there" }, 404) };
       return { answer: async () => jsonAnswer(fieldsOf(await readBody(request))) };
     },
@@ -82,5 +84,53 @@ describe("a server over HTTP", () => {
     const served = await ask("/echo", [HOST, TOKEN]);
     expect(served).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
     expect(served).toContain('{"a":12}');
+  });
+
+  /** A server of turns that notes how many connections were accepted before each began. */
+  async function serveTurns(accept: () => void = () => {}) {
+    let accepted = 0;
+    const note = () => {
+      accepted += 1;
+      accept();
+    };
+    subscribe("net.server.socket", note);
+    onTestFinished(() => void unsubscribe("net.server.socket", note));
+    const begun: number[] = [];
+    const answer = async () => {
+      begun.push(accepted);
+      return jsonAnswer({});
+    };
+    const port = await serve({ beginsTurn: true, answer });
+    return { port, begun };
+  }
+  const POST = ["POST /turn HTTP/1.1", HOST, TOKEN, CLOSE, "Content-Length: 0"];
+
+  it("[G3] begins turns when every client that waits is accepted, so that none has many before another has one", async () => {
+    const { port, begun } = await serveTurns();
+    await Promise.all(Array.from({ length: 100 }, () => exchange(port, POST)));
+    expect(begun).toEqual(Array(100).fill(100));
+  });
+
+  it("[G3] begins nothing for a client that has left before, and serves the others", async () => {
+    const { port, begun } = await serveTurns();
+    for (let count = 0; count < 50; count += 1) {
+      const socket = connect(port, "127.0.0.1", () => socket.resetAndDestroy());
+      socket.write(`${POST.join("\r\n")}\r\n\r\n`);
+    }
+    const answers = await Promise.all(Array.from({ length: 50 }, () => exchange(port, POST)));
+    expect(answers.map((text) => read(text)[0])).toEqual(Array(50).fill("HTTP/1.1 200 OK"));
+    expect(begun).toHaveLength(50);
+  });
+
+  it("[G3] [H5] begins a turn though connections never stop coming", async () => {
+    let isFlooding = true;
+    const flood = () => {
+      if (isFlooding) connect(port, "127.0.0.1").on("error", () => {});
+    };
+    const { port, begun } = await serveTurns(flood);
+    await exchange(port, POST);
+    isFlooding = false;
+    expect(begun).toEqual([expect.any(Number)]);
+    expect(begun[0]).toBeLessThan(600);
   });
 });

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setImmediate as nextRound } from "node:timers/promises";
 import { type Audit, type Caller, hasScope, requireScope } from "../../contract/caller.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
@@ -75,6 +76,8 @@ export interface HttpServer {
 }
 
 const CONNECTIONS_MAX = 4_096;
+/** As many as the system lets wait; a flood of connections cannot hold a turn back for longer. */
+const ACCEPT_ROUNDS_MAX = 512;
 const REQUESTS_MAX = 4_096;
 /** How often connections are looked at for having taken too long. */
 const CHECK_MS = 1_000;
@@ -110,6 +113,10 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     }
     try {
       const { target, caller } = admit(request, response, seen);
+      // A surface that cannot tell what a request begins before it reads it says nothing of it.
+      if (target.beginsTurn ?? request.method === "POST") await connections.accepted();
+      // Of a client that has left meanwhile neither a body nor its end would ever be heard.
+      if (request.destroyed) return undefined;
       const isRefused = target.beginsTurn === true ? isDraining : isEnding && target.isLasting !== true;
       if (isRefused) return busyAnswer(IS_ENDING, answerFailure);
       if ("refusal" in target) return target.refusal;
@@ -305,11 +312,32 @@ function operatorTarget(
 function watchConnections(server: Server) {
   const open = new Set<Socket>();
   const busy = new Map<Duplex, number>();
+  let count = 0;
+  let countBefore = 0;
+  let accepting: Promise<void> | undefined;
+  const accept = async (): Promise<void> => {
+    for (let round = 0; round < ACCEPT_ROUNDS_MAX; round += 1) {
+      await nextRound();
+      if (count === countBefore) return;
+      countBefore = count;
+    }
+  };
   server.on("connection", (socket) => {
+    count += 1;
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
   return {
+    /**
+     * Resolves when no connection waits to be accepted. Node accepts one in each round of the event loop and reads all that
+     * are accepted: rounds are long while turns run, and the first clients would have many before the last has one.
+     */
+    accepted: (): Promise<void> => {
+      accepting ??= accept().finally(() => {
+        accepting = undefined;
+      });
+      return accepting;
+    },
     isBusy: (socket: Duplex) => busy.has(socket),
     hold: (socket: Duplex, response: ServerResponse) => {
       busy.set(socket, (busy.get(socket) ?? 0) + 1);

@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, it } from "vitest";
 import { loadConfig } from "../../config/load-config.ts";
+import { openDatabaseTokens } from "../../runtime-in-database.ts";
 import { openRuntime } from "../../runtime-on-disk.ts";
 import { startMcp } from "../mcp/start.ts";
 import { startRest } from "../rest/start.ts";
@@ -26,7 +27,7 @@ async function call(start: Start, ...args: string[]) {
   };
   const io = { args, env: {}, cwd: "/nonexistent", home: "/nonexistent", version: "1.2.3", stdin: new PassThrough() };
   const interrupt = new AbortController().signal;
-  const exit = await start({ ...io, stdout, stderr, interrupt }, { loadConfig, openRuntime });
+  const exit = await start({ ...io, stdout, stderr, interrupt }, { loadConfig, openRuntime, openDatabaseTokens });
   stdout.end();
   return { exit, out: await text(stdout), told };
 }

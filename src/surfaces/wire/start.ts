@@ -24,7 +24,7 @@ import {
   resolveRealm,
 } from "./realm.ts";
 import { within } from "./running-turns.ts";
-import { openTokenFiles } from "./token-files.ts";
+import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it: only a door touches the real one. */
 export interface ServerIo {
@@ -45,6 +45,7 @@ export interface ServerIo {
 export interface ServerParts {
   readonly loadConfig: typeof loadConfig;
   openRuntime(options: OpenOptions): Promise<Runtime>;
+  readonly openDatabaseTokens: OpenDatabaseTokens;
 }
 
 /** Where and to whom a server over HTTP listens. */
@@ -159,8 +160,11 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   if (leftOut !== undefined) warn(leftOut);
   for (const problem of problems) warn(problem);
   const keeps = keepsSomething(config);
+  const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
   const http = given && {
-    ...admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder),
+    ...given,
+    token: tokenFor(given.host, given.token ?? env.RKAT_TOKEN, (tokens?.read() ?? []).length > 0),
+    tokens,
     addresses: createOwnAddresses(given),
     operator: createOperator({
       journal,
@@ -199,6 +203,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const close = async (): Promise<void> => {
     const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
+    await tokens?.close();
   };
   const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
   try {
@@ -211,12 +216,6 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   } finally {
     await close();
   }
-}
-
-/** Where and to whom a server listens, with the realm's tokens; throws INVALID_PARAMS where it needs one and has none. */
-function admissionOf(place: HttpPlace, stateFolder: string): HttpPlace & Admission {
-  const hasOthers = openTokenFiles(stateFolder).read().length > 0;
-  return { ...place, token: tokenFor(place.host, place.token, hasOthers), stateFolder };
 }
 
 function formIn(given: string | undefined): LogForm {

@@ -2,23 +2,54 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Config } from "../../config/load-config.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { Token, TokenName } from "../../contract/token.ts";
+import type { TokenStore } from "../../ports/token-store.ts";
 import { isErrno } from "./realm.ts";
 
-/** The tokens of a realm: a file each, so that two processes that change them never write the same one. */
-export interface TokenFiles {
-  /** Whether tokens were ever made here: from then on, nobody is let in without one. */
-  isInUse(): boolean;
-  /** Those that can be read, by name; `warn` is told of a file that cannot be. */
-  read(): readonly Token[];
-  /** Something that is another whenever a token was made or taken away; undefined where that cannot be told yet. */
-  state(nowMs: number): string | undefined;
-  /** Keeps a new token and returns its secret, which is nowhere afterwards; throws INVALID_PARAMS for a name that is taken. */
-  create(token: Omit<Token, "sha256">): Promise<string>;
-  /** Takes a token away; throws INVALID_PARAMS where there is none of the name. */
-  revoke(name: string): void;
+export type OpenDatabaseTokens = (
+  realm: { readonly url: string; readonly realm: string },
+  store: Config["store"],
+) => Promise<TokenStore>;
+
+/** The tokens of a realm, where the realm is; those that a folder has of a realm in a database move there. */
+export async function openTokens(
+  stateFolder: string,
+  { config, realm, warn }: { readonly config: Config; readonly realm: string; readonly warn: Warn },
+  openDatabase: OpenDatabaseTokens,
+): Promise<TokenStore> {
+  const files = openTokenFiles(stateFolder, warn);
+  const { url } = config.store;
+  if (url === undefined || !config.features.includes("session-store")) return files;
+  const store = await openDatabase({ url, realm }, config.store);
+  for (const token of files.read()) {
+    if (await store.add(token)) await files.remove(token.name);
+    else
+      warn(`token ${token.name} of ${stateFolder} lets nobody in: the realm has another of that name in its database`);
+  }
+  return store;
 }
+
+/** Keeps a new token and returns its secret, which is nowhere afterwards; throws INVALID_PARAMS for a name that is taken. */
+export async function createToken(store: TokenStore, { name, ...token }: Omit<Token, "sha256">): Promise<string> {
+  requireName(name);
+  if (store.read().length >= TOKENS_MAX)
+    throw new RuntimeError("INVALID_PARAMS", `there are ${TOKENS_MAX} tokens, the limit; revoke one first`);
+  const secret = `rkat_${randomBytes(SECRET_BYTES).toString("base64url")}`;
+  if (await store.add({ name, sha256: digestOf(secret).toString("hex"), ...token })) return secret;
+  throw new RuntimeError("INVALID_PARAMS", `--name ${name}: there is such a token; revoke it first`);
+}
+
+/** Takes a token away; throws INVALID_PARAMS where there is none of the name. */
+export async function revokeToken(store: TokenStore, name: string): Promise<void> {
+  if (await store.remove(requireName(name))) return;
+  const known = store.read().map((token) => token.name);
+  const hint = known.length === 0 ? "there are none" : `there are ${known.join(", ")}`;
+  throw new RuntimeError("INVALID_PARAMS", `there is no token ${name}; ${hint}`);
+}
+
+type Warn = (sentence: string) => void;
 
 const FOLDER = "tokens";
 const SUFFIX = ".json";
@@ -27,9 +58,10 @@ const SECRET_BYTES = 32;
 /** A folder's time may stand still for a moment while it changes: only an older one says that nothing has. */
 const SETTLED_MS = 2_000;
 
-export function openTokenFiles(stateFolder: string, warn: (sentence: string) => void = () => {}): TokenFiles {
+/** Tokens in a state folder: a file each, so that two processes that change them never write the same one. */
+export function openTokenFiles(stateFolder: string, warn: Warn = () => {}): TokenStore {
   const folder = join(stateFolder, FOLDER);
-  const pathOf = (name: string): string => join(folder, `${requireName(name)}${SUFFIX}`);
+  const pathOf = (name: string): string => join(folder, `${name}${SUFFIX}`);
   const names = (): readonly string[] => {
     try {
       return readdirSync(folder)
@@ -56,36 +88,27 @@ export function openTokenFiles(stateFolder: string, warn: (sentence: string) => 
       const isSettled = nowMs - Number(stat.mtimeMs) > SETTLED_MS;
       return isSettled ? `${stat.ino}:${stat.mtimeNs}` : undefined;
     },
-    create: async ({ name, ...token }) => {
-      const path = pathOf(name);
-      if (names().length >= TOKENS_MAX) {
-        throw new RuntimeError("INVALID_PARAMS", `there are ${TOKENS_MAX} tokens, the limit; revoke one first`);
-      }
-      const secret = `rkat_${randomBytes(SECRET_BYTES).toString("base64url")}`;
-      const kept: Token = { name, sha256: digestOf(secret).toString("hex"), ...token };
+    add: async (token) => {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const beside = join(folder, `.${name}.${randomBytes(8).toString("hex")}.new`);
+      const beside = join(folder, `.${token.name}.${randomBytes(8).toString("hex")}.new`);
       try {
-        writeFileSync(beside, `${JSON.stringify(kept)}\n`, { mode: 0o600, flag: "wx" });
+        writeFileSync(beside, `${JSON.stringify(token)}\n`, { mode: 0o600, flag: "wx" });
         // Whole or not at all, and never in the place of another.
-        await link(beside, path);
-        return secret;
+        await link(beside, pathOf(token.name));
+        return true;
       } catch (cause) {
         if (!isErrno(cause) || cause.code !== "EEXIST") throw cause;
-        throw new RuntimeError("INVALID_PARAMS", `--name ${name}: there is such a token; revoke it first`, { cause });
+        return false;
       } finally {
         await rm(beside, { force: true });
       }
     },
-    revoke: (name) => {
-      const path = pathOf(name);
-      if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-        const known = names().join(", ");
-        const hint = known === "" ? "there are none" : `there are ${known}`;
-        throw new RuntimeError("INVALID_PARAMS", `there is no token ${name}; ${hint}`);
-      }
-      rmSync(path, { force: true });
+    remove: async (name) => {
+      if (statSync(pathOf(name), { throwIfNoEntry: false }) === undefined) return false;
+      rmSync(pathOf(name), { force: true });
+      return true;
     },
+    close: async () => {},
   };
 }
 

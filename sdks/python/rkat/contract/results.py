@@ -140,6 +140,16 @@ class RunResult(TypedDict):
     """Why there is no structured_output, though one was asked for."""
 
 
+SessionInfoState: TypeAlias = Literal[
+    "idle",
+    "running",
+    "waiting",
+    "interrupted",
+    "failed",
+    "archived",
+]
+
+
 class SessionInfoBudget(TypedDict):
     """`budgets` of `SessionInfo`."""
 
@@ -181,9 +191,9 @@ class SessionInfo(TypedDict):
     """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    state: SessionInfoState
     """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept.
+    on from what was kept; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -224,9 +234,9 @@ class SessionSummary(TypedDict):
     """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    state: SessionInfoState
     """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept.
+    on from what was kept; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -556,7 +566,9 @@ class ModelCallsCall(TypedDict):
     tokens: int
     """How large the context was that it was shown, about; the sum of the parts."""
     tool_tokens: int
-    """What the descriptions of the tools the session now has add, about."""
+    """What the descriptions of its tools added, about; of calls of before that was kept, of the tools the session has
+    now.
+    """
     parts: list[SessionContextKind]
     """What filled the context, each kind once."""
     context_window: NotRequired[int]

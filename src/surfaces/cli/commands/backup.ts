@@ -198,7 +198,7 @@ async function bringBack(
     })
     .catch((thrown: unknown) => {
       // A place that is named wrongly is refused before anything is brought.
-      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") tellProblems(io, ["what was brought stays; run it again"]);
+      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") tellProblems(io, [AGAIN]);
       throw thrown;
     })
     .finally(done);
@@ -212,6 +212,8 @@ async function bringBack(
   const what = `The realm as of ${timeText(report.at_ms)} is in ${withoutControls(report.to)}, ${damage}.`;
   io.stdout.write(`${what} Memory is made anew at the first search.\n`);
 }
+
+const AGAIN = "what was brought stays; run it again, with --key-file where the back-up is encrypted with another key";
 
 /** A configuration that cannot be read says nothing of a database; what the folder keeps is safe without it. */
 async function refuseDatabase(invocation: Invocation, instead: string): Promise<void> {

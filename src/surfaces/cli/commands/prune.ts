@@ -5,7 +5,7 @@ import { askLine, canAsk } from "../ask-person.ts";
 import { addFieldFlags, fieldsOf, wholeFrom } from "../flags.ts";
 import { describeHelp } from "../help.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, oneLine, writeJson } from "../io.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
+import { loadHere, type Opened, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { shortId } from "../session-selector.ts";
@@ -28,7 +28,13 @@ export function addPruneCommand(program: Command, invocation: Invocation): void 
     )
     .option("-y, --yes", "do not ask")
     .option("--json", "as JSON")
-    .action((flags: PruneFlags) => withSessions(invocation, (opened) => pruneAndShow(invocation.io, opened, flags)));
+    .action((flags: PruneFlags) =>
+      withSessions(invocation, (opened) => pruneAndShow(invocation.io, opened, flags)).catch(
+        async (thrown: unknown) => {
+          throw (await untrustedRetention(invocation, thrown)) ?? thrown;
+        },
+      ),
+    );
   describeHelp(prune, {
     examples: [
       ["rkat prune --dry-run", "what would go, and why"],
@@ -53,6 +59,18 @@ async function pruneAndShow(io: Io, { runtime }: Opened, flags: PruneFlags): Pro
     await confirm(io, preview);
   }
   show(await whileWaiting(io, "forgetting", () => runtime.dispatch("prune", { ...asked, dry_run: false })));
+}
+
+/** Where no retention holds since the project's own is not trusted, that is what to do, and not to write one. */
+async function untrustedRetention(invocation: Invocation, thrown: unknown): Promise<RuntimeError | undefined> {
+  if (!(thrown instanceof RuntimeError) || !thrown.message.startsWith("retention: ")) return undefined;
+  const { brought } = await loadHere(invocation);
+  const isLeftOut = ({ isObeyed, requests }: (typeof brought)[number]) =>
+    !isObeyed && requests.some(({ name }) => name.startsWith("retention."));
+  const file = brought.find(isLeftOut);
+  if (file === undefined) return undefined;
+  const how = "counts once this project is trusted; run rkat trust, or add --trust for this run only";
+  return new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
 }
 
 /** Nothing goes before a person has said so. */

@@ -208,7 +208,7 @@ function titleOf(session: SessionSummary): string {
 
 function paintRow({ dim, yellow, green }: Paint, line: string, state: SessionSummary["state"] | undefined): string {
   if (state === undefined) return dim(line);
-  if (state === "interrupted") return yellow(line);
+  if (state === "interrupted" || state === "failed") return yellow(line);
   return state === "running" ? green(line) : line;
 }
 

@@ -3,8 +3,9 @@ import { Scope } from "../../../contract/caller.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { parseDuration, spellDuration } from "../../../contract/input.ts";
 import type { Token } from "../../../contract/token.ts";
-import { makeStateFolder } from "../../wire/realm.ts";
-import { openTokenFiles } from "../../wire/token-files.ts";
+import type { TokenStore } from "../../../ports/token-store.ts";
+import { makeStateFolder, realmNameIn } from "../../wire/realm.ts";
+import { createToken, openTokens, revokeToken } from "../../wire/token-files.ts";
 import { jsonFlag, type Pair, pairs } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { alignColumns, writeJson } from "../io.ts";
@@ -99,7 +100,7 @@ async function make(invocation: Invocation, flags: CreateFlags): Promise<void> {
     ...(maxCost === undefined ? {} : { max_cost_per_day: maxCost }),
     ...(rate === undefined ? {} : { rate }),
   };
-  const secret = await openTokenFiles(stateFolder).create(token);
+  const secret = await withTokens(invocation, (store) => createToken(store, token));
   const { io } = invocation;
   if (flags.json) return writeJson(io, { ...token, token: secret });
   io.stdout.write(`${secret}\n`);
@@ -107,8 +108,8 @@ async function make(invocation: Invocation, flags: CreateFlags): Promise<void> {
 }
 
 async function show(invocation: Invocation, { json }: JsonFlags): Promise<void> {
-  const { io, place, warnOnce } = invocation;
-  const rows = openTokenFiles(place().stateFolder, warnOnce).read();
+  const { io } = invocation;
+  const rows = await withTokens(invocation, async (store) => store.read());
   if (json) return writeJson(io, { tokens: rows.map(({ sha256: _hash, ...row }) => row) });
   if (rows.length === 0) return void io.stdout.write("There are no tokens; rkat token create makes one.\n");
   const head = ["NAME", "SCOPES", "LABELS", "LIMITS", "EXPIRES"];
@@ -125,10 +126,23 @@ function columnsOf({ name, scopes, labels, max_cost_per_day, rate, expires_at = 
   return [name, scopes.join(","), own.join(",") || "all", limits.join(", ") || "none", expires_at];
 }
 
-function takeAway({ io, place }: Invocation, name: string, { json }: JsonFlags): void {
-  openTokenFiles(place().stateFolder).revoke(name);
+async function takeAway(invocation: Invocation, name: string, { json }: JsonFlags): Promise<void> {
+  const { io } = invocation;
+  await withTokens(invocation, (store) => revokeToken(store, name));
   if (json) writeJson(io, { name, revoked: true });
   else io.stdout.write(`Revoked ${name}.\n`);
+}
+
+async function withTokens<T>(invocation: Invocation, use: (store: TokenStore) => Promise<T>): Promise<T> {
+  const { parts, place, warnOnce: warn } = invocation;
+  const { config } = await loadHere(invocation);
+  const realm = realmNameIn(place(), config.store);
+  const store = await openTokens(place().stateFolder, { config, realm, warn }, parts.openDatabaseTokens);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
 }
 
 function scopes(text: string): readonly Scope[] {

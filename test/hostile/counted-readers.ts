@@ -1,0 +1,56 @@
+import { blocksOf, cutSentences } from "../../src/core/grounding/cut-sentences.ts";
+import { denialsIn } from "../../src/core/grounding/denials.ts";
+import { hasMarks, marksOf, piecesOf, withoutNumbers } from "../../src/core/grounding/exactness.ts";
+import { exitCodesIn, unmarkedIn } from "../../src/core/grounding/specifics.ts";
+import { asksIn, rulesIn } from "../../src/core/grounding/wishes.ts";
+import { atomsIn } from "../../src/text/atoms.ts";
+import { canonicalPiece, verbatim } from "../../src/text/canonical.ts";
+import { daysIn, momentsIn, monthsIn, monthsOfYearsIn } from "../../src/text/dates.ts";
+import { collectOffers, figuresIn } from "../../src/text/numbers.ts";
+import { quotableSentences, sentencesOf } from "../../src/text/sentences.ts";
+import { termsOf } from "../../src/text/terms.ts";
+import { stemsOf, tokensOf } from "../../src/text/words.ts";
+import { countSteps } from "../support/counted-steps.ts";
+
+const QUESTION = marksOf("Is it open now?");
+
+/** Every function that reads a text of any length. */
+export const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  figuresIn,
+  collectOffers: (text) => collectOffers(text, new Set()),
+  daysIn,
+  momentsIn,
+  monthsIn,
+  monthsOfYearsIn,
+  atomsIn,
+  stemsOf,
+  tokensOf,
+  termsOf,
+  sentencesOf,
+  quotableSentences,
+  canonicalPiece,
+  verbatim,
+  marksOf,
+  hasMarks: (text) => hasMarks(QUESTION, text),
+  withoutNumbers,
+  piecesOf,
+  unmarkedIn,
+  exitCodesIn,
+  denialsIn,
+  rulesIn,
+  asksIn,
+  blocksOf,
+  cutSentences: (text) => cutSentences(text, (sentence) => sentence.length % 2 === 0),
+};
+
+/** How much more a reader looks at for each sign of a text than of one a quarter as long; 1 where its work grows with the text. */
+export function growthOf(read: (text: string) => unknown, fragment: string, chars: number): number {
+  const stepsPerSign = (length: number): number => {
+    const text = fragment.repeat(Math.ceil(length / fragment.length));
+    return countSteps(() => read(text)) / text.length;
+  };
+  return stepsPerSign(chars) / stepsPerSign(chars / 4);
+}
+
+/** Up to here a border that only the longer text reaches may account for it; work by the square of the text gives 4. */
+export const GROWTH_MAX = 1.5;
