@@ -30,6 +30,7 @@ interface Operation {
   readonly mcpListed?: false;
   readonly cli: string;
   readonly scope: string;
+  readonly audited?: { readonly action: string } | false;
   readonly requires?: keyof typeof CAPABILITY_ABSENT;
 }
 
@@ -54,6 +55,7 @@ function operationSection(name: string, operation: Operation): string {
       ["MCP tool", toolCell(operation)],
       ["command line", code(operation.cli)],
       ["scope of a token", code(operation.scope)],
+      ...(operation.audited ? [["audited as", code(operation.audited.action)]] : []),
     ],
   );
   const need = requires && `Needs \`${requires}\`; without it the answer is \`${CAPABILITY_ABSENT[requires].code}\`.`;

@@ -26,6 +26,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_remember",
     cli: "rkat agent remember NAME TEXT",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   takeNote: {
@@ -38,6 +39,7 @@ export const AGENT_OPERATIONS = {
     mcpListed: false,
     cli: "rkat agent note NAME TEXT",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   readAgentContext: {
@@ -60,6 +62,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_compact",
     cli: "rkat agent compact NAME",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   readAgentStatus: {

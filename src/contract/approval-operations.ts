@@ -50,5 +50,6 @@ export const APPROVAL_OPERATIONS = {
     http: "POST /sessions/{session_id}/approvals/{approval_id}",
     cli: "rkat session answer ID DECISION",
     scope: "approve",
+    audited: { action: "approval_answered" },
   },
 } as const;

@@ -47,12 +47,17 @@ export function describeAccess(caller: Caller | undefined): z.infer<typeof Acces
   return { ...(caller === undefined ? {} : { name: caller.name }), scopes, labels: { ...caller?.labels } };
 }
 
+/** What is recorded of a change that a caller may have to answer for, besides who made it; never what was said. */
+export interface Audited {
+  readonly action: string;
+  /** Fields of the output that say how many it was of: numbers, and lists by their length. */
+  readonly counts?: readonly string[];
+}
+
 /** Something that whoever runs a server may want to know afterwards: who did what, never what was said. */
 export interface AuditFact {
   readonly what: string;
   readonly who: string;
-  readonly operation?: string;
-  readonly session_id?: string;
   readonly why?: string;
 }
 

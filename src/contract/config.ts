@@ -74,6 +74,7 @@ export const CONFIG_OPERATIONS = {
     mcp: "meerkat_config",
     cli: "rkat config set FILE",
     scope: "config",
+    audited: { action: "config_changed" },
   },
   patchConfig: {
     summary: "Change the realm's own layer of the configuration by a merge patch; null removes a key.",
@@ -84,5 +85,6 @@ export const CONFIG_OPERATIONS = {
     mcp: "meerkat_config",
     cli: "rkat config patch FILE",
     scope: "config",
+    audited: { action: "config_changed" },
   },
 } as const;

@@ -168,6 +168,7 @@ export const FORGET_OPERATIONS = {
     mcp: "meerkat_forget",
     cli: "rkat memory forget",
     scope: "admin",
+    audited: { action: "erased", counts: ["going", "more", "settings"] },
     requires: "session-store",
   },
   listForgettings: {

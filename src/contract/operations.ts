@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
-import type { Scope } from "./caller.ts";
+import type { Audited, Scope } from "./caller.ts";
 import { ACCESS_OPERATIONS } from "./caller.ts";
 import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
@@ -32,12 +32,15 @@ import { ListSessions, SessionPage } from "./session-list.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
-interface Operation {
+type Operation = Row &
+  ({ readonly http: `GET /${string}` } | { readonly http: `${Change} /${string}`; readonly audited: Audited | false });
+type Change = "POST" | "PUT" | "PATCH" | "DELETE";
+
+interface Row {
   readonly summary: string;
   readonly input: z.ZodType;
   readonly output: z.ZodType;
   readonly rpc: string;
-  readonly http: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
   /** Absent where a person decides, not an agent. */
   readonly mcp?: string;
   /** Absent where `tools/list` always has the tool; the others are called by name, and listed with `--all-tools`. */
@@ -62,6 +65,7 @@ export const OPERATIONS = {
     mcp: "meerkat_run",
     cli: "rkat run PROMPT",
     scope: "run",
+    audited: false,
   },
   startTurn: {
     summary: "Run a further turn of a session.",
@@ -72,6 +76,7 @@ export const OPERATIONS = {
     mcp: "meerkat_resume",
     cli: "rkat run --resume=ID PROMPT",
     scope: "run",
+    audited: false,
   },
   resumeSession: {
     summary: "Run a further turn of a stored session, in this process or after a restart.",
@@ -82,6 +87,7 @@ export const OPERATIONS = {
     mcp: "meerkat_resume",
     cli: "rkat resume ID PROMPT",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   interruptTurn: {
@@ -93,6 +99,7 @@ export const OPERATIONS = {
     mcp: "meerkat_interrupt",
     cli: "rkat session interrupt ID",
     scope: "run",
+    audited: false,
   },
   readSession: {
     summary: "Read what a session is and how far it got.",
@@ -136,6 +143,7 @@ export const OPERATIONS = {
     mcp: "meerkat_archive",
     cli: "rkat session delete ID",
     scope: "run",
+    audited: { action: "session_archived" },
     requires: "session-store",
   },
   injectContext: {
@@ -148,6 +156,7 @@ export const OPERATIONS = {
     mcpListed: false,
     cli: "rkat session inject ID TEXT",
     scope: "run",
+    audited: false,
   },
   sendExternalEvent: {
     summary: "Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.",
@@ -159,6 +168,7 @@ export const OPERATIONS = {
     mcpListed: false,
     cli: "rkat session event ID TYPE [JSON]",
     scope: "run",
+    audited: false,
   },
   forkSession: {
     summary: "Make a new session of the messages before an index; the source stays as it is.",
@@ -169,6 +179,7 @@ export const OPERATIONS = {
     mcp: "meerkat_fork",
     cli: "rkat session fork ID --at N",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   ...PORTABLE_OPERATIONS,
@@ -195,6 +206,7 @@ export const OPERATIONS = {
     mcp: "meerkat_compact",
     cli: "rkat compact run ID",
     scope: "run",
+    audited: false,
     requires: "session-compaction",
   },
   listCompactions: {
@@ -229,6 +241,7 @@ export const OPERATIONS = {
     mcp: "meerkat_compact_undo",
     cli: "rkat compact undo ID CID",
     scope: "run",
+    audited: { action: "compaction_undone", counts: ["compaction_ids"] },
     requires: "session-compaction",
   },
   expandCompaction: {
@@ -240,6 +253,7 @@ export const OPERATIONS = {
     mcp: "meerkat_compact_expand",
     cli: "rkat compact expand ID CID",
     scope: "run",
+    audited: false,
     requires: "session-compaction",
   },
   pinMessage: {
@@ -250,6 +264,7 @@ export const OPERATIONS = {
     http: "PUT /sessions/{session_id}/pins/{seq}",
     cli: "rkat session pin ID SEQ",
     scope: "run",
+    audited: false,
     requires: "session-compaction",
   },
   unpinMessage: {
@@ -261,6 +276,7 @@ export const OPERATIONS = {
     http: "DELETE /sessions/{session_id}/pins/{seq}",
     cli: "rkat session unpin ID SEQ",
     scope: "run",
+    audited: false,
     requires: "session-compaction",
   },
   listPins: {

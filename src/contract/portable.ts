@@ -163,6 +163,7 @@ export const PORTABLE_OPERATIONS = {
     mcpListed: false,
     cli: "rkat session import FILE",
     scope: "admin",
+    audited: { action: "session_imported", counts: ["last_seq"] },
     requires: "session-store",
   },
   exportAgent: {

@@ -49,6 +49,7 @@ export const PRUNE_OPERATIONS = {
     http: "POST /memory/prune",
     cli: "rkat prune",
     scope: "admin",
+    audited: { action: "sessions_pruned", counts: ["sessions"] },
     requires: "session-store",
   },
 } as const;

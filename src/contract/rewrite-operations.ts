@@ -33,6 +33,7 @@ export const REWRITE_OPERATIONS = {
     mcpListed: false,
     cli: "rkat session fork ID --at N --replacement JSON",
     scope: "run",
+    audited: false,
     requires: "session-store",
   },
   rewriteTranscript: {
@@ -45,6 +46,7 @@ export const REWRITE_OPERATIONS = {
     mcpListed: false,
     cli: "rkat session rewrite ID --from N",
     scope: "run",
+    audited: { action: "transcript_rewritten" },
     requires: "session-store",
   },
   readRevision: {
@@ -73,6 +75,7 @@ export const REWRITE_OPERATIONS = {
     mcpListed: false,
     cli: "rkat session restore ID REVISION",
     scope: "run",
+    audited: { action: "transcript_rewritten" },
     requires: "session-store",
   },
   listRewrites: {

@@ -93,7 +93,6 @@ function toolsIn(entries: readonly Entry<unknown>[]): ReadonlySet<string> {
   const known = new Set<string>();
   const visit = (value: unknown): void => {
     if (typeof value !== "object" || value === null) return;
-    if (Array.isArray(value)) return value.forEach(visit);
     const { id, name, input_schema, tool_use_id, is_error }: Record<string, unknown> = { ...value };
     if (typeof name === "string" && input_schema !== undefined) known.add(name);
     if (typeof name === "string" && typeof id === "string") called.set(id, name);

@@ -9,7 +9,7 @@ import {
   McpError,
   SetLevelRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { Audit, Caller } from "../../contract/caller.ts";
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Asked, askedBy } from "../wire/asked-by.ts";
@@ -29,7 +29,6 @@ export interface ServerParts {
   readonly allTools?: boolean;
   readonly clock: Clock;
   /** Told who did what; without it, nobody is. */
-  readonly audit?: Audit | undefined;
 }
 
 /** A person may take a day to answer; the question itself knows its time. */
@@ -61,7 +60,7 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
   const info = { name: "rkat-mcp", version };
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return (caller) => {
-    const asked = caller === undefined ? runtime : askedBy(runtime, caller, parts.audit);
+    const asked = caller === undefined ? runtime : askedBy(runtime, caller);
     const calling: CallParts = { dispatch: asked.dispatch, realm, caller };
     const server = new Server(info, { capabilities: { tools: {}, logging: {} }, instructions });
     const extra = memoryOnly ? undefined : createExtraTools({ ...asked, realm, clock });

@@ -44,7 +44,7 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
 async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const { runtime, about, flags, http, clock, log, audit } = serving;
   const { memoryOnly, allTools } = flags;
-  const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock, audit };
+  const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock };
   if (http === undefined) {
     const { serveStdio } = await import("./serve-stdio.ts");
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };

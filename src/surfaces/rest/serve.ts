@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Caller } from "../../contract/caller.ts";
+import { type Caller, requireScope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import { type Asked, askedBy, requireRight } from "../wire/asked-by.ts";
+import { type Asked, askedBy } from "../wire/asked-by.ts";
 import { createBodyReader } from "../wire/body.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import { urlHost } from "../wire/guard.ts";
@@ -79,7 +79,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
 
 /** What a request asks for: the route, once its body was read. */
 function createFind(
-  { about, clock, runtime, audit, answerFailureAt }: RestService & Pick<HttpService, "answerFailureAt">,
+  { about, clock, runtime, answerFailureAt }: RestService & Pick<HttpService, "answerFailureAt">,
   routes: readonly Route[],
 ): HttpService["find"] {
   const findRoute = createRouter(routes);
@@ -98,9 +98,9 @@ function createFind(
     }
     const { route, params } = found;
     const answer = async (response: ServerResponse, caller: Caller) => {
-      if (route.scope !== undefined) requireRight(caller, route.scope, { what: `${method} ${route.path}`, audit });
+      if (route.scope !== undefined) requireScope(caller, route.scope, `${method} ${route.path}`);
       const body = await readBody(request);
-      const rest = { path, params, query, headers, body, caller, runtime: askedBy(runtime, caller, audit) };
+      const rest = { path, params, query, headers, body, caller, runtime: askedBy(runtime, caller) };
       if ("serve" in route) {
         if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
         const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);

@@ -3,7 +3,10 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
 import { eventsUntil, readEvents, serveOperated } from "../../../test/support/rest-server.ts";
+import type { Audited } from "../../contract/caller.ts";
+import { OPERATIONS } from "../../contract/operations.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore, type RuntimeOptions } from "../../runtime.ts";
 import { createMemoryStoreInMemory } from "../../stores/recall/in-memory.ts";
@@ -160,6 +163,52 @@ describe("a request", () => {
         action: "session_archived",
       },
     ]);
+  });
+});
+
+describe("an operation that changes something", () => {
+  it("[I6] says in the table whether it is audited, and one that reads does not", () => {
+    for (const [name, row] of Object.entries(OPERATIONS)) {
+      const isChange = !row.http.startsWith("GET ");
+      expect({ name, says: "audited" in row }).toEqual({ name, says: isChange });
+      const audited: Audited | false = "audited" in row && row.audited;
+      const fields = audited === false ? [] : (audited.counts ?? []);
+      // What is counted is a field of what it answers.
+      const answer = row.output instanceof z.ZodObject ? Object.keys(row.output.shape) : [];
+      expect({ name, unknown: fields.filter((field) => !answer.includes(field)) }).toEqual({ name, unknown: [] });
+    }
+  });
+
+  it("[I6] is recorded with who did it and of how many, and never with what was said", async () => {
+    const model = createScriptedModel(() => ({ text: "They spoke of a canary." }));
+    const { call: ask, told } = await serveOperated({ model, compaction: { recentTurnBudget: 1 } }, { token: TOKEN });
+    const call = (route: string, body?: unknown) => ask(route, body, { authorization: `Bearer ${TOKEN}` });
+    const { session_id } = (await call("POST /sessions", { prompt: "The canary sings." })).body;
+    for (let turn = 0; turn < 4; turn += 1) {
+      await call(`POST /sessions/${session_id}/messages`, {
+        session_id,
+        prompt: `And then, canary ${turn}? ${"It rained. ".repeat(200)}`,
+      });
+    }
+    const { entries, last_seq } = (await call(`GET /sessions/${session_id}/export`)).body;
+    await call("POST /sessions/import", { source_session_id: session_id, entries, last_seq });
+    const { compaction } = (await call(`POST /sessions/${session_id}/compact`, {})).body;
+    await call(`POST /sessions/${session_id}/compactions/${Object(compaction).compaction_id}/undo`, {});
+    await call("POST /memory/forget", { query_exact: "canary", dry_run: true });
+    await call("POST /memory/forget", { query_exact: "canary" });
+    await call("PATCH /config", { retention: { sessions: "90d" } });
+    await call("POST /memory/prune", { dry_run: true });
+    await call("POST /memory/prune", {});
+    const lines = await told("audit", 5);
+    expect(lines.map(({ action, token, operation, count }) => ({ action, token, operation, count }))).toEqual([
+      { action: "session_imported", token: "RKAT_TOKEN", operation: "importSession", count: last_seq },
+      { action: "compaction_undone", token: "RKAT_TOKEN", operation: "undoCompaction", count: 1 },
+      { action: "erased", token: "RKAT_TOKEN", operation: "forget", count: NUMBER },
+      { action: "config_changed", token: "RKAT_TOKEN", operation: "patchConfig", count: undefined },
+      { action: "sessions_pruned", token: "RKAT_TOKEN", operation: "prune", count: 0 },
+    ]);
+    expect(Number(lines[2]?.count)).toBeGreaterThan(4);
+    expect(JSON.stringify(lines)).not.toContain("canary");
   });
 });
 

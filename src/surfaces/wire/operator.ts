@@ -83,8 +83,8 @@ export function createOperator(parts: OperatorParts): Operator {
   tellProcess(metrics, { version: parts.version, dropped: journal.dropped, vitals: () => vitals });
 
   const redact = (text: string): string => (vitals === undefined ? text : vitals.redact(text));
-  const audit = ({ action, detail }: AuditFact): void => {
-    journal.tell("info", "audit", { ...whoAsks(currentRequest()), action, detail });
+  const audit = (fact: AuditFact): void => {
+    journal.tell("info", "audit", { ...whoAsks(currentRequest()), ...fact });
   };
   const turns = countTurns(metrics, {
     failed: (kind, sessionId, error) => {

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingMessage } from "node:http";
+import type { Audited } from "../../contract/caller.ts";
 import { asRuntimeError, type ErrorCode } from "../../contract/error.ts";
-import type { OperationName } from "../../contract/operations.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { isRecord } from "./incoming.ts";
 
@@ -52,17 +53,9 @@ export function recordOf(
 export interface AuditFact {
   readonly action: string;
   readonly detail?: string | undefined;
+  /** How many it was of. */
+  readonly count?: number | undefined;
 }
-
-/** What operations change that somebody may have to answer for. */
-const AUDITED: Readonly<Partial<Record<OperationName, string>>> = {
-  setConfig: "config_changed",
-  patchConfig: "config_changed",
-  archiveSession: "session_archived",
-  rewriteTranscript: "transcript_rewritten",
-  restoreRevision: "transcript_rewritten",
-  answerApproval: "approval_answered",
-};
 
 /** Calls operations, writes down for the request which one it was and how it went, and has changes told. */
 export function noteCalls(dispatch: Dispatch, audit: (fact: AuditFact) => void): Dispatch {
@@ -77,8 +70,13 @@ export function noteCalls(dispatch: Dispatch, audit: (fact: AuditFact) => void):
       // What failed before may have been the first of two ways.
       record.error = undefined;
       record.sessionId ??= sessionIn(output);
-      const action = AUDITED[name];
-      if (action !== undefined) audit({ action, detail: action === "config_changed" ? changedKeys(input) : undefined });
+      const row = OPERATIONS[name];
+      const audited: Audited | false = "audited" in row && row.audited;
+      if (audited !== false && Object(output).dry_run !== true) {
+        const { action, counts } = audited;
+        const detail = action === "config_changed" ? changedKeys(input) : undefined;
+        audit({ action, detail, count: counts === undefined ? undefined : countOf(output, counts) });
+      }
       return output;
     } catch (thrown) {
       const { code, message, details } = asRuntimeError(thrown);
@@ -87,6 +85,11 @@ export function noteCalls(dispatch: Dispatch, audit: (fact: AuditFact) => void):
       throw thrown;
     }
   };
+}
+
+function countOf(output: unknown, fields: readonly string[]): number {
+  const counted = fields.map((field): unknown => Object(output)[field]);
+  return counted.reduce((sum: number, value) => sum + (Array.isArray(value) ? value.length : Number(value ?? 0)), 0);
 }
 
 const ID = /^[0-9a-f-]{36}$/i;

@@ -1413,6 +1413,8 @@ class ForgetReceipt(TypedDict):
     """The sessions and agents that say less than they did."""
     blobs: int
     """Files kept beside the logs that were removed."""
+    settings: NotRequired[int]
+    """Settings of the realm's own configuration that say the text and are removed."""
     scan: ForgetReceiptScan
     """What a look at every byte the realm keeps came to."""
     quoted_in: list[ForgetReceiptQuotedIn]
@@ -1443,6 +1445,8 @@ class ForgetResult(TypedDict):
     """The messages, memories and notes that go, at most 1,000."""
     more: int
     """Of them, those that are not listed."""
+    settings: NotRequired[int]
+    """Settings of the realm's own configuration that say the text and are removed."""
     receipt: NotRequired[ForgetReceipt]
     """Of a forgetting: what was done and what was found afterwards."""
     signed: NotRequired[Signed]
