@@ -89,7 +89,9 @@ function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: 
   // What never became a request is nobody's, and worded as everywhere.
   const error = typeof told.error === "string" ? { ...told, type: "", param: null } : told.error;
   const { code, message, type } = error;
-  const row = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode] : undefined; // It is a key then.
+  // It is a key then; the one word besides is OpenAI's.
+  const isOurs = Object.hasOwn(ERRORS, code);
+  const row = isOurs ? ERRORS[code as ErrorCode] : code === "model_not_found" ? ERRORS.METHOD_NOT_FOUND : undefined;
   if (typeof message !== "string" || message === "" || typeof type !== "string" || row === undefined) {
     score.fault(`an error out of form: ${text.slice(0, 300)}`, bytes);
   }
