@@ -220,7 +220,7 @@ export const ForkReplacing = {
 export type Replacement = z.output<typeof ForkReplacing.replacement>;
 
 /** A moment as existing clients have it. */
-export const SystemTime = z.object({
+const SystemTime = z.object({
   secs_since_epoch: z.number().int().describe("whole seconds of Unix time"),
   nanos_since_epoch: z.number().int().describe("nanoseconds besides"),
 });

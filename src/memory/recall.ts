@@ -248,13 +248,9 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
   };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
-  const parts = new Map<string, number>();
-  const isOneOfFew = (chunk: Chunk): boolean => {
-    const count = (parts.get(messageOf(chunk)) ?? 0) + 1;
-    parts.set(messageOf(chunk), count);
-    return count <= PARTS_LOOKED_AT;
-  };
-  const looked = found.filter(isOneOfFew).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
+  const few = [...Map.groupBy(found, messageOf).values()].flatMap((parts) => parts.slice(0, PARTS_LOOKED_AT));
+  const lookedAt = new Set(few);
+  const looked = found.filter((chunk) => lookedAt.has(chunk)).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked, byId)
     .filter((folded) => !isMereReply(folded, byId) || scoreOf({ text: folded.chunk.text, likeness: 0 }) > 0)
     .map((folded) => ({ ...folded, score: score(folded.chunk) }))

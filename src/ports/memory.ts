@@ -41,6 +41,12 @@ export interface MemoryBatch {
   readonly discarded: readonly { readonly from_seq: number; readonly to_seq: number }[];
 }
 
+/** When all logs were looked at, and since when those that change are to be. */
+export interface LogMark {
+  readonly wholeAtMs: number;
+  readonly sinceMs: number;
+}
+
 /** What a search may look at. */
 export interface Scope {
   /** Only this session; absent: every session of the store. */
@@ -108,10 +114,10 @@ export interface MemoryStore {
   cursor(sessionId: string): Promise<number>;
   /** The same of many, in the order asked for; absent: each is asked for by itself. */
   cursors?(sessionIds: readonly string[]): Promise<readonly number[]>;
-  /** Short texts kept beside what is taken in, by name, and lost with any of it; absent: none are kept. */
-  readonly notes?: {
-    read(name: string): Promise<string | undefined>;
-    write(name: string, note: string): Promise<void>;
+  /** Up to when all logs of a kind are taken in, lost with any of them; absent: it is not kept. */
+  readonly marks?: {
+    read(kind: string): Promise<LogMark | undefined>;
+    write(kind: string, mark: LogMark): Promise<void>;
   };
   /** Ids of logs that reach beyond what is taken in, where the store can tell without being told the rows. */
   behind?(): Promise<readonly string[]>;

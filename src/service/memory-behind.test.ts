@@ -131,14 +131,13 @@ describe("what is behind", () => {
     expect(await search(runtime, "heron")).toEqual(["The heron stands in the pond."]);
   });
 
-  it.each([
-    ["in memory", () => createMemoryStoreInMemory()],
-    ["on disk", () => openMemoryStore({ folder: mkdtempSync(join(root, "memory-")), version: 7 })],
-  ])("[L3] is looked for %s by the first search of a process among what has changed alone", async (_, open) => {
+  const onDisk = () => openMemoryStore({ folder: mkdtempSync(join(root, "memory-")), version: 7 });
+
+  it("[L3] is looked for by the first search of a process among what has changed alone", async () => {
     const counts = [];
     for (const sessions of [20, 400]) {
       const store = createInMemoryStore();
-      const memory = open();
+      const memory = onDisk();
       for (let at = 0; at < sessions; at += 1)
         await store.log.append(idOf(OLD + at), 0, toNewEntries([created, said(`Old ${at}.`)]), 1_000 + at);
       const seen = { rows: 0, cursors: 0 };
@@ -167,7 +166,7 @@ describe("what is behind", () => {
   });
 
   it("[L3] is looked for among all logs, behind an answer, once an hour: a copy brings what is older", async () => {
-    const [store, kept, clock] = [createInMemoryStore(), createMemoryStoreInMemory(), createVirtualClock(9e11)];
+    const [store, kept, clock] = [createInMemoryStore(), onDisk(), createVirtualClock(9e11)];
     const open = () =>
       createSessionMemory({ memory: { ...kept, close: async () => {} }, store, openEmbedder: undefined, clock });
     const append = (at: number, text: string, atMs: number) =>
@@ -190,7 +189,7 @@ describe("what is behind", () => {
   });
 
   it("[L3] is not noted as taken in while a session that asks is left out", async () => {
-    const [store, kept] = [createInMemoryStore(), createMemoryStoreInMemory()];
+    const [store, kept] = [createInMemoryStore(), onDisk()];
     await store.log.append(idOf(1), 0, toNewEntries([created, said("The heron stands.")]), 1_000);
     await store.log.append(idOf(2), 0, toNewEntries([created, said("The otter swims.")]), 9e11);
     const open = () =>

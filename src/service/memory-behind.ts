@@ -24,13 +24,13 @@ interface BehindParts {
 const ROWS_AT_ONCE = 1_000;
 
 /**
- * Which logs reach beyond what memory has taken in. Up to when all of them are taken in is noted in the memory, so that a
- * process looks only at what has changed since, in this process or before it.
+ * Which logs reach beyond what memory has taken in. Up to when all of them are taken in is kept in the memory, so that a
+ * process looks only at what has changed since.
  */
 export function createMemoryBehind({ memory, store, others, clock }: BehindParts) {
-  const { notes } = memory;
-  const watchOf = (name: string) =>
-    createRowWatch(clock.now, notes && { read: () => notes.read(name), write: (note) => notes.write(name, note) });
+  const { marks } = memory;
+  const watchOf = (kind: string) =>
+    createRowWatch(clock.now, marks && { read: () => marks.read(kind), write: (mark) => marks.write(kind, mark) });
   const watches = { sessions: watchOf("sessions"), others: watchOf("others") };
   /** How far a log was taken in: a store that knows less of it has lost everything. */
   let proof: { readonly id: string; readonly cursor: number } | undefined;
@@ -68,10 +68,10 @@ export function createMemoryBehind({ memory, store, others, clock }: BehindParts
       if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
       yield* all((pages, of) => watches[of].changed(pages));
     },
-    /** Notes how far everything is taken in; true when every log should be looked at again, in time. */
-    note: async (): Promise<boolean> => {
-      await watches.sessions.note();
-      await watches.others.note();
+    /** Keeps up to when all logs are taken in; true when every log should be looked at again, in time. */
+    keep: async (): Promise<boolean> => {
+      await watches.sessions.keep();
+      await watches.others.keep();
       return watches.sessions.isDue();
     },
     count: async (): Promise<number> => {

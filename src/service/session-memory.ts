@@ -169,7 +169,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       else await (isSession ? takeInSession(id) : takeIn(id));
     }
     // What was left out would not be looked at again by another process.
-    if (leftOut.size === 0 && (await behind.note())) later(EVERY_LOG, takeInAnew);
+    if (leftOut.size === 0 && (await behind.keep())) later(EVERY_LOG, takeInAnew);
   };
   const takeInAnew = (): Promise<void> => {
     behind.lookAnew();

@@ -1,4 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
+import type { LogMark } from "../ports/memory.ts";
 import type { LogRow, RowQuery, SessionStore } from "../ports/store.ts";
 
 /** Where rows are asked for. */
@@ -70,8 +71,8 @@ export interface RowWatch {
    */
   changed<R extends LogRow>(pages: Pages<R>, asked?: Asked): AsyncGenerator<R>;
   /** Keeps how far it has come for other processes; whoever calls it has dealt with all it was given. */
-  note(): Promise<void>;
-  /** Whether all rows are to be looked at again: where notes are kept, whoever is answered does not wait for that. */
+  keep(): Promise<void>;
+  /** Whether all rows are to be looked at again: where marks are kept, a search does not wait for that. */
   isDue(): boolean;
   /** The next time is a first time. */
   forget(): void;
@@ -81,17 +82,17 @@ export interface RowWatch {
 const WHOLE_EVERY_MS = 60 * 60_000;
 
 /** A later mark is worth a commit from so far on. */
-const NOTE_STEP_MS = 60_000;
-const NOTE = /^(\d{1,15}) (-?\d{1,15})$/;
+const KEPT_STEP_MS = 60_000;
 
-interface Notes {
-  read(): Promise<string | undefined>;
-  write(note: string): Promise<void>;
+/** Where the mark of a watch is kept for other processes. */
+interface Kept {
+  read(): Promise<LogMark | undefined>;
+  write(mark: LogMark): Promise<void>;
 }
 
-export function createRowWatch(now: () => number, notes?: Notes): RowWatch {
-  let looked: { readonly wholeAtMs: number; readonly sinceMs: number } | undefined;
-  let noted = looked;
+export function createRowWatch(now: () => number, kept?: Kept): RowWatch {
+  let looked: LogMark | undefined;
+  let written: LogMark | undefined;
   let forgotten = 0;
   const isDue = (): boolean => looked !== undefined && now() - looked.wholeAtMs >= WHOLE_EVERY_MS;
   return {
@@ -99,11 +100,10 @@ export function createRowWatch(now: () => number, notes?: Notes): RowWatch {
       const startedMs = now();
       const remembered = forgotten;
       if (looked === undefined && forgotten === 0) {
-        const [, whole, since] = NOTE.exec((await notes?.read()) ?? "") ?? [];
-        noted = whole === undefined ? undefined : { wholeAtMs: Number(whole), sinceMs: Number(since) };
-        looked = noted;
+        written = await kept?.read();
+        looked = written;
       }
-      const isWhole = looked === undefined || (notes === undefined && isDue());
+      const isWhole = looked === undefined || (kept === undefined && isDue());
       const firstMs = asked.updatedSinceMs ?? 0;
       const sinceMs = isWhole ? firstMs : Math.max(firstMs, looked?.sinceMs ?? 0);
       let newestMs = isWhole ? 0 : (looked?.sinceMs ?? 0) + CLOCKS_APART_MS;
@@ -115,12 +115,12 @@ export function createRowWatch(now: () => number, notes?: Notes): RowWatch {
       const wholeAtMs = isWhole ? startedMs : (looked?.wholeAtMs ?? startedMs);
       looked = { wholeAtMs, sinceMs: Math.min(startedMs, newestMs) - CLOCKS_APART_MS };
     },
-    note: async () => {
-      if (looked === undefined || notes === undefined) return;
-      const isNewer = looked.sinceMs - (noted?.sinceMs ?? 0) >= NOTE_STEP_MS;
-      if (noted !== undefined && noted.wholeAtMs === looked.wholeAtMs && !isNewer) return;
-      noted = looked;
-      await notes.write(`${Math.floor(looked.wholeAtMs)} ${Math.floor(looked.sinceMs)}`);
+    keep: async () => {
+      if (looked === undefined || kept === undefined) return;
+      const isNewer = looked.sinceMs - (written?.sinceMs ?? 0) >= KEPT_STEP_MS;
+      if (written?.wholeAtMs === looked.wholeAtMs && !isNewer) return;
+      written = looked;
+      await kept.write(looked);
     },
     isDue,
     forget: () => {

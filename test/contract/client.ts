@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { Client, Session, Tool } from "../../src/client.ts";
+import type { Client, Session } from "../../src/client.ts";
 import type { Delivery } from "../../src/service/event-queue.ts";
 import { LONG_OUTPUT } from "../clients/served-runtime.ts";
 import { beginWaiting, listen, typesOf } from "../support/runtime.ts";
+import { describeClientTools, weather } from "./client-tools.ts";
 
 /** What the suite needs of a way to connect. */
 export interface ClientWay {
@@ -331,7 +332,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await second.turn("More")).toMatchObject({ text: "You said: More" });
     });
 
-    if (hasTools) describeTools(() => client);
+    if (hasTools) describeClientTools(() => client);
     else {
       it("[G6] refuses tools of its own in one sentence", async () => {
         const tools = [weather(() => "rain")];
@@ -350,83 +351,5 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
         await expect(session.turn("Hello")).rejects.toEqual(code("AGENT_ERROR"));
       });
     }
-  });
-}
-
-const weather = (execute: Tool["execute"]): Tool => ({
-  name: "weather",
-  description: "The weather in a city.",
-  inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  execute,
-});
-
-function describeTools(clientOf: () => Client): void {
-  it("[G6] runs tools of its own, each session's apart, and shows the model what they throw", async () => {
-    const client = clientOf();
-    const calls: unknown[] = [];
-    const sky = (word: string) =>
-      weather((args, { sessionId, toolUseId, signal }) => {
-        calls.push([args, sessionId, toolUseId !== "", signal.aborted]);
-        return word;
-      });
-    const ask = 'call weather {"city":"Oslo"}';
-    const [rain, snow] = await Promise.all([
-      client.createSession(ask, { tools: [sky("rain")] }),
-      client.createSession(ask, { tools: [sky("snow")] }),
-    ]);
-    expect([rain.text, snow.text]).toEqual(['It gave [["rain",false]]', 'It gave [["snow",false]]']);
-    expect(new Set(calls)).toEqual(new Set([rain, snow].map(({ id }) => [{ city: "Oslo" }, id, true, false])));
-    expect(await rain.turn(ask)).toMatchObject({ text: 'It gave [["rain",false]]' });
-    expect((await rain.turn('call weather {"city":7}')).text).toMatch(/true\]\]$/);
-    const broken = weather(() => {
-      throw new Error("the sensor is wet");
-    });
-    expect((await client.createSession(ask, { tools: [broken] })).text).toMatch(/the sensor is wet.*true/);
-    const blocks = weather(() => ({ content: [{ type: "text", text: "fog" }], isError: true }));
-    expect((await client.createSession(ask, { tools: [blocks] })).text).toMatch(/fog.*true/);
-    const object = weather(async () => ({ sky: "fog" }));
-    expect((await client.createSession(ask, { tools: [object] })).text).toBe(
-      'It gave [["{\\"sky\\":\\"fog\\"}",false]]',
-    );
-  });
-
-  it("[G6] [I1] never runs a tool of its own that needs approval without one", async () => {
-    const ran: string[] = [];
-    const tools = [{ ...weather(() => ran.push("rain")), needsApproval: true }];
-    const ask = 'call weather {"city":"Oslo"}';
-    const made = clientOf().createSession(ask, { tools, onApproval: () => "deny" });
-    // A server cannot be told of it, and what cannot be done is refused.
-    expect(await made.then(({ text }) => text, String)).toMatch(
-      /the user said no|needsApproval of weather cannot be sent/,
-    );
-    expect(ran).toEqual([]);
-  });
-
-  it("[G6] lets a tool of its own go on when another turn of its session is refused", async () => {
-    const client = clientOf();
-    const busy = weather(async (_, { sessionId, signal }) => {
-      const refused = await client
-        .session(sessionId)
-        .turn("Me, too")
-        .catch((thrown) => thrown);
-      return `${refused.code} ${signal.aborted}`;
-    });
-    const { text } = await client.createSession('call weather {"city":"Oslo"}', { tools: [busy] });
-    expect(text).toBe('It gave [["SESSION_BUSY false",false]]');
-  });
-
-  it("[G6] tells a tool of its own that its turn was interrupted", async () => {
-    const client = clientOf();
-    const { promise: told, resolve } = Promise.withResolvers<string>();
-    const slow = weather(
-      (_, { sessionId, signal }) =>
-        new Promise(() => {
-          signal.addEventListener("abort", () => resolve("aborted"), { once: true });
-          void client.session(sessionId).interrupt();
-        }),
-    );
-    const creating = client.createSession('call weather {"city":"Oslo"}', { tools: [slow] });
-    await expect(creating).rejects.toEqual(code("REQUEST_CANCELLED"));
-    expect(await told).toBe("aborted");
   });
 }

@@ -53,4 +53,4 @@ export function growthOf(read: (text: string) => unknown, fragment: string, char
 }
 
 /** Up to here a border that only the longer text reaches may account for it; work by the square of the text gives 4. */
-export const GROWTH_MAX = 1.5;
+export const GROWTH_MAX = 2.5;

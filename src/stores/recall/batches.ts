@@ -164,8 +164,8 @@ export function resetSession(tables: Tables, sessionId: string): void {
   if (session === undefined || session.dropped) return;
   letGo(tables, session);
   tables.sessions.remove(sessionId);
-  // A process that ends before it is taken in again must not leave a note that it is.
-  const { notes: _, ...rest } = readManifest(tables);
+  // A process that ends before it is taken in again must not leave a mark that says it is.
+  const { logMarks: _, ...rest } = readManifest(tables);
   writeManifest(tables, rest);
 }
 

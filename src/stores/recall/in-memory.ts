@@ -27,7 +27,6 @@ export function createMemoryStoreInMemory(): MemoryStore {
   const rows = new Map<number, Row>();
   const shelvesOfVectors = new Map<string, Map<number, Float32Array>>();
   const idsByPassage = new Map<string, number>();
-  const notes = new Map<string, string>();
   let lastId = 0;
 
   const vectorsOf = (embedderId: string): Map<number, Float32Array> => {
@@ -58,10 +57,6 @@ export function createMemoryStoreInMemory(): MemoryStore {
   return {
     cursor: async (sessionId) =>
       dropped.has(sessionId) ? Number.MAX_SAFE_INTEGER : (shelves.get(sessionId)?.cursor ?? 0),
-    notes: {
-      read: async (name) => notes.get(name),
-      write: async (name, note) => void notes.set(name, note),
-    },
     add: async ({ session_id, cursor, chunks, discarded }) => {
       const shelf = shelves.get(session_id);
       const taken = shelf?.cursor ?? 0;
@@ -129,10 +124,7 @@ export function createMemoryStoreInMemory(): MemoryStore {
       dropped.add(sessionId);
       letGo(sessionId);
     },
-    reset: async (sessionId) => {
-      letGo(sessionId);
-      notes.clear();
-    },
+    reset: async (sessionId) => letGo(sessionId),
     purge: async () => {
       for (const [passage, id] of idsByPassage) if (!rows.has(id)) idsByPassage.delete(passage);
     },

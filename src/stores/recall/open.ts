@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import type { Chunk, MemoryStore } from "../../ports/memory.ts";
+import type { Chunk, LogMark, MemoryStore } from "../../ports/memory.ts";
 import type { Seal } from "../../ports/seal.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
 import {
@@ -122,21 +122,20 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     if (session?.dropped) return Number.MAX_SAFE_INTEGER;
     return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
   };
-  /** What chunks of another version were taken in under says nothing of these. */
-  const notesOf = (): Readonly<Record<string, string>> => {
-    const { notes } = readManifest(tables);
-    return notes?.version === version ? notes.texts : {};
+  const marksOf = (): Readonly<Record<string, LogMark>> => {
+    const { logMarks } = readManifest(tables);
+    return logMarks?.version === version ? logMarks.byKind : {};
   };
   return {
     cursor: (sessionId) => reading(() => cursorOf(sessionId)),
     cursors: (sessionIds) => reading(() => sessionIds.map(cursorOf)),
-    notes: {
-      read: (name) => reading(() => notesOf()[name]),
-      write: (name, note) =>
+    marks: {
+      read: (kind) => reading(() => marksOf()[kind]),
+      write: (kind, mark) =>
         writing(() =>
           tables.root.transactionSync(() => {
-            const notes = { version, texts: { ...notesOf(), [name]: note } };
-            writeManifest(tables, { ...readManifest(tables), notes });
+            const logMarks = { version, byKind: { ...marksOf(), [kind]: mark } };
+            writeManifest(tables, { ...readManifest(tables), logMarks });
           }),
         ),
     },

@@ -1,4 +1,4 @@
-import type { Chunk, ChunkSource, MemoryBatch, NewChunk } from "../../ports/memory.ts";
+import type { Chunk, ChunkSource, LogMark, MemoryBatch, NewChunk } from "../../ports/memory.ts";
 import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { openPrivateDb, type PrivateDb, type Table } from "../embedded/private-db.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
@@ -45,8 +45,8 @@ export interface Manifest {
   readonly segments: readonly Segment[];
   /** The last change of a memory kept elsewhere that was done here too; absent where none was. */
   readonly followed?: { readonly number: number; readonly mark: string };
-  /** Texts by name, of whoever fills it under this version; absent where there are none, or something was taken out since. */
-  readonly notes?: { readonly version: number; readonly texts: Readonly<Record<string, string>> };
+  /** By the kind of logs, of chunks of this version; absent where none is kept, or a session was reset since. */
+  readonly logMarks?: { readonly version: number; readonly byKind: Readonly<Record<string, LogMark>> };
 }
 
 export interface EmbedderState {
