@@ -69,7 +69,9 @@ export function createVault({
           if (isSaid) await io.remove(path);
         }
       };
-      const isOf = (numbers: ReadonlySet<number>) => (name: string) => numbers.has(numberOf(name) ?? 0);
+      // A process that was killed may have left the file of a number half way to its name.
+      const isOf = (numbers: ReadonlySet<number>) => (name: string) =>
+        numbers.has(numberOf(name.replace(/\.tmp$/, "")) ?? 0);
       await eraseIn("memories", isOf(new Set(memories)));
       await eraseIn("notes", isOf(new Set(notes)));
       await eraseIn("summaries", () => true);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { ERRORS, type ErrorCode, NO_MODEL } from "../../src/contract/error.ts";
 import { ChatRequest } from "../../src/contract/openai-chat.ts";
 import {
   CompactRequest,
@@ -89,13 +89,14 @@ function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: 
   // What never became a request is nobody's, and worded as everywhere.
   const error = typeof told.error === "string" ? { ...told, type: "", param: null } : told.error;
   const { code, message, type } = error;
-  // It is a key then; the one word besides is OpenAI's.
-  const isOurs = Object.hasOwn(ERRORS, code);
-  const row = isOurs ? ERRORS[code as ErrorCode] : code === "model_not_found" ? ERRORS.METHOD_NOT_FOUND : undefined;
-  if (typeof message !== "string" || message === "" || typeof type !== "string" || row === undefined) {
+  const row = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode] : undefined; // It is a key then.
+  // A code of this wire alone, which its clients look for.
+  const isNoModel = code === NO_MODEL.reason.failure_kind && status === 404;
+  const isWorded = typeof message === "string" && message !== "" && typeof type === "string";
+  if (!isWorded || !(row !== undefined || isNoModel)) {
     score.fault(`an error out of form: ${text.slice(0, 300)}`, bytes);
   }
-  const isItsStatus = row?.http === status || OWN_STATUS[code]?.includes(status) === true;
+  const isItsStatus = isNoModel || row?.http === status || OWN_STATUS[code]?.includes(status) === true;
   if (!isItsStatus) score.fault(`${code} answered with ${status}`, bytes);
   score.check({ text: "", code }, bytes);
   return String(code);
