@@ -408,7 +408,7 @@ class RewriteCommitReason(TypedDict):
     """Why, in more words."""
 
 
-class RewriteCommitCommittedAt(TypedDict):
+class SystemTime(TypedDict):
     """`committed_at` of `RewriteCommit`."""
 
     secs_since_epoch: int
@@ -438,7 +438,7 @@ class RewriteCommit(TypedDict):
     """Why it was changed."""
     actor: NotRequired[str]
     """Who did it."""
-    committed_at: RewriteCommitCommittedAt
+    committed_at: SystemTime
     """When it was done."""
 
 
