@@ -183,7 +183,10 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * lose events. Whoever appends never waits for them, only once for the note that they are to come; closing does, within
  * their bound.
  */
-export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "rebuild" | "close">): Store {
+export function projectStore(
+  store: Store,
+  files: Pick<RkatFiles, "expect" | "touch" | "settled" | "rebuild" | "close">,
+): Store {
   const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   return {
     log: {
@@ -209,7 +212,8 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "to
     forgettings,
     shred,
     purge: async (sessionIds) => {
-      // The store deletes the files of these sessions, so they are made anew after it.
+      // The store deletes the files of these sessions: none may be written meanwhile, and they are made anew after it.
+      await files.settled();
       await store.purge(sessionIds);
       for (const sessionId of sessionIds) await files.rebuild(sessionId);
     },

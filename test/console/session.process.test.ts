@@ -126,7 +126,7 @@ withBrowser("a session in the console", () => {
     ]);
     const { url, runtime } = await serveRest({ model: scripted, tools: [tool] }, { console: true, token: "secret" });
     const session = await runtime.createSession();
-    const turn = session.turn("Wipe.");
+    const turn = session.turn("Wipe.", { onApproval: () => undefined });
     const page = await openPage(`${url}/#token=secret`);
     await page.goto(`${url}/#/sessions/${session.id}`);
     await page.getByText("A tool call waits for your word").waitFor();

@@ -8,8 +8,8 @@ import { testSeed } from "../support/seed.ts";
 import { type CycleCounts, runCrashCycles } from "./cycles.ts";
 import { createRandom } from "./random.ts";
 
-const CYCLES = byEffort({ usual: 60, full: 200 });
-const DATABASE_CYCLES = byEffort({ usual: 10, full: 200 });
+const CYCLES = byEffort({ quick: 10, usual: 60, full: 200 });
+const DATABASE_CYCLES = byEffort({ quick: 3, usual: 10, full: 200 });
 const LANES = 2;
 const root = mkdtempSync(join(tmpdir(), "rkat-crash-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -63,6 +63,8 @@ const readTool: Make = ({ client, root, placeOf }) => ({
       ...(typeof limit === "number" ? { limit } : {}),
     };
     const { content } = await client.request("fs/read_text_file", request, untilAborted(signal));
+    // The client's answer is not validated by the protocol's library.
+    if (typeof content !== "string") throw new Error("the editor answered with something that is no text");
     return content;
   },
 });
