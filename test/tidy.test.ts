@@ -13,9 +13,8 @@ import {
   ownAddressFaults,
   roomFaults,
   rootFaults,
-  specFaults,
-  testFaults,
 } from "./tidy-rules.ts";
+import { specFaults, testFaults } from "./tidy-tests.ts";
 
 const files = projectFiles();
 const textOf = (path: string) => files.find((file) => file.path === path)?.text;

@@ -220,10 +220,11 @@ export const ForkReplacing = {
 export type Replacement = z.output<typeof ForkReplacing.replacement>;
 
 /** A moment as existing clients have it. */
-const SystemTime = z.object({
+export const SystemTime = z.object({
   secs_since_epoch: z.number().int().describe("whole seconds of Unix time"),
   nanos_since_epoch: z.number().int().describe("nanoseconds besides"),
 });
+export type SystemTime = z.infer<typeof SystemTime>;
 
 /** What is recorded of a rewrite, in the log and on every wire. */
 export const RewriteCommit = z.object({

@@ -58,7 +58,7 @@ describe("a store that fails", () => {
     const { events, error } = await listen(session.stream("Go."));
     expect(error).toMatchObject(storeError);
     expect(typesOf(events).filter((type) => TERMINAL.includes(type))).toEqual(["run_failed"]);
-    expect((await runtime.readSession(session.id)).state).toBe("idle");
+    expect((await runtime.readSession(session.id)).state).toBe("failed");
     expect((await session.turn("Again?")).text).toBe("here again");
   });
 

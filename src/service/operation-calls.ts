@@ -80,13 +80,9 @@ export type Ask = <N extends OperationName>(
   name: N,
   given: Readonly<Record<string, unknown>>,
   options?: object,
-  more?: CallContext & Approving,
+  /** Its approver answers where the options name none. */
+  more?: CallContext & { readonly onApproval?: OnApproval | undefined },
 ) => Promise<OperationOutput<N>>;
-
-/** Who answers where the options of a call name no approver. */
-export interface Approving {
-  readonly onApproval?: OnApproval | undefined;
-}
 
 const RUNS_TURNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
 
@@ -177,12 +173,9 @@ function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, 
 
 function unusable(word: unknown, thrown: unknown): unknown {
   if (!(thrown instanceof RuntimeError) || thrown.code !== "INVALID_PARAMS") return thrown;
-  const shown = typeof word === "object" ? "an answer that cannot be used" : String(word).slice(0, SHOWN_CHARS_MAX);
-  const message = `onApproval returned ${shown}: ${thrown.message}; ${ANSWERS}`;
-  return new RuntimeError("INVALID_PARAMS", message, { cause: thrown });
+  const shown = typeof word === "object" ? "an answer that cannot be used" : String(word);
+  return new RuntimeError("INVALID_PARAMS", `onApproval returned ${shown}: ${thrown.message}; ${ANSWERS}`);
 }
-
-const SHOWN_CHARS_MAX = 80;
 
 /** Options as an operation's input and what goes beside it; throws INVALID_PARAMS for a name that is none. */
 function readOptions(

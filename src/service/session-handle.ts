@@ -8,14 +8,7 @@ import type { RunResult } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "./dispatch.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
-import {
-  type Approving,
-  type Ask,
-  createMethodsAbout,
-  type MethodsAbout,
-  type OnApproval,
-  type OptionsOf,
-} from "./operation-calls.ts";
+import { type Ask, createMethodsAbout, type MethodsAbout, type OnApproval, type OptionsOf } from "./operation-calls.ts";
 import type { OutputSchema } from "./options.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and what only code can give. */
@@ -105,8 +98,9 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
 /** Where a session's calls go. */
-export interface SessionLink extends Approving {
+export interface SessionLink {
   readonly ask: Ask;
+  readonly onApproval?: OnApproval | undefined;
   readonly subscribe: (
     sessionId: string,
     options?: { after?: number; signal?: AbortSignal },

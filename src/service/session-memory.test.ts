@@ -305,7 +305,7 @@ describe("memory", () => {
     expect([hits[0]?.chunk.session_id, mode, vectorsPending]).toEqual([id, "lexical", true]);
     expect(clock.now() - asked).toBeLessThanOrEqual(1_000);
     expect(await memory.status()).toMatchObject({ entries: 2, mode: expect.any(String) });
-    expect(clock.now() - asked).toBeLessThanOrEqual(2_000);
+    expect(clock.now() - asked).toBeLessThanOrEqual(11_000);
   });
 
   it("[D2] [D13] fills the budget with what answers next best in other sessions, and names those", async () => {

@@ -70,6 +70,8 @@ const EVERY_LOG = "";
 const FILL_MS_MAX = 300;
 /** How long a search waits for the embedder in all; then it answers by words, and says so. */
 const EMBEDDER_MS_MAX = 1_000;
+/** How long whoever asks for the status waits: it names the embedder, which is known once that is loaded. */
+const STATUS_MS_MAX = 10_000;
 /** How the embedder is named while it is loading. */
 const LOADING = "loading";
 /** How long a short process goes on with them behind its answer: searches one after the other come to have them all. */
@@ -220,7 +222,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   return {
     recall: again(async (query, options) => {
       await flush();
-      return whileWaiting(clock, async (late) => {
+      return whileWaiting(clock.sleep, EMBEDDER_MS_MAX, async (late) => {
         const embedder = await inTime(embedding?.embedder(), late);
         if (embedder === undefined) return recallByWords(query, options);
         if (embedder === "late") return { ...(await recallByWords(query, options)), vectorsPending: true };
@@ -247,7 +249,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     },
     status: async () => {
       await flush();
-      const embedder = await whileWaiting(clock, (late) => inTime(embedding?.embedder(), late));
+      const embedder = await whileWaiting(clock.sleep, STATUS_MS_MAX, (late) => inTime(embedding?.embedder(), late));
       const id = embedder === "late" ? LOADING : embedder?.id;
       // Whoever asks what is pending may be waiting for it.
       embedding?.wake();
@@ -270,9 +272,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
 }
 
 /** Work with a promise that settles when the embedder has been waited for long enough. */
-function whileWaiting<T>({ sleep }: Clock, work: (late: Promise<void>) => Promise<T>): Promise<T> {
+function whileWaiting<T>(sleep: Clock["sleep"], msMax: number, work: (late: Promise<void>) => Promise<T>): Promise<T> {
   const over = new AbortController();
-  return work(sleep(EMBEDDER_MS_MAX, over.signal)).finally(() => over.abort());
+  return work(sleep(msMax, over.signal)).finally(() => over.abort());
 }
 
 function describeStatus(

@@ -27,72 +27,65 @@ const NO_PARAMETERS = { type: "object", properties: {}, additionalProperties: fa
 export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>(
   definition: ToolDefinition<Input>,
 ): Tool {
-  const { name, description, input, timeoutMs, needsApproval, run } = definition;
-  const refuse = (problem: string, cause?: unknown) =>
-    new RuntimeError("INVALID_PARAMS", `tool ${name}: ${problem}`, { cause });
+  const { name, description, input = NO_PARAMETERS, timeoutMs, needsApproval, run } = definition;
   // A misspelt input would be a tool without parameters.
   const unknown = Object.keys(definition).find((field) => !FIELDS.includes(field));
-  if (unknown !== undefined) throw refuse(`${unknown} is not a field of a tool; use ${FIELDS.join(", ")}`);
-  if (typeof run !== "function") throw refuse("run must be a function");
-  const { inputSchema, parse } = readInput<Args<Input>>(input, refuse);
+  if (unknown !== undefined) throw refusal(name, `${unknown} is not a field of a tool; use ${FIELDS.join(", ")}`);
+  if (typeof run !== "function") throw refusal(name, "run must be a function");
+  // Whoever runs tools has held the arguments against a JSON Schema; the definition's type pairs either with its values.
+  const parser = (isZod(input) ? input : z.unknown()) as z.ZodType<Args<Input>>;
   return {
     name,
     description,
-    inputSchema,
+    inputSchema: jsonSchemaOf(name, input),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parse, needsApproval) }),
-    execute: async (args, context) => run(requireParsed(parse(args)), context),
+    ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parser, needsApproval) }),
+    execute: async (args, context) => run(parseInput(parser, args), context),
   };
 }
 
-type Parse<T> = (args: JsonObject) => z.ZodSafeParseResult<T>;
-
-function readInput<T>(
-  input: ToolInput | undefined,
-  refuse: (problem: string, cause?: unknown) => RuntimeError,
-): { readonly inputSchema: JsonObject; readonly parse: Parse<T> } {
-  const isZod = typeof input === "object" && input !== null && "_zod" in input;
-  const schema: unknown = isZod
-    ? writtenSchema(input as z.ZodType, refuse)
-    : input === undefined
-      ? NO_PARAMETERS
-      : input;
-  if (!isJsonTable(schema) || !isOfObjects(schema)) {
-    throw refuse('input must be a zod schema, or a JSON Schema with type: "object"');
-  }
-  // The definition's type pairs the two: a zod schema with what it parses to, a JSON Schema with an object.
-  const parse = (args: JsonObject) => (isZod ? (input as z.ZodType).safeParse(args) : { success: true, data: args });
-  return { inputSchema: schema, parse: parse as Parse<T> };
-}
-
-/** Unions are objects of several shapes; a provider refuses any other schema. */
-function isOfObjects(schema: JsonObject): boolean {
-  return schema.type === "object" || ["anyOf", "oneOf", "allOf", "$ref"].some((key) => Object.hasOwn(schema, key));
-}
-
-function writtenSchema(input: z.ZodType, refuse: (problem: string, cause?: unknown) => RuntimeError): JsonObject {
-  try {
-    // The dialect marker goes: a validator that does not know the dialect by this address refuses the whole schema.
-    const { $schema: _dialect, ...schema } = z.toJSONSchema(input, { io: "input" });
-    return schema;
-  } catch (thrown) {
-    throw refuse(`input cannot be written as a JSON Schema: ${messageOf(thrown)}`, thrown);
-  }
-}
-
 function approvalFor<T>(
-  parse: Parse<T>,
+  parser: z.ZodType<T>,
   needed: boolean | ((input: T) => boolean | Promise<boolean>),
 ): NonNullable<Tool["needsApproval"]> {
   if (typeof needed === "boolean") return needed;
   return (args) => {
-    const parsed = parse(args);
+    const parsed = parser.safeParse(args);
     // What cannot be read is not run anyway.
     return parsed.success && needed(parsed.data);
   };
 }
 
-function requireParsed<T>(parsed: z.ZodSafeParseResult<T>): T {
+function isZod(input: unknown): input is z.ZodType {
+  return "_zod" in Object(input);
+}
+
+/** Unions are objects of several shapes; a provider refuses any other schema. */
+const OF_OBJECTS = ["anyOf", "oneOf", "allOf", "$ref"];
+
+function jsonSchemaOf(name: string, input: unknown): JsonObject {
+  const schema = isZod(input) ? written(name, input) : input;
+  const isOfObjects = isJsonTable(schema) && (schema.type === "object" || OF_OBJECTS.some((key) => key in schema));
+  if (!isOfObjects) throw refusal(name, 'input must be a zod schema, or a JSON Schema with type: "object"');
+  return schema;
+}
+
+function written(name: string, input: z.ZodType): JsonObject {
+  try {
+    // The dialect marker goes: a validator that does not know the dialect by this address refuses the whole schema.
+    const { $schema: _dialect, ...schema } = z.toJSONSchema(input, { io: "input" });
+    return schema;
+  } catch (cause) {
+    throw refusal(name, `input cannot be written as a JSON Schema: ${messageOf(cause)}`, cause);
+  }
+}
+
+function parseInput<T>(parser: z.ZodType<T>, args: JsonObject): T {
+  const parsed = parser.safeParse(args);
   if (parsed.success) return parsed.data;
   throw invalidInput(parsed.error);
+}
+
+function refusal(name: string, problem: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `tool ${name}: ${problem}`, { cause });
 }

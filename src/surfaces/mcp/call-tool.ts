@@ -6,6 +6,7 @@ import type { AgentEvent } from "../../contract/event.ts";
 import { ConfigTool, SkillsTool, TurnExtras } from "../../contract/mcp-tools.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
+import type { SystemTime } from "../../contract/rewrite.ts";
 import type { RunResult } from "../../contract/session.ts";
 import type { SessionInfo } from "../../contract/session-info.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
@@ -134,7 +135,7 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
 
 /** A session's times are objects here, and what it has used stands apart. */
 function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session }: SessionInfo) {
-  const time = (secs_since_epoch: number) => ({ secs_since_epoch, nanos_since_epoch: 0 });
+  const time = (secs_since_epoch: number): SystemTime => ({ secs_since_epoch, nanos_since_epoch: 0 });
   const { session_id, created_at, updated_at } = session;
   return {
     session_id,

@@ -207,8 +207,9 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   // The first search after much was said takes it in before it answers.
   const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
   if (json) return writeJson(io, answer);
-  if (answer.mode === "lexical") await sayByWords(io, opened);
-  else if (answer.vectors_pending === true) io.stderr.write(`${createPaint(io.stderr, io.env).dim(PENDING)}\n`);
+  // The status would wait for what the search has not waited for.
+  if (answer.vectors_pending === true) io.stderr.write(`${createPaint(io.stderr, io.env).dim(PENDING[answer.mode])}\n`);
+  else if (answer.mode === "lexical") await sayByWords(io, opened);
   const paint = createPaint(io.stdout, io.env);
   if (answer.results.length === 0) {
     io.stdout.write(`Nothing found.\n${paint.dim(adviceFor(search, hints))}\n`);
@@ -226,8 +227,10 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   io.stdout.write(`${blocks.join("\n\n")}\n`);
 }
 
-const PENDING =
-  "some of it was searched by words alone: its vectors are still to be made, by `rkat memory index` at once";
+const PENDING: Readonly<Record<MemoryResults["mode"], string>> = {
+  hybrid: "some of it was searched by words alone: its vectors are still to be made, by `rkat memory index` at once",
+  lexical: "by words alone: the embedder or its vectors are not ready yet; `rkat memory index` makes them at once",
+};
 
 async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
   const { query, reach, session, agent, asOf, signal } = search;

@@ -61,16 +61,13 @@ async function pruneAndShow(io: Io, { runtime }: Opened, flags: PruneFlags): Pro
   show(await whileWaiting(io, "forgetting", () => runtime.dispatch("prune", { ...asked, dry_run: false })));
 }
 
-/** Where no retention holds since the project's own is not trusted, that is what to do, and not to write one. */
+/** Where the project's own retention is not trusted, that is what to do, and not to write another. */
 async function untrustedRetention(invocation: Invocation, thrown: unknown): Promise<RuntimeError | undefined> {
   if (!(thrown instanceof RuntimeError) || !thrown.message.startsWith("retention: ")) return undefined;
-  const { brought } = await loadHere(invocation);
-  const isLeftOut = ({ isObeyed, requests }: (typeof brought)[number]) =>
-    !isObeyed && requests.some(({ name }) => name.startsWith("retention."));
-  const file = brought.find(isLeftOut);
-  if (file === undefined) return undefined;
+  const leftOut = (await loadHere(invocation)).brought.filter(({ isObeyed }) => !isObeyed);
+  const file = leftOut.find(({ requests }) => requests.some(({ name }) => name.startsWith("retention.")));
   const how = "counts once this project is trusted; run rkat trust, or add --trust for this run only";
-  return new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
+  return file && new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
 }
 
 /** Nothing goes before a person has said so. */
