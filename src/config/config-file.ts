@@ -95,11 +95,16 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
   const unknownFirst = error.issues.toSorted(
     (a, b) => Number(b.code === "unrecognized_keys") - Number(a.code === "unrecognized_keys"),
   );
-  return unknownFirst.flatMap((issue) => {
-    if (issue.code !== "unrecognized_keys") return [badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
-    return issue.keys.map((key) => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
+  const each = unknownFirst.flatMap((issue) => {
+    if (issue.code !== "unrecognized_keys")
+      return [() => badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
+    return issue.keys.map((key) => () => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
+  // A request may name as many keys as it has room for, and the nearest of each is looked for among all there are.
+  return each.slice(0, PROBLEMS_MAX).map((tell) => tell());
 }
+
+const PROBLEMS_MAX = 20;
 
 /** A key that is none, in the file or the variable it comes from, and the one it is a slip of the finger away from. */
 export interface UnknownKey {
@@ -110,13 +115,10 @@ export interface UnknownKey {
 
 /** The same problems as far as they are keys that are none, for who would mend them. */
 export function unknownKeys(error: z.ZodError, { schema, sourceOf }: Omit<Given, "raw">): readonly UnknownKey[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code !== "unrecognized_keys") return [];
-    return issue.keys.map((key) => {
-      const path = [...issue.path, key].map(String);
-      return { source: sourceOf(path), path, meant: keyMeant(path, schema) };
-    });
-  });
+  const paths = error.issues.flatMap((issue) =>
+    issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path, key].map(String)) : [],
+  );
+  return paths.slice(0, PROBLEMS_MAX).map((path) => ({ source: sourceOf(path), path, meant: keyMeant(path, schema) }));
 }
 
 /** A key beside the unknown one that is spelled nearly as it is. */
@@ -157,9 +159,12 @@ function shown(key: string, value: unknown): string {
 }
 
 function unknownKey(path: Path, source: string, schema: z.ZodType): string {
-  const key = path.map(String).join(".");
+  const written = path.map(String).join(".");
+  const key = written.length > KEY_CHARS_MAX ? `${written.slice(0, KEY_CHARS_MAX)}…` : written;
   return `${source}: ${key} is not a known key; did you mean ${nearestKey(path.map(String), schema)}?`;
 }
+
+const KEY_CHARS_MAX = 120;
 
 /** The key of this very name in another section, else the most alike, a sibling before a closer stranger. */
 function nearestKey(path: readonly string[], schema: z.ZodType): string {
@@ -186,6 +191,14 @@ interface Schema {
 
 /** Every key of the file as a path, sections included; names that the user chooses, and numbers, are `<name>`. */
 function knownKeys(file: z.ZodType): readonly (readonly string[])[] {
+  const known = knownIn.get(file) ?? keysIn(file);
+  knownIn.set(file, known);
+  return known;
+}
+
+const knownIn = new WeakMap<z.ZodType, readonly (readonly string[])[]>();
+
+function keysIn(file: z.ZodType): readonly (readonly string[])[] {
   const walk = (schema: Schema, path: readonly string[]): readonly (readonly string[])[] => {
     const children = Object.entries(schema.properties ?? {});
     const { additionalProperties, items: row = additionalProperties } = schema;
@@ -197,8 +210,12 @@ function knownKeys(file: z.ZodType): readonly (readonly string[])[] {
   return walk(z.toJSONSchema(file, { io: "input" }) as Schema, []);
 }
 
+/** No key is longer; what is differs in all the rest. */
+const COMPARED_CHARS_MAX = 64;
+
 /** Insertions, deletions and substitutions that turn one word into the other. */
-function editDistance(from: string, to: string): number {
+function editDistance(given: string, to: string): number {
+  const from = given.slice(0, COMPARED_CHARS_MAX);
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (const [i, letter] of [...from].entries()) {
     const next = [i + 1];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../test/support/property.ts";
+import { RuntimeError } from "../contract/error.ts";
 import { formatToml, parseToml, spellConfig } from "./config-file.ts";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
@@ -128,4 +129,21 @@ describe("a configuration by the keys of its file", () => {
       }),
     );
   });
+
+  it("[H1] [H5] names twenty of the keys that are none, however many there are and however long", () => {
+    const layer = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, index]));
+    const given = { ...layer, ["x".repeat(200_000)]: 1, agent: { ["y".repeat(200_000)]: 1 } };
+    const error = refusalOf(() => composeOver(defaultConfig())(given, "patch"));
+    expect(error.message).toMatch(/^patch: .{1,130} is not a known key; did you mean [a-z_.]{1,40}\?$/);
+    expect(error.details).toMatchObject({ problems: { length: 20 }, unknown_keys: { length: 20 } });
+  });
 });
+
+function refusalOf(work: () => unknown): RuntimeError {
+  try {
+    work();
+  } catch (thrown) {
+    if (thrown instanceof RuntimeError) return thrown;
+  }
+  throw new Error("it was not refused");
+}
