@@ -14,7 +14,7 @@ const [TESTS, PROCESS, SLOW] = [
   "{src,test}/**/*.process.test.ts",
   "{src,test}/**/*.slow.test.ts",
 ];
-const withPostgres = { globalSetup: "test/support/postgres-setup.ts" };
+const withProcesses = { globalSetup: ["test/support/build-setup.ts", "test/support/postgres-setup.ts"] };
 
 export default defineConfig({
   test: {
@@ -31,8 +31,8 @@ export default defineConfig({
         extends: true,
         test: { name: "fast", include: [TESTS], exclude: [...configDefaults.exclude, PROCESS, SLOW], isolate: false },
       },
-      { extends: true, test: { name: "process", include: [PROCESS], ...withPostgres } },
-      { extends: true, test: { name: "slow", include: [SLOW], ...withPostgres } },
+      { extends: true, test: { name: "process", include: [PROCESS], ...withProcesses } },
+      { extends: true, test: { name: "slow", include: [SLOW], ...withProcesses } },
     ],
   },
 });

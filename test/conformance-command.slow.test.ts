@@ -8,7 +8,7 @@ import { startRkat } from "./support/rkat-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-conformance-command-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
-const DOOR = join(import.meta.dirname, "../src/cli.ts");
+const DOOR = join(import.meta.dirname, "../dist/cli.js");
 const MS_MAX = 120_000;
 
 describe("rkat conformance", () => {

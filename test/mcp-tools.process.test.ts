@@ -368,7 +368,7 @@ describe("MCP servers of a folder", () => {
   });
 
   it("[G9] can be rkat itself: a memory that another rkat uses as its tools", async () => {
-    const cli = join(import.meta.dirname, "../src/cli.ts");
+    const cli = join(import.meta.dirname, "../dist/cli.js");
     const remember = {
       name: "mcp__memory__agent_remember",
       args: { agent: "ada", content: "The host is called tern." },

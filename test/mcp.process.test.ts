@@ -11,7 +11,7 @@ import { caller, createClient } from "./support/mcp-connection.ts";
 
 const root = join(import.meta.dirname, "..");
 const door = join(root, "src/mcp.ts");
-const cli = join(root, "src/cli.ts");
+const cli = join(root, "dist/cli.js");
 /** How long clients wait after they closed stdin before they kill. */
 const KILL_AFTER_MS = 5_000;
 

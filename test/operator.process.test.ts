@@ -12,7 +12,7 @@ import { useTellingModel } from "./support/telling-model.ts";
 // Each test starts processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const cli = join(import.meta.dirname, "../src/cli.ts");
+const cli = join(import.meta.dirname, "../dist/cli.js");
 const TIMEOUT = { timeout: 60_000 };
 
 let folder: string;

@@ -10,7 +10,7 @@ import { testSeed } from "./support/seed.ts";
 
 const root = join(import.meta.dirname, "..");
 const door = join(root, "src/rest.ts");
-const cli = join(root, "src/cli.ts");
+const cli = join(root, "dist/cli.js");
 
 let home: string;
 beforeAll(() => {

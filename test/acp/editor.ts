@@ -16,7 +16,7 @@ import {
 } from "@agentclientprotocol/sdk";
 import { chatFrames, type Reply } from "../../src/conformance/model-server.ts";
 
-const CLI = join(import.meta.dirname, "../../src/cli.ts");
+const CLI = join(import.meta.dirname, "../../dist/cli.js");
 
 /** What the model is asked: the texts of its messages, the last one last. */
 export type Script = (asked: { readonly texts: readonly string[]; readonly body: string }) => Reply;

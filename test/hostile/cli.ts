@@ -67,7 +67,7 @@ const PARTS: Parts = {
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
   }),
 };
-const DOOR = join(import.meta.dirname, "../../src/cli.ts");
+const DOOR = join(import.meta.dirname, "../../dist/cli.js");
 const ENV = { RKAT_MODEL: "offline", NO_COLOR: "1" };
 /** Weights that every search would load for itself are not what is attacked. */
 const CONFIGURATION = '[memory]\nembedder = "hashing"\n';

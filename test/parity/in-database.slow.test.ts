@@ -14,7 +14,7 @@ import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { essenceOf, type Opened, tell, useStage } from "./stage.ts";
 import { ALL } from "./surfaces.ts";
 
-const DOOR = join(import.meta.dirname, "../../src/cli.ts");
+const DOOR = join(import.meta.dirname, "../../dist/cli.js");
 const MS_MAX = 120_000;
 
 withPostgres("every scenario with the realm in a database", () => {

@@ -69,7 +69,7 @@ export function useStage(): (way: Way, features: readonly Capability[]) => Promi
   };
 }
 
-const DOOR = join(import.meta.dirname, "../../src/cli.ts");
+const DOOR = join(import.meta.dirname, "../../dist/cli.js");
 
 async function openWay(way: Way, stage: Stage): Promise<Driver> {
   if (way === "cli") {
