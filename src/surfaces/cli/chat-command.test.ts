@@ -113,7 +113,7 @@ describe("rkat chat at a terminal", () => {
     await saw("Ctrl-C again ends");
     await press(CTRL_C);
     expect(await ended).toMatchObject({ code: 0 });
-    expect(shown()).toMatch(/A new session\.[\s\S]*> wait for me\r\n[\s\S]*Let me\r\nInterrupted\.\r\n/);
+    expect(shown()).toMatch(/A new session\.[\s\S]*> wait for me\r\n[\s\S]*Let me[\s\S]*Interrupted\.\r\n/);
     expect(shown()).toMatch(/Come back with: rkat chat --resume [0-9a-f-]{13}\r\n/);
   });
 
