@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 
 // Drawn once here, so that every worker has the same number; a failure is replayed with it.
@@ -22,8 +23,8 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
-    // All cores: on two, the default would leave one idle for minutes of property tests.
-    maxWorkers: "100%",
+    // More workers than cores: tests that start processes, browsers and terminals wait for much of their time.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     projects: [
       // Files of one worker share their modules, which are loaded once instead of three hundred times.

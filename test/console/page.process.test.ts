@@ -1,9 +1,14 @@
 import { expect, it, vi } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { serveConsole } from "../support/console-server.ts";
+import { byEffort } from "../support/effort.ts";
 
 // A server and a browser are started, and the machine may be busy.
 vi.setConfig({ testTimeout: 180_000 });
+
+const FEW = ["sessions", "memory?q=staging+host", "api/createSession"];
+const ALL = [...FEW, "memory", "agents", "agents/ada?q=port", "server", "api", "nothing"];
+const SCREENS = byEffort({ quick: FEW, usual: ALL, full: ALL });
 
 withBrowser("the console's page", () => {
   it("[G8] is served at the root, shows the sessions, and keeps to its policy", async () => {
@@ -21,8 +26,7 @@ withBrowser("the console's page", () => {
     await call("POST /sessions", { prompt: "The staging host listens at port 7443.", labels: { team: "a" } });
     await call("POST /agents/ada/memories", { content: "The staging host listens at port 7443." });
     const page = await openPage(`${url}/`);
-    const screens = ["sessions", "memory", "memory?q=staging+host", "agents", "agents/ada?q=port"];
-    for (const screen of [...screens, "server", "api", "api/createSession", "nothing"]) {
+    for (const screen of SCREENS) {
       await page.setViewportSize({ width: 1_600, height: 900 });
       await page.goto(`${url}/#/${screen}`);
       await page.getByRole("heading", { level: 1 }).waitFor();

@@ -176,6 +176,7 @@ const LEFT_OUT = ["demo", "serve", "rpc", "mcp", "conformance"];
 /** Lines that once ended with a defect: they come first in every attack. */
 const FAILED_ONCE: readonly (readonly string[])[] = [
   ["restore", "--to", "last", JSON.stringify(Array.from({ length: 1_000 }, (_, index) => index))],
+  ["backup", "verify", "/etc/passwd"],
 ];
 
 /** Flags that have a command go on until somebody stops it. */

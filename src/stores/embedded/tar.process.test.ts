@@ -69,8 +69,8 @@ describe("a tar", () => {
     link.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
     const flipped = Buffer.from(whole);
     flipped.writeUInt8(flipped.readUInt8(512 + 1_024 + 3) ^ 1, 512 + 1_024 + 3);
-    expect(() => listed(Buffer.from("PK\u0003\u0004".repeat(300)))).toThrow("x.tar is no tar");
-    expect(() => listed(Buffer.alloc(0))).toThrow("x.tar is no tar");
+    expect(() => listed(Buffer.from("PK\u0003\u0004".repeat(300)))).toThrow("x.tar is not a tar archive");
+    expect(() => listed(Buffer.alloc(0))).toThrow("x.tar is not a tar archive");
     expect(() => listed(whole.subarray(0, 1_000))).toThrow("is cut off: a file in it is not whole");
     expect(() => listed(whole.subarray(0, whole.length - TAR_END.length))).toThrow("is cut off: its end is missing");
     expect(() => listed(flipped)).toThrow("is damaged at 1536");

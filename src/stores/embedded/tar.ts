@@ -62,20 +62,22 @@ function paxRecord(key: string, value: string): Buffer {
   return Buffer.from(`${length} ${key}=${value}\n`);
 }
 
-/** Lists the files of an archive; throws SESSION_STORE_ERROR for one that is cut off, or holds links. */
+/** Lists the files of an archive. Throws INVALID_PARAMS for a file of another kind, SESSION_STORE_ERROR for a damaged archive. */
 export function readTar(
   { size, read }: { readonly size: number; readonly read: (offset: number, bytes: number) => Buffer },
   name: string,
 ): readonly TarEntry[] {
   const refuse = (why: string): RuntimeError =>
     new RuntimeError("SESSION_STORE_ERROR", `${name} ${why}; use another back-up`);
+  const refuseStart = (): RuntimeError =>
+    new RuntimeError("INVALID_PARAMS", `${name} is not a tar archive; name a folder or a .tar that rkat backup wrote`);
   const entries: TarEntry[] = [];
   let long: string | undefined;
   for (let at = 0; ; ) {
-    if (at + TAR_BLOCK > size) throw refuse(at === 0 ? "is no tar" : "is cut off: its end is missing");
+    if (at + TAR_BLOCK > size) throw at === 0 ? refuseStart() : refuse("is cut off: its end is missing");
     const block = read(at, TAR_BLOCK);
     if (block.every((byte) => byte === 0)) return entries;
-    if (octal(block, 148, 8) !== checksumOf(block)) throw refuse(at === 0 ? "is no tar" : `is damaged at ${at}`);
+    if (octal(block, 148, 8) !== checksumOf(block)) throw at === 0 ? refuseStart() : refuse(`is damaged at ${at}`);
     const bytes = octal(block, 124, 12);
     const offset = at + TAR_BLOCK;
     if (offset + bytes > size) throw refuse("is cut off: a file in it is not whole");
