@@ -21,6 +21,7 @@ interface Operation {
   readonly input: z.ZodType;
   readonly output: z.ZodType;
   readonly rpc: string;
+  readonly method?: string;
   readonly http: string;
 }
 
@@ -180,13 +181,6 @@ const BY_HAND: Readonly<Record<string, string>> = {
   listEvents: "Session.events",
   readBlob: "Client.read_blob",
 };
-/** Names the rule would not give. */
-const CALLED: Readonly<Record<string, string>> = {
-  readSession: "read",
-  listSessions: "list_sessions",
-  injectContext: "inject",
-  takeNote: "note",
-};
 /** The field of an answer that is all a method gives, where it is not the only one. */
 const GIVES: Readonly<Record<string, string>> = {
   listSessions: "sessions",
@@ -226,13 +220,10 @@ function ownerOf(row: Operation): Owner {
   return NAMED_BY.find(([, field]) => required.includes(field))?.[0] ?? "Client";
 }
 
-/** `readHistory` as `history`: what is only read needs no verb, and what the owner is no mention. */
-function calls(name: string, row: Operation): string {
-  const words = name.split(/(?=[A-Z])/);
-  const spoken = words.filter((word) => ![ownerOf(row), "Message", "Turn"].includes(word));
-  const [verb, ...rest] = spoken;
-  const isRead = (verb === "read" || verb === "list") && rest.length > 0;
-  return CALLED[name] ?? (isRead ? rest : spoken).join("_").toLowerCase();
+/** `modelCalls` as `model_calls`; a client's `readUsage` as `usage`, since what is only read needs no verb. */
+function calls(name: string, { method }: Operation): string {
+  const called = method ?? (name === "listSessions" ? name : name.replace(/^(?:read|list)/, ""));
+  return called.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase();
 }
 
 interface Answer {

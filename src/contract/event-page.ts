@@ -66,3 +66,34 @@ export const EventPage = z.object({
   has_more: z.boolean().describe("whether newer ones follow"),
 });
 export type EventPage = z.infer<typeof EventPage>;
+
+/** The rows of the table about events. */
+export const EVENT_OPERATIONS = {
+  readEventCursor: {
+    summary: "Read the number of a session's newest durable event; 0 when it has none.",
+    input: OneScope,
+    output: z.object({
+      contract_version: ContractVersion,
+      cursor: EventCursor.describe("the place of the newest event"),
+    }),
+    rpc: "events/latest_cursor",
+    http: "GET /sessions/{session_id}/events/cursor",
+    mcp: "meerkat_events_cursor",
+    mcpListed: false,
+    cli: "rkat session events ID",
+    scope: "read",
+    requires: "session-store",
+  },
+  listEvents: {
+    summary: "List a session's durable events after a cursor, oldest first.",
+    input: ListEvents,
+    output: EventPage,
+    rpc: "events/list_since",
+    http: "GET /sessions/{session_id}/events/list",
+    mcp: "meerkat_events_list",
+    mcpListed: false,
+    cli: "rkat session events ID",
+    scope: "read",
+    requires: "session-store",
+  },
+} as const;
