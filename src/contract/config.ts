@@ -20,13 +20,13 @@ const named = (name: "config" | "patch") => (given: unknown) => {
 };
 
 /** Replaces the realm's own layer of the configuration. */
-export const SetConfig = z.preprocess(
+const SetConfig = z.preprocess(
   named("config"),
   z.object({ config: layer("the whole layer as JSON, by the keys of the file"), expected_generation }),
 );
 
 /** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
-export const PatchConfig = z.preprocess(
+const PatchConfig = z.preprocess(
   named("patch"),
   z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
 );

@@ -15,13 +15,14 @@ export const EventCursor = z.object({
     z.number().int().nonnegative().describe("the number of the last event that was seen"),
   ),
 });
+export type EventCursor = z.infer<typeof EventCursor>;
 
-export const OneScope = z.object({ scope: Scope });
+const OneScope = z.object({ scope: Scope });
 
 /** Events of one page; a reader asks again for the next. */
 const EVENTS_PAGE_MAX = 1_000;
 
-export const ListEvents = OneScope.extend({
+const ListEvents = OneScope.extend({
   cursor: EventCursor.optional().describe("only what came after this place; without it, everything"),
   limit: positive
     .max(EVENTS_PAGE_MAX, { error: `write at most ${EVENTS_PAGE_MAX}` })

@@ -1,5 +1,5 @@
 import type { AgentEvent, AgentEventType } from "../../contract/event.ts";
-import type { EventPage } from "../../contract/event-page.ts";
+import type { EventCursor, EventPage } from "../../contract/event-page.ts";
 import type { KeptContext, KeptPlaces, KeptSession } from "../../contract/kept-session.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { SessionHistory } from "../../contract/session-info.ts";
@@ -100,7 +100,7 @@ const TOLD: readonly AgentEventType[] = [
 async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<EventPage["events"]> {
   const scope = { type: "session", session_id };
   const found: EventPage["events"] = [];
-  let cursor: EventPage["latest_cursor"] | undefined;
+  let cursor: EventCursor | undefined;
   for (;;) {
     const input = { scope, ...(cursor === undefined ? {} : { cursor }) };
     const { events, has_more } = await dispatch("listEvents", input, { signal });
