@@ -61,20 +61,25 @@ function isProduct(path: string): boolean {
 }
 
 function faultsIn({ path, text }: SourceFile): readonly string[] {
-  const tables = TABLES.filter(({ home }) => !home.test(path));
-  const visit = (node: Node): readonly string[] => {
+  // Most files name too few to be parsed.
+  const words = new Set(text.match(/[\w/]+/g));
+  const isNamed = ({ names, home }: Table) =>
+    !home.test(path) && [...names].filter((name) => words.has(name)).length >= NAMES_MIN;
+  const tables = TABLES.filter(isNamed);
+  if (tables.length === 0) return [];
+  const faults: string[] = [];
+  const visit = (node: Node): void => {
     const found = new Set(namesIn(node));
-    const faults = tables
-      .filter(({ hasColumns }) => hasColumns || node.type !== "SwitchStatement")
-      .map((table) => ({ ...table, listed: [...found].filter((name) => table.names.has(name)) }))
-      .filter(({ listed }) => listed.length >= NAMES_MIN)
-      .map(({ what, listed, advice }) => {
-        const line = text.slice(0, node.start).split("\n").length;
-        return `${path}:${line} lists ${what} (${listed.slice(0, NAMES_MIN).join(", ")}, …): ${advice}`;
-      });
-    return [...faults, ...nodesIn(node).flatMap(visit)];
+    for (const { what, names, advice, hasColumns } of found.size < NAMES_MIN ? [] : tables) {
+      const listed = [...found].filter((name) => names.has(name));
+      if (listed.length < NAMES_MIN || (node.type === "SwitchStatement" && !hasColumns)) continue;
+      const line = text.slice(0, node.start).split("\n").length;
+      faults.push(`${path}:${line} lists ${what} (${listed.slice(0, NAMES_MIN).join(", ")}, …): ${advice}`);
+    }
+    for (const inner of nodesIn(node)) visit(inner);
   };
-  return visit(parseSync(path, text).program as unknown as Node); // A tree of ESTree.
+  visit(parseSync(path, text).program as unknown as Node); // A tree of ESTree.
+  return faults;
 }
 
 /** The names that an array, the keys of a record of values, a `switch` or a chain of comparisons lists. */
