@@ -121,15 +121,14 @@ const Retry = z
 /** A field of the contract as a key that `rkat init` writes, with this value for an example. */
 const example = <S extends z.ZodType>(field: S, value: unknown): S =>
   field.meta({ ...field.meta(), examples: [value] });
-const { shape } = CompactionDefaults;
 
 /** What is left out follows from the model, or is the default of the compaction itself. */
 const Compaction = CompactionDefaults.extend({
-  recent_turn_budget: example(shape.recent_turn_budget, 4),
-  max_summary_tokens: example(shape.max_summary_tokens, 4_096),
-  policy: example(shape.policy, "economy"),
-  prepare: example(shape.prepare, true),
-  evict: example(shape.evict, false),
+  recent_turn_budget: example(CompactionDefaults.shape.recent_turn_budget, 4),
+  max_summary_tokens: example(CompactionDefaults.shape.max_summary_tokens, 4_096),
+  policy: example(CompactionDefaults.shape.policy, "economy"),
+  prepare: example(CompactionDefaults.shape.prepare, true),
+  evict: example(CompactionDefaults.shape.evict, false),
 });
 
 const Rest = z.strictObject({
