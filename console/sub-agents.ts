@@ -1,6 +1,6 @@
 import { type Signal, signal } from "@preact/signals";
+import { describeEvent } from "../src/clients/browser.ts";
 import type { AgentEvent } from "../src/contract/event.ts";
-import { formatCount, formatTokens } from "./format.ts";
 
 /** A task that was handed to a sub-agent, and what is known of how it goes. */
 export interface SubAgentTask {
@@ -94,28 +94,17 @@ function heardIn(told: AgentEvent) {
   return { event, childId, depth };
 }
 
+/** What a reader of the card should see: calls, answers and approvals, and what is no piece or step of a turn. */
 function lineOf(event: AgentEvent): string | undefined {
+  const { level, text } = describeEvent(event);
   switch (event.type) {
     case "tool_call_requested":
-      return `asks for ${event.name} ${short(JSON.stringify(event.args))}`;
     case "tool_execution_completed":
-      return `${event.name} ${event.is_error ? "failed" : "gave"}: ${short(event.result)}`;
     case "text_complete":
-      return `says: ${short(event.content)}`;
     case "tool_approval_requested":
-      return `waits for a word on ${formatCount(event.calls.length)} ${event.calls.length === 1 ? "call" : "calls"}`;
-    case "tool_approval_answered":
-      return event.decision === "allow" ? "was allowed to" : "was denied it";
-    case "run_failed":
-      return `failed: ${short(event.error)}`;
-    case "sub_agent_started":
-      return `hands to ${event.agent}: ${short(event.task)}`;
-    case "sub_agent_completed":
-      return `${event.agent} ${event.status}: ${formatTokens(event.usage.input_tokens + event.usage.output_tokens)} tokens`;
-    case "stream_truncated":
-      return event.reason;
+      return short(text);
     default:
-      return undefined;
+      return level === "remark" || level === "notice" ? short(text) : undefined;
   }
 }
 

@@ -43,8 +43,8 @@ withBrowser("sub-agents in the console", () => {
     await card.getByText(/^[\d,]+ tokens$/).waitFor();
     await page.getByText("A tool call waits for your word").waitFor({ state: "detached" });
     await card.getByRole("button", { name: /What it does/ }).click();
-    await card.getByText(/asks for task_create .*Feed the heron/).waitFor();
-    await card.getByText("was allowed to").waitFor();
+    await card.getByText(/→ task_create .*Feed the heron/).waitFor();
+    await card.getByText(/^allowed .*by .*: 1 call$/).waitFor();
     await expectAccessible(page);
     await card.getByRole("link", { name: "Its session" }).click();
     await page.waitForURL((at) => at.hash === `#/sessions/${handed.children[0]}`);
