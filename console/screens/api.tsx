@@ -1,32 +1,32 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { type Document, type Operation, operationsOf } from "../openapi.ts";
-import { Answer, Empty, Prose, useAsked } from "../parts.tsx";
+import { Empty, Loaded, Prose, Table, textField, useRequest } from "../parts.tsx";
 import { linkTo } from "../router.ts";
-import { BASE, request, tokenAtHand } from "../server.ts";
+import { BASE_URL, currentToken, fetchRoute } from "../server.ts";
 import { OperationView } from "./api-operation.tsx";
 
-/** The document does not change while the server lives. */
-let kept: Promise<Document> | undefined;
+/** Loaded once: the document does not change while the server runs. */
+let loaded: Promise<Document> | undefined;
 
 function readDocument(): Promise<Document> {
-  kept ??= request("/openapi.json").then(async (answer) => {
-    if (!answer.ok) throw new Error(`the reference cannot be read: ${answer.status}`);
-    return (await answer.json()) as Document; // What the server promises to serve there.
+  loaded ??= fetchRoute("/openapi.json").then(async (response) => {
+    if (!response.ok) throw new Error(`the API reference cannot be loaded: HTTP ${response.status}`);
+    return (await response.json()) as Document; // The server serves this document there.
   });
-  kept.catch(() => {
-    kept = undefined;
+  loaded.catch(() => {
+    loaded = undefined;
   });
-  return kept;
+  return loaded;
 }
 
-/** The operations as a reference, and something to try them by. */
+/** A reference of all operations, with a form to try each of them. */
 export function ApiScreen({ path }: { path: readonly string[] }): JSX.Element {
-  const asked = useAsked(readDocument, []);
+  const request = useRequest(readDocument, []);
   return (
     <div class="stack">
       <h1>API</h1>
-      <Answer asked={asked}>{(document) => <Reference document={document} name={path[0]} />}</Answer>
+      <Loaded request={request}>{(document) => <Reference document={document} name={path[0]} />}</Loaded>
     </div>
   );
 }
@@ -40,7 +40,7 @@ function Reference({ document, name }: { document: Document; name: string | unde
       {name === undefined ? (
         <Overview document={document} count={operations.length} />
       ) : chosen === undefined ? (
-        <Empty>There is no such operation.</Empty>
+        <Empty>Unknown operation.</Empty>
       ) : (
         <OperationView key={chosen.name} operation={chosen} document={document} />
       )}
@@ -48,29 +48,16 @@ function Reference({ document, name }: { document: Document; name: string | unde
   );
 }
 
-function List({
-  operations,
-  chosen,
-}: {
-  operations: readonly Operation[];
-  chosen: Operation | undefined;
-}): JSX.Element {
+function List(props: { operations: readonly Operation[]; chosen: Operation | undefined }): JSX.Element {
+  const { operations, chosen } = props;
   const words = useSignal("");
-  const sought = words.value.toLowerCase().trim();
-  const found = operations.filter((one) => `${one.name} ${one.path} ${one.summary}`.toLowerCase().includes(sought));
+  const query = words.value.toLowerCase().trim();
+  const found = operations.filter((one) => `${one.name} ${one.path} ${one.summary}`.toLowerCase().includes(query));
   const groups = Map.groupBy(found, ({ path }) => path.split("/")[1] ?? "");
   return (
     <nav class="api-list" aria-label="Operations">
-      <input
-        type="search"
-        aria-label="Find an operation"
-        placeholder="Find an operation"
-        value={words}
-        onInput={(event) => {
-          words.value = event.currentTarget.value;
-        }}
-      />
-      {found.length === 0 && <span class="soft">None has these words.</span>}
+      <input type="search" aria-label="Find an operation" placeholder="Find an operation" {...textField(words)} />
+      {found.length === 0 && <span class="soft">No matching operations.</span>}
       {[...groups].map(([group, inside]) => (
         <div key={group}>
           <h2>{group}</h2>
@@ -97,38 +84,30 @@ function Overview({ document, count }: { document: Document; count: number }): J
         <Prose text={document.info.description} />
       </p>
       <p>
-        {count} routes, version {document.info.version}, at <code>{BASE}</code>. The same for programs:{" "}
-        {/* A link cannot carry the token. */}
-        {tokenAtHand() === undefined ? <a href={`${BASE}/openapi.json`}>openapi.json</a> : <code>openapi.json</code>}.
-        The same operations are served over JSON-RPC and MCP, and are methods of the clients in TypeScript and Python.
+        {count} routes, version {document.info.version}, at <code>{BASE_URL}</code>. Machine-readable:{" "}
+        {/* A link cannot carry the token, so with one the file name is no link. */}
+        {currentToken() === undefined ? (
+          <a href={`${BASE_URL}/openapi.json`}>openapi.json</a>
+        ) : (
+          <code>openapi.json</code>
+        )}
+        . The same operations are available over JSON-RPC and MCP, and as methods of the TypeScript and Python clients.
       </p>
       <section aria-labelledby="codes">
         <h2 id="codes">Errors</h2>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-        <section class="scroll-x" tabIndex={0} aria-label="Codes of errors">
-          <table>
-            <thead>
-              <tr>
-                <th>Code</th>
-                <th class="number">Status</th>
-                <th>Meaning</th>
-              </tr>
-            </thead>
-            <tbody>
-              {codes.map(([code, { status, meaning }]) => (
-                <tr key={code}>
-                  <td>
-                    <code>{code}</code>
-                  </td>
-                  <td class="number">{status}</td>
-                  <td>
-                    <Prose text={meaning} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table label="Error codes" columns={[["Code"], ["Status", "number"], ["Meaning"]]}>
+          {codes.map(([code, { status, meaning }]) => (
+            <tr key={code}>
+              <td>
+                <code>{code}</code>
+              </td>
+              <td class="number">{status}</td>
+              <td>
+                <Prose text={meaning} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       </section>
     </div>
   );
