@@ -28,7 +28,6 @@ export function TranscriptMessage(props: {
 }): JSX.Element {
   const { view, message, index, next, isFound } = props;
   const isReplacing = useSignal(false);
-  const isPinned = view.pins.value.has(message.seq);
   const isRemoved = view.isRemoved.value(message.seq);
   const classes = ["message", message.role, isRemoved ? "removed" : "", isFound ? "found" : ""].join(" ");
   return (
@@ -42,7 +41,7 @@ export function TranscriptMessage(props: {
         >
           #{message.seq}
         </a>
-        {isPinned && <Badge tone="warn">pinned</Badge>}
+        {view.pins.value.has(message.seq) && <Badge tone="warn">pinned</Badge>}
         {isRemoved && (
           <a
             class="badge"
@@ -52,7 +51,12 @@ export function TranscriptMessage(props: {
           </a>
         )}
         <span class="grow" />
-        {hasScope("run") && <MessageActions {...{ view, message, index, next, isPinned, isReplacing }} />}
+        {hasScope("run") && (
+          <MessageActions
+            {...{ view, message, index, next }}
+            onReplace={() => (isReplacing.value = !isReplacing.value)}
+          />
+        )}
       </div>
       {isReplacing.value ? (
         <Replace view={view} message={message} index={index} onCancel={() => (isReplacing.value = false)} />
@@ -73,10 +77,10 @@ function MessageActions(props: {
   message: Message;
   index: number;
   next: Message | undefined;
-  isPinned: boolean;
-  isReplacing: { value: boolean };
+  onReplace: () => void;
 }): JSX.Element {
-  const { view, message, index, next, isPinned, isReplacing } = props;
+  const { view, message, index, next } = props;
+  const isPinned = view.pins.value.has(message.seq);
   const pin = async (): Promise<void> => {
     await (isPinned ? view.handle.unpin(message.seq) : view.handle.pin(message.seq));
     await view.refresh();
@@ -114,9 +118,7 @@ function MessageActions(props: {
           class="quiet"
           title="Start a new session with another text here"
           aria-label={`Replace ${of} in a fork`}
-          onClick={() => {
-            isReplacing.value = !isReplacing.value;
-          }}
+          onClick={props.onReplace}
         >
           Replace
         </button>

@@ -251,6 +251,7 @@ function StripLink(props: {
   onFocus: () => void;
 }): JSX.Element {
   const { id, item, isCurrent, isOpen, x, width, yOf, onFocus } = props;
+  let below = 0;
   const link =
     item.kind === "call"
       ? linkTo(["sessions", id, "context", String(item.seq)])
@@ -270,7 +271,14 @@ function StripLink(props: {
     >
       <rect class="strip-background" x={x} y={0} width={width} height={HEIGHT + 10} />
       {item.kind === "call" ? (
-        <Bar call={item.call} x={x + 1} width={Math.max(2, width - 2)} yOf={yOf} />
+        partsOf(item.call).map(({ kind, tokens }) => {
+          const y = yOf(below + tokens);
+          const height = Math.max(0, yOf(below) - y);
+          below += tokens;
+          return (
+            <rect key={kind} class={`part-${kind}`} x={x + 1} y={y} width={Math.max(2, width - 2)} height={height} />
+          );
+        })
       ) : (
         <g class={`strip-mark ${isEviction(item.mark) ? "eviction" : ""} ${item.mark.undone ? "undone" : ""}`}>
           <line x1={x + width / 2} x2={x + width / 2} y1={0} y2={HEIGHT} />
@@ -278,21 +286,6 @@ function StripLink(props: {
         </g>
       )}
     </a>
-  );
-}
-
-function Bar(props: { call: ModelCall; x: number; width: number; yOf: (tokens: number) => number }): JSX.Element {
-  const { call, x, width, yOf } = props;
-  let below = 0;
-  return (
-    <>
-      {partsOf(call).map(({ kind, tokens }) => {
-        const y = yOf(below + tokens);
-        const height = Math.max(0, yOf(below) - y);
-        below += tokens;
-        return <rect key={kind} class={`part-${kind}`} x={x} y={y} width={width} height={height} />;
-      })}
-    </>
   );
 }
 

@@ -242,16 +242,12 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
           <Action class="primary" run={answer("allow")}>
             Allow once
           </Action>
-          {always.length > 0 && (
-            <>
-              <Action run={answer("allow", "session")} title={`Will also allow: ${always.join(", ")}`}>
-                Allow for this session
+          {always.length > 0 &&
+            (["session", "project"] as const).map((reach) => (
+              <Action key={reach} run={answer("allow", reach)}>
+                Allow for this {reach}
               </Action>
-              <Action run={answer("allow", "project")} title={`Will also allow: ${always.join(", ")}`}>
-                Allow for this project
-              </Action>
-            </>
-          )}
+            ))}
           <span class="grow" />
           <input
             aria-label="Reason for denying, sent to the model"

@@ -103,8 +103,6 @@ withBrowser("a session in a file", () => {
     await page.getByText("Fact 0: the port of machine 0 is 1000.").first().waitFor();
     await page.locator(".strip-link").first().focus();
     await page.keyboard.press("Enter");
-    await page
-      .getByText(/this saved page has the context of the last 50 model calls only/)
-      .waitFor();
+    await page.getByText(/this saved page has the context of the last 50 model calls only/).waitFor();
   });
 });
