@@ -65,7 +65,7 @@ export function createSubAgents(): SubAgents {
           tokens: undefined,
           activity: [],
         };
-        tasks.value = new Map(tasks.value).set(callId, started as SubAgentTask); // It has all the fields, with `status` widened.
+        tasks.value = new Map(tasks.value).set(callId, started as SubAgentTask); // `status` is widened.
       } else if (event.type === "sub_agent_completed") {
         const { call_id, child_id, status, usage } = event;
         for (const [session, task] of taskOf) if (task === call_id || session === child_id) taskOf.delete(session);

@@ -126,7 +126,7 @@ function NoSessions(): JSX.Element {
   return (
     <div class="card">
       <h2>No sessions yet</h2>
-      <p>{hasScope("run") && "Select New session, or "}run this in the project folder:</p>
+      <p>{hasScope("run") ? "Select New session, or run" : "Run"} this in the project folder:</p>
       <pre>rkat run "What can you do?"</pre>
     </div>
   );
