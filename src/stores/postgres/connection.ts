@@ -1,108 +1,169 @@
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Options, Sql } from "postgres";
-import postgres from "postgres";
+import { type Client, DatabaseError, Pool, type PoolClient, type QueryResultRow } from "pg";
 import { messageOf, RuntimeError, STORE_AWAY } from "../../contract/error.ts";
-import { withWholeRows } from "./whole-rows.ts";
+import { type ClientOptions, codeOf, createClients, isLost, isOutrun, LostDatabase } from "./client.ts";
+import { type Sql, toParameter } from "./sql.ts";
+import { inTransaction } from "./transaction.ts";
 
-export interface ConnectionOptions {
-  readonly url: string;
+export interface ConnectionOptions extends ClientOptions {
   /** Connections at most. */
   readonly poolMax: number;
-  /** Behind a pooler that gives a connection away after each transaction: nothing may be left on one. */
-  readonly isPooled: boolean;
-  /** How long a database that is away is waited for. */
+  /** How long a database that cannot be reached is waited for. */
   readonly patienceMs: number;
 }
 
-/** The way to a database that may be away for a while. */
+/** Runs a statement; rejects with the database's own error, or with one for which `isLost` holds. */
+export type Query = <R extends QueryResultRow = Readonly<Record<string, unknown>>>(
+  statement: Sql,
+  answerMs?: number,
+) => Promise<readonly R[]>;
+
+/** Statements that run one after the other on one connection; those given at once are sent without waiting for answers. */
+export type Work<T> = (query: Query) => Promise<T>;
+
+/** A database that may be unreachable for a while. */
 export interface Connection {
-  /** Does what may be done twice: when the database is lost on the way it is done again, for as long as patience lasts. */
-  ask<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** Does something once; `isLost` tells of what it throws that nobody knows whether it was done. */
-  askOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** A connection of its own, for listening. */
-  alone(): Sql;
+  /** One statement that may be repeated, as in `run`. */
+  query: Query;
+  /** Work that may be repeated: when the connection is lost it runs again, for as long as the patience lasts. */
+  run<T>(work: Work<T>): Promise<T>;
+  /** Work that is not repeated: when it fails and `isLost` holds for the error, it may have been done or not. */
+  runOnce<T>(work: Work<T>): Promise<T>;
+  /** Work in one transaction, which may be repeated. */
+  transaction<T>(work: Work<T>, mode?: "read only"): Promise<T>;
+  /** Calls `heard` with every notification of a channel, on a connection of its own, until the returned function is called. */
+  listen(channel: string, heard: (payload: string) => void): () => Promise<void>;
   close(): Promise<void>;
 }
 
-/** What is listed or scanned is given up after this; a database that has not even said so a while later is lost. */
-const STATEMENT_MS_MAX = 20_000;
-const ANSWER_MS_MAX = 25_000;
-const CONNECT_SECS_MAX = 10;
-const RECONNECT_SECS = 0.05;
 const AGAIN_MS_MIN = 50;
 const AGAIN_MS_MAX = 1_000;
+/** How long a call waits while all connections are in use. */
+const FREE_MS_MAX = 25_000;
+const CLOSE_MS_MAX = 5_000;
+const LIFETIME_SECS = 3_600;
 
-export function createConnection({ url, poolMax, isPooled, patienceMs }: ConnectionOptions): Connection {
-  const options: Options<{ bigint: typeof COUNTS }> = {
-    connect_timeout: CONNECT_SECS_MAX,
-    prepare: !isPooled,
-    fetch_types: false,
-    // Whoever asks again waits; a driver that waits besides, and longer each time, misses that the database is back.
-    backoff: () => RECONNECT_SECS,
-    onnotice: () => {},
-    types: { bigint: COUNTS },
-    // A pooler does not know what to do with settings of one client.
-    connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
+export function createConnection({ poolMax, patienceMs, ...options }: ConnectionOptions): Connection {
+  const { isPooled } = options;
+  const clients = createClients(options);
+  const pool = new Pool({
+    max: poolMax,
+    Client: clients.Client,
+    verify: (client, done) => void clients.verify(client).then(() => done(), done),
+    connectionTimeoutMillis: FREE_MS_MAX,
+    idleTimeoutMillis: 0,
+    maxLifetimeSeconds: LIFETIME_SECS,
+  });
+  pool.on("error", () => {});
+  const uses = new Map<PoolClient, "idle" | "in use">();
+  pool.on("acquire", (client) => void uses.set(client, "in use"));
+  pool.on("release", (_, client) => void uses.set(client, "idle"));
+  pool.on("remove", (client) => void uses.delete(client));
+  const cut = (which: readonly string[]): void => {
+    for (const [client, use] of uses) if (which.includes(use)) client.connection.stream.destroy();
   };
-  const open = (max: number): Sql => withWholeRows(postgres(url, { ...options, max }));
-  let pool = open(poolMax);
   let isClosed = false;
-  const underWay = new Set<Promise<unknown>>();
 
-  /**
-   * Whoever asks next gets new connections. One that was lost with words still to be sent never sends anything again, and
-   * what was left of a transaction on it would be said on the next: the driver knows of neither.
-   */
-  const renew = (lost: Sql, patienceSecs: number): void => {
-    if (pool === lost && !isClosed) pool = open(poolMax);
-    void lost.end({ timeout: patienceSecs });
-  };
-  const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
-    const sql = pool;
-    const timer = new AbortController();
-    const silence = sleep(ANSWER_MS_MAX, undefined, { signal: timer.signal }).then(
-      () => {
-        // Its connections wait for answers that do not come.
-        renew(sql, 0);
-        throw new LostDatabase(`no answer in ${ANSWER_MS_MAX / 1_000} s`);
-      },
-      () => new Promise<never>(() => {}),
-    );
-    const asked = work(sql);
-    underWay.add(asked);
+  const runOnce = async <T>(work: Work<T>): Promise<T> => {
+    const client = await clients.connect(() => pool.connect());
+    let isOver = false;
+    let failure: unknown;
+    const query: Query = async (statement, answerMs) => {
+      // Another call may have the connection by now, and a transaction open on it.
+      if (isOver) throw new Error("a statement was given after the end of the work it belongs to");
+      return runStatement(client, statement, { isPooled, answerMs });
+    };
     try {
-      return await Promise.race([asked, silence]);
+      return await work(query);
     } catch (error) {
-      if (isLost(error)) renew(sql, CLOSE_MS_MAX / 1_000);
+      failure = error;
       throw error;
     } finally {
-      timer.abort();
-      underWay.delete(asked);
+      isOver = true;
+      const isBroken = isLost(failure);
+      client.release(isBroken);
+      // Those that nobody uses now lead to where this one was lost: each of them would be waited for in vain.
+      if (isBroken) cut(["idle"]);
+    }
+  };
+  const run = async <T>(work: Work<T>): Promise<T> => {
+    const untilMs = performance.now() + patienceMs;
+    for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
+      try {
+        return await runOnce(work);
+      } catch (error) {
+        if (!isLost(error) && !isOutrun(error)) throw error;
+        if (isClosed || performance.now() + pauseMs > untilMs) throw away(error);
+      }
+      await sleep(pauseMs);
     }
   };
   return {
-    ask: async (work) => {
-      const untilMs = performance.now() + patienceMs;
-      for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
-        try {
-          return await askOnce(work);
-        } catch (error) {
-          if (!isLost(error) && !isOutrun(error)) throw error;
-          if (isClosed || performance.now() + pauseMs > untilMs) throw away(error);
+    query: (statement) => run((query) => query(statement)),
+    run,
+    runOnce,
+    transaction: (work, mode) => run((query) => inTransaction(query, work, mode)),
+    listen: (channel, heard) => {
+      const over = new AbortController();
+      let client: Client | undefined;
+      const open = async (): Promise<Client> => {
+        client = new clients.Client();
+        await client.connect();
+        await clients.verify(client);
+        return client;
+      };
+      const listenOnce = async (): Promise<void> => {
+        const listener = await clients.connect(open);
+        listener.on("notification", ({ payload = "" }) => heard(payload));
+        await listener.query(`listen ${channel}`);
+        await once(listener, "end");
+      };
+      const listening = (async () => {
+        while (!over.signal.aborted) {
+          await listenOnce().catch(() => client?.end());
+          await sleep(AGAIN_MS_MIN, undefined, { signal: over.signal }).catch(() => {});
         }
-        await sleep(pauseMs);
-      }
+      })();
+      return async () => {
+        over.abort();
+        client?.connection.stream.destroy();
+        await listening;
+      };
     },
-    askOnce,
-    alone: () => open(1),
     close: async () => {
       isClosed = true;
-      // Awaited here: the driver goes on waiting for answers of connections that were lost.
-      await Promise.race([Promise.allSettled(underWay), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
-      await pool.end({ timeout: 0 });
+      const ended = [...uses.keys()].map((client) => new Promise((resolve) => client.once("end", resolve)));
+      await Promise.race([Promise.all([pool.end(), ...ended]), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
+      cut(["idle", "in use"]);
     },
   };
+}
+
+/** Names of prepared statements by their text, of which there are as many as are written in this folder. */
+const names = new Map<string, string>();
+
+async function runStatement<R extends QueryResultRow>(
+  client: Client,
+  { text, values }: Sql,
+  { isPooled, answerMs }: { readonly isPooled: boolean; readonly answerMs: number | undefined },
+): Promise<readonly R[]> {
+  // Behind a pooler the next statement may reach another session of the database, which has nothing prepared.
+  const isPrepared = !isPooled && values.length > 0;
+  if (isPrepared && !names.has(text)) names.set(text, `s${names.size}`);
+  const given = {
+    text,
+    values: values.map(toParameter),
+    name: isPrepared ? names.get(text) : undefined,
+    ...(answerMs !== undefined && { query_timeout: answerMs }),
+  };
+  try {
+    const { rows } = await client.query<R>(given);
+    return rows;
+  } catch (error) {
+    // What the database itself has not said is about the connection.
+    throw error instanceof DatabaseError ? error : new LostDatabase(messageOf(error), { cause: error });
+  }
 }
 
 /**
@@ -127,80 +188,9 @@ export function createLook(work: () => Promise<void>): { request(): void; settle
   };
 }
 
-const CLOSE_MS_MAX = 5_000;
-
-/** Seqs and times: as large as numbers are exact, and no larger. */
-const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };
-
-/** Values as one parameter, written as an array's text: the driver would ask the database for the types of arrays first. */
-export function arrayText(values: Iterable<string | number | boolean>): string {
-  const written: string[] = [];
-  for (const value of values) {
-    written.push(typeof value === "string" ? quoted(value) : String(value));
-  }
-  return `{${written.join(",")}}`;
-}
-
-/** As arrays of the database quote. JSON quotes the same but for control characters, twenty times as fast: most is JSON. */
-function quoted(text: string): string {
-  const isAlike = !CONTROL.test(text) && text.isWellFormed();
-  return isAlike ? JSON.stringify(text) : `"${text.replace(/["\\]/g, "\\$&")}"`;
-}
-
-const CONTROL = /\p{Cc}/u;
-
-/** The connection ended before the answer came. */
-class LostDatabase extends Error {}
-
-const LOST = new Set([
-  "CONNECTION_CLOSED",
-  "CONNECTION_DESTROYED",
-  "CONNECTION_ENDED",
-  "CONNECT_TIMEOUT",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EAI_AGAIN",
-  // It is shutting down, has crashed, is starting, let an idle connection go, or has no connection left.
-  "57P01",
-  "57P02",
-  "57P03",
-  "57P05",
-  "53300",
-  // It may only read since another has taken its place: nothing was done, and a new connection finds that other.
-  "25006",
-]);
-
-/** Whether the database was lost: what was asked may have been done or not. */
-export function isLost(error: unknown): boolean {
-  return error instanceof LostDatabase || LOST.has(codeOf(error)) || codeOf(error).startsWith("08");
-}
-
-/** Whether the database gave one transaction up for another: nothing was done, and it may be asked again. */
-export function isOutrun(error: unknown): boolean {
-  return codeOf(error) === "40001" || codeOf(error) === "40P01";
-}
-
 function away(cause: unknown): RuntimeError {
   // Clients of a server are told as well: what a socket says names the address, and its code does not.
   const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
   const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause, details: { reason: { reason_type: STORE_AWAY } } });
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-/** Where the database is, without its password. */
-export function placeOf(url: string): string {
-  try {
-    const { hostname, port, pathname } = new URL(url);
-    return `${hostname || "localhost"}:${port || "5432"}${pathname}`;
-  } catch {
-    return "the address given";
-  }
 }

@@ -6,6 +6,7 @@ import type { EmbeddedMemory } from "../recall/open.ts";
 import type { IndexedChunk } from "../recall/segment.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
+import { sql } from "./sql.ts";
 
 /** What is not about vectors. */
 const NO_EMBEDDER = "";
@@ -97,13 +98,11 @@ interface End {
 
 /** How far the shared memory is: both ends at one moment, since a vector is put behind its chunk. */
 async function endOf({ connection, realm }: MemoryLog, number: number, embedderId: string): Promise<End> {
-  const [row] = await connection.ask(
-    (sql) => sql<{ last_batch: number; last_put: number | null; mark: string | null }[]>`
+  const [row] = await connection.query<{ last_batch: number; last_put: number | null; mark: string | null }>(sql`
       select last_batch,
         (select last_put from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}) as last_put,
         (select mark from rkat.memory_batches where realm = ${realm} and number = ${number}) as mark
-      from rkat.memory_realms where realm = ${realm}`,
-  );
+      from rkat.memory_realms where realm = ${realm}`);
   const { last_batch = 0, last_put, mark } = row ?? {};
   return { lastBatch: Number(last_batch), lastPut: Number(last_put ?? 0), mark: mark ?? undefined };
 }
@@ -149,11 +148,9 @@ async function changesAfter(
   { after, upTo }: Stretch,
 ): Promise<{ readonly changes: readonly Change[]; readonly isWhole: boolean }> {
   const { connection, realm } = log;
-  const rows = await connection.ask(
-    (sql) => sql<BatchRow[]>`
+  const rows = await connection.query<BatchRow>(sql`
       select number, id, happened, mark, cursor, discarded, first_id, chunks, bytes from rkat.memory_batches
-      where realm = ${realm} and number > ${after} and number <= ${upTo} order by number limit ${PAGE_BATCHES_MAX}`,
-  );
+      where realm = ${realm} and number > ${after} and number <= ${upTo} order by number limit ${PAGE_BATCHES_MAX}`);
   const batches = firstOf(rows);
   const first = Number(batches[0]?.first_id ?? 1);
   const last = Number(batches.at(-1)?.first_id ?? 1) + Number(batches.at(-1)?.chunks ?? 0);
@@ -191,11 +188,9 @@ async function chunksBetween(
   last: number,
 ): Promise<ReadonlyMap<number, IndexedChunk>> {
   if (first >= last) return new Map();
-  const rows = await connection.ask(
-    (sql) => sql<ChunkRow[]>`
+  const rows = await connection.query<ChunkRow>(sql`
       select id, session_id, seq, body, keys::text, counts::text, by_words from rkat.memory_chunks
-      where realm = ${realm} and id >= ${first} and id < ${last}`,
-  );
+      where realm = ${realm} and id >= ${first} and id < ${last}`);
   return new Map(
     rows.map((row) => {
       const counts = numbersIn(row.counts);
@@ -235,12 +230,10 @@ async function followVectors(
 ): Promise<void> {
   let [put, id] = [after, Number.MAX_SAFE_INTEGER];
   while (put < upTo) {
-    const rows = await connection.ask(
-      (sql) => sql<{ id: number; put: number; data: Buffer }[]>`
+    const rows = await connection.query<{ id: number; put: number; data: Buffer }>(sql`
         select id, put, data from rkat.memory_vectors
         where realm = ${realm} and embedder = ${embedderId} and (put, id) > (${put}, ${id}) and put <= ${upTo}
-        order by put, id limit ${PAGE_VECTORS_MAX}`,
-    );
+        order by put, id limit ${PAGE_VECTORS_MAX}`);
     const last = rows.at(-1);
     const isLast = last === undefined || rows.length < PAGE_VECTORS_MAX;
     // Of the last put of a page some may follow: only with the next page is it here.

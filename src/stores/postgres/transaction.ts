@@ -1,36 +1,34 @@
-import type { Sql, TransactionSql } from "postgres";
-import { type Connection, isLost } from "./connection.ts";
+import { isLost } from "./client.ts";
+import type { Connection, Query, Work } from "./connection.ts";
 import { MEMORY_TABLES } from "./memory-schema.ts";
+import { raw } from "./sql.ts";
 
-/**
- * Does work in one transaction, whole or not at all. Work that fails because its connection is gone never ends here: the
- * driver rejects the transaction by itself then, and if it were told of the failure it would say `rollback` where nobody
- * listens any more, which ends the process.
- */
-export function inTransaction<T>(sql: Sql, work: (held: TransactionSql) => Promise<T>, mode = ""): Promise<T> {
-  const began = sql.begin(mode, (held) =>
-    work(held).catch((error: unknown) => {
-      if (!isLost(error)) throw error;
-      return new Promise<never>(() => {});
-    }),
-  );
-  // What the work resolves to is no list of queries, which is all that the driver's type allows for besides.
-  return began as Promise<T>;
+/** Does work in one transaction, whole or not at all. */
+export async function inTransaction<T>(query: Query, work: Work<T>, mode = ""): Promise<T> {
+  await query(raw(`begin ${mode}`));
+  let result: T;
+  try {
+    result = await work(query);
+  } catch (error) {
+    if (!isLost(error)) await query(raw("rollback"));
+    throw error;
+  }
+  await query(raw("commit"));
+  return result;
 }
 
 const TABLES = ["entries", "sessions", "blobs", "checkpoints", ...MEMORY_TABLES] as const;
+/** A large table takes longer than a statement may. */
+const VACUUM_MS_MAX = 3_600_000;
 
 /** Leaves nothing in the tables of rows that were changed or deleted; who does not own them is not let, and told so by the database. */
-export async function vacuum(connection: Pick<Connection, "ask">): Promise<void> {
-  await connection.ask(async (sql) => {
-    const held = await sql.reserve();
+export async function vacuum(connection: Pick<Connection, "run">): Promise<void> {
+  await connection.run(async (query) => {
+    await query(raw(`set statement_timeout = ${VACUUM_MS_MAX}`));
     try {
-      // A large table takes longer than a statement may.
-      await held`set statement_timeout = 0`;
-      for (const table of TABLES) await held.unsafe(`vacuum rkat.${table}`);
+      for (const table of TABLES) await query(raw(`vacuum rkat.${table}`), VACUUM_MS_MAX);
     } finally {
-      await held`reset statement_timeout`;
-      held.release();
+      await query(raw("reset statement_timeout"));
     }
   });
 }
