@@ -3,7 +3,6 @@ import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
 import { isLost } from "./client.ts";
 import { type Connection, createLook } from "./connection.ts";
 import type { Channel } from "./signals.ts";
-import { sql } from "./sql.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** A change that nobody told is seen this late at most. */
@@ -19,8 +18,8 @@ export async function openConfiguration(
   { realm, channel, name }: { readonly realm: string; readonly channel: Channel; readonly name: string },
 ): Promise<Configuration> {
   const load = async (): Promise<KeptLayer> => {
-    const [row] = await connection.query<{ generation: number; layer: string }>(sql`
-        select generation, layer from rkat.configuration where realm = ${realm}`);
+    const [row] = await connection.query<{ generation: number; layer: string }>`
+      select generation, layer from rkat.configuration where realm = ${realm}`;
     return row === undefined ? NOTHING : { generation: row.generation, layer: JSON.parse(row.layer) };
   };
   let kept = await load();
@@ -45,15 +44,15 @@ export async function openConfiguration(
       const change = connection.runOnce((run) =>
         inTransaction(run, async (query) => {
           // A row to lock, also before the first change.
-          await query(sql`
-            insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`);
-          const [row] = await query<{ generation: number; layer: string }>(sql`
-            select generation, layer from rkat.configuration where realm = ${realm} for update`);
+          await query`
+            insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`;
+          const [row] = await query<{ generation: number; layer: string }>`
+            select generation, layer from rkat.configuration where realm = ${realm} for update`;
           const { generation, layer } = row ?? { generation: 0, layer: "{}" };
           const next = { generation: generation + 1, layer: make({ generation, layer: () => JSON.parse(layer) }) };
-          await query(sql`
+          await query`
             update rkat.configuration set generation = ${next.generation}, layer = ${JSON.stringify(next.layer)}
-            where realm = ${realm}`);
+            where realm = ${realm}`;
           return next;
         }),
       );

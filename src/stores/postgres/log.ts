@@ -2,9 +2,9 @@ import type { Entry, NewEntry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
 import { isLost, isOutrun } from "./client.ts";
-import type { Connection, Query } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { labelsOf, ROWS_MAX, type Rows } from "./rows.ts";
-import { sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 export interface LogParts<B, R> {
   readonly connection: Connection;
@@ -117,8 +117,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   const refuse = async ({ sessionId, after, isHeld, reject }: Append<B, R>): Promise<void> => {
     rows.forget(sessionId);
     try {
-      const [found] = await connection.query<{ last_seq: number; owner: string | null }>(sql`
-          select last_seq, owner from rkat.sessions where realm = ${parts.realm} and id = ${sessionId}`);
+      const [found] = await connection.query<{ last_seq: number; owner: string | null }>`
+        select last_seq, owner from rkat.sessions where realm = ${parts.realm} and id = ${sessionId}`;
       const isTaken = isHeld && found?.owner !== parts.owner;
       reject(isTaken ? takenOver(sessionId) : elsewhere(sessionId, found?.last_seq ?? 0, after));
     } catch (error) {
@@ -142,21 +142,19 @@ async function rewrite<B, R extends LogRow>(
   { realm, kind, foldRow }: Pick<LogParts<B, R>, "realm" | "kind" | "foldRow">,
   { sessionId, entries }: { readonly sessionId: string; readonly entries: readonly Entry<B>[] },
 ): Promise<R | undefined> {
-  await query(
-    sql`select 1 from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind} for update`,
-  );
-  await query(sql`
+  await query`select 1 from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind} for update`;
+  await query`
     update rkat.entries as kept set body = given.body
     from unnest(${entries.map(({ seq }) => seq)}::bigint[],
       ${entries.map(({ body }) => JSON.stringify(body))}::text[]) as given (seq, body)
-    where kept.realm = ${realm} and kept.id = ${sessionId} and kept.seq = given.seq`);
+    where kept.realm = ${realm} and kept.id = ${sessionId} and kept.seq = given.seq`;
   const all = await read<B>(query, realm, [sessionId, 1, ROWS_MAX]);
   const row = all.reduce<R | undefined>((so, entry) => foldRow(so, sessionId, entry), undefined);
   if (row === undefined) return undefined;
-  await query(sql`
+  await query`
     update rkat.sessions set folded = ${JSON.stringify(row)},
       labels = ${labelsOf(realm, row.labels)}::text[]
-    where realm = ${realm} and id = ${sessionId} and kind = ${kind}`);
+    where realm = ${realm} and id = ${sessionId} and kind = ${kind}`;
   return row;
 }
 
@@ -170,7 +168,7 @@ async function insert<B, R extends LogRow>(
   const entries = batch.flatMap(({ sessionId, entries: all, bodies }) =>
     all.map(({ seq, span, timestamp_ms }, at) => ({ id: sessionId, seq, span, timestamp_ms, body: bodies[at] ?? "" })),
   );
-  const kept = await query<{ id: string }>(sql`
+  const kept = await query<{ id: string }>`
     with given as (
       select * from unnest(
         ${column(({ sessionId }) => sessionId)}::text[],
@@ -214,7 +212,7 @@ async function insert<B, R extends LogRow>(
       ) as entry (id, seq, span, at_ms, body)
       where entry.id in (select id from kept)
     )
-    select id from kept`);
+    select id from kept`;
   return new Set(kept.map(({ id }) => id));
 }
 
@@ -232,9 +230,9 @@ async function isThere<B, R>(
   one: Append<B, R>,
 ): Promise<boolean> {
   const { sessionId, after, entries, bodies } = one;
-  const found = await query<KeptEntry>(sql`
+  const found = await query<KeptEntry>`
     select seq, span, at_ms, body from rkat.entries
-    where realm = ${realm} and id = ${sessionId} and seq > ${after} order by seq limit ${entries.length}`);
+    where realm = ${realm} and id = ${sessionId} and seq > ${after} order by seq limit ${entries.length}`;
   return entries.every(({ seq, timestamp_ms }, at) => {
     const kept = found[at];
     return kept?.seq === seq && kept.at_ms === timestamp_ms && kept.body === bodies[at];
@@ -247,12 +245,12 @@ async function read<B>(
   [sessionId, fromSeq, max]: Parameters<EventLog<B>["read"]>,
 ): Promise<readonly Entry<B>[]> {
   // The entry that begins before `fromSeq` may reach it.
-  const found = await query<KeptEntry>(sql`
+  const found = await query<KeptEntry>`
     select seq, span, at_ms, body from rkat.entries
     where realm = ${realm} and id = ${sessionId} and seq + span > ${fromSeq} and seq >= coalesce((
       select max(seq) from rkat.entries where realm = ${realm} and id = ${sessionId} and seq <= ${fromSeq}
     ), 0)
-    order by seq limit ${Math.min(max, ROWS_MAX)}`);
+    order by seq limit ${Math.min(max, ROWS_MAX)}`;
   return found.map(({ seq, span, at_ms, body }) => ({ seq, span, timestamp_ms: at_ms, body: JSON.parse(body) }));
 }
 

@@ -2,15 +2,12 @@ import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, W
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
 import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
-import type { Query } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { createVectorExtension } from "./memory-pgvector.ts";
 import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
-import { raw, type Sql, sql } from "./sql.ts";
-
-/** A search that takes longer is given up: it would be of no use to whoever asked. */
-const SEARCH_MS_MAX = 10_000;
+import { type Sql, sql } from "./sql.ts";
+import type { Query, Work } from "./transaction.ts";
 
 /**
  * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
@@ -52,28 +49,26 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
       put: (embedderId, vectors) => putVectors(log, embedderId, vectors),
     },
     status: async (embedderId) => {
-      const [row] = await connection.query(sql`
-          select known.chunks, known.bytes, coalesce(shelf.vectors, 0) as vectors,
-            coalesce(shelf.dimensions, 0) as dimensions,
-            (select count(*) from rkat.memory_chunks as chunk where chunk.realm = ${realm} and chunk.by_words
-              and not exists (select 1 from rkat.memory_vectors as vector
-                where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)) as by_words
-          from rkat.memory_realms as known
-          left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
-          where known.realm = ${realm}`);
-      const [entries, vectors] = [Number(row?.chunks ?? 0), Number(row?.vectors ?? 0)];
-      const bytes = Number(row?.bytes ?? 0) + vectors * Number(row?.dimensions ?? 0);
-      const byWordsAlone = Number(row?.by_words ?? 0);
+      const [row] = await connection.query<Record<"entries" | "vectors" | "bytes" | "byWordsAlone", number>>`
+        select known.chunks as entries, coalesce(shelf.vectors, 0) as vectors,
+          known.bytes + coalesce(shelf.vectors * shelf.dimensions, 0) as bytes,
+          (select count(*) from rkat.memory_chunks as chunk where chunk.realm = ${realm} and chunk.by_words
+            and not exists (select 1 from rkat.memory_vectors as vector
+              where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)) as "byWordsAlone"
+        from rkat.memory_realms as known
+        left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
+        where known.realm = ${realm}`;
+      const { entries = 0, vectors = 0, bytes = 0, byWordsAlone = 0 } = row ?? {};
       return { entries, pending: entries - vectors - byWordsAlone, byWordsAlone, bytes, index: "exact" };
     },
     close: async () => {},
   };
 }
 
-/** Asks something that looks at many rows. */
-function bounded<T>({ connection }: MemoryLog, work: (query: Query) => Promise<T>): Promise<T> {
+/** Runs what looks at many rows; a search that takes longer than the limit would be of no use to its caller. */
+function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
   return connection.transaction(async (query) => {
-    const [, result] = await Promise.all([query(raw(`set local statement_timeout = ${SEARCH_MS_MAX}`)), work(query)]);
+    const [, result] = await Promise.all([query`set local statement_timeout = '10s'`, work(query)]);
     return result;
   }, "read only");
 }
@@ -94,29 +89,17 @@ async function readChunks(
   realm: string,
   { ids, scope }: { readonly ids: readonly number[]; readonly scope: Scope | undefined },
 ): Promise<readonly Chunk[]> {
-  const rows = await query<{
-    id: number;
-    session_id: string;
-    seq: number;
-    body: string;
-    before: number | null;
-    after: number | null;
-  }>(sql`
+  const rows = await query<Pick<Chunk, "id" | "session_id" | "seq" | "before" | "after"> & { readonly body: string }>`
     select chunk.id, chunk.session_id, chunk.seq, chunk.body,
-      (select max(id) from rkat.memory_chunks as other where other.realm = ${realm}
-        and other.session_id = chunk.session_id and other.id < chunk.id) as before,
-      (select min(id) from rkat.memory_chunks as other where other.realm = ${realm}
-        and other.session_id = chunk.session_id and other.id > chunk.id) as after
+      coalesce((select max(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id < chunk.id), 0) as before,
+      coalesce((select min(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id > chunk.id), 0) as after
     from unnest(${ids}::bigint[]) with ordinality as asked (id, place)
     join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = asked.id
     ${scope === undefined ? sql`` : sql`where ${within(realm, scope)}`}
-    order by asked.place`);
-  return rows.map((row) => ({
-    id: Number(row.id),
-    ...fromRow(row),
-    before: Number(row.before ?? 0),
-    after: Number(row.after ?? 0),
-  }));
+    order by asked.place`;
+  return rows.map((row) => ({ id: row.id, ...fromRow(row), before: row.before, after: row.after }));
 }
 
 interface Place {
@@ -133,7 +116,7 @@ interface Place {
 async function rank(query: Query, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
   const byKey = new Map([...weights].map(([term, weight]) => [keyOf(term), weight]));
   const keys = [...byKey.keys()];
-  const rows = await query<{ what: "scope" | "holders" | "best"; id: number; value: number }>(sql`
+  const rows = await query<{ what: "scope" | "holders" | "best"; id: number; value: number }>`
     with asked as (
       select * from unnest(${keys}::bigint[], ${[...byKey.values()]}::float8[]) as asked (key, weight)
     ), scope as materialized (
@@ -161,14 +144,13 @@ async function rank(query: Query, place: Place, { weights, max, equalsMax }: Ter
     )
     select 'scope' as what, chunks::bigint as id, 0::float8 as value from scope
     union all select 'holders', key, holders from holders
-    union all select 'best', id, value from best`);
-  const holders = new Map(rows.flatMap(({ what, id, value }) => (what === "holders" ? [[Number(id), value]] : [])));
+    union all select 'best', id, value from best`;
+  const holders = new Map(rows.flatMap(({ what, id, value }) => (what === "holders" ? [[id, value]] : [])));
   return {
     best: rows
-      .filter(({ what }) => what === "best")
-      .map(({ id, value }) => ({ id: Number(id), value }))
+      .flatMap(({ what, id, value }) => (what === "best" ? [{ id, value }] : []))
       .sort((a, b) => b.value - a.value || b.id - a.id),
-    chunks: Number(rows.find(({ what }) => what === "scope")?.id ?? 0),
+    chunks: rows.find(({ what }) => what === "scope")?.id ?? 0,
     holders: new Map([...weights.keys()].map((term) => [term, holders.get(keyOf(term)) ?? 0])),
   };
 }
@@ -209,7 +191,7 @@ interface Missing extends Wanted {
 async function missingIds(query: Query, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
   // What has no vector and is to have none is not kept account of.
   const after = byWords ? 0 : from;
-  const rows = await query<{ id: number | null; last_id: number }>(sql`
+  const rows = await query<{ id: number | null; last_id: number }>`
     select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
       select chunk.id from rkat.memory_chunks as chunk
       where ${scope === undefined ? sql`chunk.realm = ${realm}` : within(realm, scope)} and chunk.id > ${after}
@@ -220,11 +202,11 @@ async function missingIds(query: Query, { realm, embedderId, from, max, scope, i
         select 1 from rkat.memory_vectors as vector
         where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)
       order by chunk.id limit ${max}
-    ) as missing on true where known.realm = ${realm} order by missing.id`);
-  const found = new Set(rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])));
+    ) as missing on true where known.realm = ${realm} order by missing.id`;
+  const found = new Set(rows.flatMap(({ id }) => (id === null ? [] : [id])));
   return {
     ids: ids === undefined ? [...found] : ids.filter((id) => found.has(id)),
-    lastId: Number(rows[0]?.last_id ?? from),
+    lastId: rows[0]?.last_id ?? from,
   };
 }
 
@@ -238,28 +220,29 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
   const extension = createVectorExtension(log);
   let isTold = false;
   const isComparable = async (embedderId: string, vector: Float32Array): Promise<boolean> => {
-    const [row] = await log.connection.query(
-      sql`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`,
-    );
-    return row !== undefined && Number(row.dimensions) === vector.length;
+    const [row] = await log.connection
+      .query`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`;
+    return row?.dimensions === vector.length;
   };
   const pageOf = (embedderId: string, scope: Scope, after: number) =>
-    bounded(log, (query) =>
-      query<{ id: number; data: Buffer }>(sql`
+    bounded(
+      log,
+      (query) => query<{ id: number; data: Buffer }>`
         select vector.id, vector.data from rkat.memory_vectors as vector
         join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
         where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id > ${after}
           and ${within(realm, scope)}
-        order by vector.id limit ${PAGE_VECTORS_MAX}`),
+        order by vector.id limit ${PAGE_VECTORS_MAX}`,
     );
   const isTooLarge = async (embedderId: string, scope: Scope): Promise<boolean> => {
-    const [row] = await bounded(log, (query) =>
-      query(sql`
+    const [row] = await bounded(
+      log,
+      (query) => query`
         select count(*) as found from (
           select 1 from rkat.memory_vectors as vector
           join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
           where vector.realm = ${realm} and vector.embedder = ${embedderId} and ${within(realm, scope)}
-          limit ${COMPARED_MAX + 1}) as looked`),
+          limit ${COMPARED_MAX + 1}) as looked`,
     );
     return Number(row?.found ?? 0) > COMPARED_MAX;
   };
@@ -280,10 +263,10 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       const rows = await pageOf(embedderId, scope, after);
       for (const { id, data } of rows) {
         const numbers = numbersOf(data);
-        all.push({ id: Number(id), similarity: cosine(asked, numbers), numbers });
+        all.push({ id, similarity: cosine(asked, numbers), numbers });
       }
       if (rows.length < PAGE_VECTORS_MAX) break;
-      after = Number(rows.at(-1)?.id);
+      after = rows.at(-1)?.id ?? after;
     }
     const seen = seenFromMiddle(
       asked,

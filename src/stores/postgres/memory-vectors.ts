@@ -1,9 +1,8 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { NewVector } from "../../ports/memory.ts";
 import { quantise, sumOfPassage } from "../recall/vector-files.ts";
-import type { Query } from "./connection.ts";
 import type { MemoryLog } from "./memory-log.ts";
-import { sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** How many vectors one statement carries. */
 const SLICE_VECTORS_MAX = 2_000;
@@ -32,11 +31,11 @@ export async function knownVectors(
   passages: readonly string[],
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const bySum = new Map(passages.map((passage) => [sumOfPassage(passage), passage]));
-  const rows = await connection.query<{ sum: number; data: Buffer }>(sql`
-      select distinct on (sum) sum, data from rkat.memory_vectors
-      where realm = ${realm} and embedder = ${embedderId} and sum = any(${[...bySum.keys()]}::bigint[])
-      order by sum, id`);
-  return new Map(rows.map(({ sum, data }) => [bySum.get(Number(sum)) ?? "", Float32Array.from(numbersOf(data))]));
+  const rows = await connection.query<{ sum: number; data: Buffer }>`
+    select distinct on (sum) sum, data from rkat.memory_vectors
+    where realm = ${realm} and embedder = ${embedderId} and sum = any(${[...bySum.keys()]}::bigint[])
+    order by sum, id`;
+  return new Map(rows.map(({ sum, data }) => [bySum.get(sum) ?? "", Float32Array.from(numbersOf(data))]));
 }
 
 function refusal(embedderId: string, expected: number, found: number): RuntimeError {
@@ -69,15 +68,15 @@ async function putSlice(
   }: { readonly ids: readonly number[]; readonly data: readonly string[]; readonly sums: readonly number[] },
 ): Promise<void> {
   // Its row is held by whoever puts vectors or takes chunks away, one after the other.
-  await query(sql`
+  await query`
     insert into rkat.memory_embedders (realm, embedder, dimensions) values (${realm}, ${embedderId}, ${dimensions})
-    on conflict do nothing`);
-  const [known] = await query(sql`
+    on conflict do nothing`;
+  const [known] = await query`
     select dimensions, last_put from rkat.memory_embedders
-    where realm = ${realm} and embedder = ${embedderId} for no key update`);
+    where realm = ${realm} and embedder = ${embedderId} for no key update`;
   if (Number(known?.dimensions) !== dimensions) throw refusal(embedderId, Number(known?.dimensions), dimensions);
   const put = Number(known?.last_put) + 1;
-  await query(sql`
+  await query`
     with added as (
       insert into rkat.memory_vectors (realm, embedder, id, put, data, sum)
       select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex'), nullif(given.sum, 0)
@@ -87,5 +86,5 @@ async function putSlice(
       returning 1
     )
     update rkat.memory_embedders set last_put = ${put}, vectors = vectors + (select count(*) from added)
-    where realm = ${realm} and embedder = ${embedderId} and exists (select 1 from added)`);
+    where realm = ${realm} and embedder = ${embedderId} and exists (select 1 from added)`;
 }

@@ -101,7 +101,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         purge: async (sessionIds) => {
           const { deleteSessionFiles } = await import("../embedded/forgetting-files.ts");
           if (options.folder !== undefined) deleteSessionFiles(options.folder, sessionIds);
-          await vacuum(connection);
+          await vacuum(connection.run);
         },
         forgettings: createForgettings(connection, { realm, folder: options.folder }),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
 import type { LogRow, RowQuery, SessionStore } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
-import type { Connection, Query } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** What is known of sessions without reading their logs. */
 export interface Rows<R> extends Pick<SessionStore<R>, "get" | "page"> {
@@ -25,8 +26,8 @@ export function createRows<R extends LogRow>(connection: Connection, realm: stri
     if (known.size > KNOWN_MAX && oldest !== undefined) known.delete(oldest);
   };
   const get = async (sessionId: string): Promise<R | undefined> => {
-    const [found] = await connection.query<{ folded: string | null }>(sql`
-        select folded from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind}`);
+    const [found] = await connection.query<{ folded: string | null }>`
+      select folded from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind}`;
     if (found === undefined || found.folded === null) return undefined;
     const row: R = JSON.parse(found.folded);
     note(row);
@@ -62,7 +63,7 @@ async function page(
   { labels = {}, waiting, updatedSinceMs, after, max }: RowQuery,
 ): Promise<readonly { readonly folded: string }[]> {
   const wanted = labelsOf(of.realm, labels);
-  return query<{ folded: string }>(sql`
+  return query<{ folded: string }>`
     select folded from rkat.sessions
     where realm = ${of.realm} and kind = ${of.kind} and is_archived = ${of.archived} and folded is not null
     ${wanted.length === 0 ? sql`` : sql`and labels <> '{}' and labels @> ${wanted}::text[]`}
@@ -70,7 +71,7 @@ async function page(
     ${updatedSinceMs === undefined ? sql`` : sql`and updated_at_ms >= ${updatedSinceMs}`}
     ${after === undefined ? sql`` : sql`and (updated_at_ms, id) < (${after.updated_at_ms}, ${after.session_id})`}
     order by updated_at_ms desc, id desc
-    limit ${Math.min(max, ROWS_MAX)}`);
+    limit ${Math.min(max, ROWS_MAX)}`;
 }
 
 /** As large as an integer of the database is. */

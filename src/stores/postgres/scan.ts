@@ -1,7 +1,8 @@
 import type { Finder } from "../scan.ts";
 import type { Tally } from "../scan-tally.ts";
-import type { Connection, Query } from "./connection.ts";
-import { join, raw, sql } from "./sql.ts";
+import type { Connection } from "./connection.ts";
+import { raw, sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** A page is so large, unless a single row is larger. */
 const PAGE_BYTES = 4 * 1_024 * 1_024;
@@ -31,7 +32,7 @@ export async function scanTables(looking: Looking, except: readonly string[]): P
 
 /** Tables are asked for and not listed here: one that is added later is looked at as well. */
 async function tablesOf(query: Query): Promise<readonly ScannedTable[]> {
-  const rows = await query<{ table: string; name: string; type: string; kind: string; key: number | null }>(sql`
+  const rows = await query<{ table: string; name: string; type: string; kind: string; key: number | null }>`
     select c.relname as "table", a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
       case when t.typname = 'bytea' then 'bytes'
         when t.typcategory = 'S' or t.typname in ('json', 'jsonb') or e.typcategory = 'S' then 'text' else 'other' end as kind,
@@ -43,7 +44,7 @@ async function tablesOf(query: Query): Promise<readonly ScannedTable[]> {
     left join pg_type e on e.oid = t.typelem and t.typcategory = 'A'
     left join pg_index i on i.indrelid = c.oid and i.indisprimary
     where c.relkind in ('r', 'p')
-    order by c.relname, a.attnum`);
+    order by c.relname, a.attnum`;
   const tables = Map.groupBy(rows, ({ table }) => table);
   return [...tables]
     .filter(([, columns]) => columns.some(({ name }) => name === "realm"))
@@ -103,9 +104,12 @@ function readPage(
     ...keys.map((key, at) => `${quoted(key.name)}::text as k${at}`),
   ].join(", ");
   const order = raw(keys.map((key) => quoted(key.name)).join(", "));
-  const values = keys.map(({ type }, at) => sql`${after[at] ?? ""}::text::${raw(type)}`);
-  const beyond = after.length === 0 ? sql`` : sql`and (${order}) > (${join(values, ", ")})`;
-  return query<KeptRow>(sql`
+  const values = keys.reduce(
+    (all, { type }, at) => sql`${all}${raw(at === 0 ? "" : ", ")}${after[at] ?? ""}::text::${raw(type)}`,
+    sql``,
+  );
+  const beyond = after.length === 0 ? sql`` : sql`and (${order}) > (${values})`;
+  return query<KeptRow>`
     select ${raw(wanted)} from ${raw(`rkat.${quoted(name)}`)} where realm = ${realm} ${beyond}
-    ${keys.length === 0 ? sql`` : sql`order by ${order}`} limit ${rows}`);
+    ${keys.length === 0 ? sql`` : sql`order by ${order}`} limit ${rows}`;
 }

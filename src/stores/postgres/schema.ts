@@ -1,10 +1,9 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { codeOf } from "./client.ts";
-import type { Query } from "./connection.ts";
 import { FORGETTING_SCHEMA, FORGETTING_TABLES } from "./forgettings.ts";
 import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
-import { raw, sql } from "./sql.ts";
-import { inTransaction } from "./transaction.ts";
+import { raw } from "./sql.ts";
+import { inTransaction, type Query } from "./transaction.ts";
 
 /**
  * What each version of the schema added. A step is never changed once it was released: a database has been through it.
@@ -118,23 +117,21 @@ export async function migrate(query: Query): Promise<void> {
 }
 
 async function versionOf(query: Query): Promise<number> {
-  const [found] = await query(sql`select to_regclass('rkat.version') as there`);
+  const [found] = await query`select to_regclass('rkat.version') as there`;
   if (found?.there === null) return 0;
-  const [row] = await query(sql`select number from rkat.version`);
+  const [row] = await query`select number from rkat.version`;
   return requireKnown(Number(row?.number ?? 0));
 }
 
 async function step(query: Query): Promise<void> {
-  await query(sql`create schema if not exists rkat`);
-  await query(
-    sql`create table if not exists rkat.version (id boolean primary key default true check (id), number integer not null)`,
-  );
-  await query(sql`insert into rkat.version (number) values (0) on conflict do nothing`);
+  await query`create schema if not exists rkat`;
+  await query`create table if not exists rkat.version (id boolean primary key default true check (id), number integer not null)`;
+  await query`insert into rkat.version (number) values (0) on conflict do nothing`;
   // Its lock makes others wait until this is over, and then there is nothing left for them to do.
-  const [row] = await query(sql`select number from rkat.version for update`);
+  const [row] = await query`select number from rkat.version for update`;
   const from = requireKnown(Number(row?.number));
-  for (const statement of STEPS.slice(from).flat()) await query(raw(statement));
-  await query(sql`update rkat.version set number = ${STEPS.length}`);
+  for (const statement of STEPS.slice(from).flat()) await query`${raw(statement)}`;
+  await query`update rkat.version set number = ${STEPS.length}`;
 }
 
 function requireKnown(version: number): number {

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import type { Signals } from "../../ports/signals.ts";
 import { createHearers } from "../hearers.ts";
 import { type Connection, createLook } from "./connection.ts";
-import { sql } from "./sql.ts";
 
 /** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
 type Word = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
@@ -77,9 +76,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     waiting = new Map();
     saying = undefined;
     try {
-      await connection.runOnce((query) =>
-        query(sql`select pg_notify(${name}, word) from unnest(${payloads}::text[]) word`),
-      );
+      await connection.runOnce((query) => query`select pg_notify(${name}, word) from unnest(${payloads}::text[]) word`);
     } catch {
       // Whoever would have heard it finds it by looking.
     }
@@ -89,8 +86,8 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   const look = async (): Promise<void> => {
     const heard = hearers.heard();
     if (heard.length === 0) return;
-    const rows = await connection.query<{ id: string; last_seq: number }>(sql`
-        select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${heard}::text[])`);
+    const rows = await connection.query<{ id: string; last_seq: number }>`
+      select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${heard}::text[])`;
     const isDeaf = [...unheard].some((id) => hearers.isHeard(id));
     // Where a log ended when it was first looked at is no news.
     const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, said.get(id) ?? 0);

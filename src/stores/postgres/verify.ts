@@ -85,8 +85,8 @@ export async function verifyDatabase(
     after = upTo;
   }
   // Those that were begun since their page was read have rows by now.
-  const known = await connection.query<{ id: string }>(sql`
-      select id from rkat.sessions where realm = ${realm} and id = any(${[...strays]}::text[])`);
+  const known = await connection.query<{ id: string }>`
+    select id from rkat.sessions where realm = ${realm} and id = any(${[...strays]}::text[])`;
   for (const { id } of known) strays.delete(id);
   for (const id of strays) problems.push(`entries of ${id} are there without its row`);
   const blobs = createBlobs(connection, realm);
@@ -106,10 +106,10 @@ export async function verifyDatabase(
 }
 
 function readRows(connection: Connection, realm: string, after: string): Promise<readonly KeptRow[]> {
-  return connection.query<KeptRow>(sql`
-      select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, array_to_json(labels)::text as labels, folded,
-        exists (select from rkat.entries e where e.realm = s.realm and e.id = s.id and e.seq > s.last_seq) as goes_on
-      from rkat.sessions s where realm = ${realm} and id > ${after} order by id limit ${ROWS_A_PAGE}`);
+  return connection.query<KeptRow>`
+    select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, array_to_json(labels)::text as labels, folded,
+      exists (select from rkat.entries e where e.realm = s.realm and e.id = s.id and e.seq > s.last_seq) as goes_on
+    from rkat.sessions s where realm = ${realm} and id > ${after} order by id limit ${ROWS_A_PAGE}`;
 }
 
 interface ReadEntry {
@@ -129,10 +129,10 @@ async function* entriesBetween(
   let last = { id: after, seq: Number.MAX_SAFE_INTEGER };
   for (;;) {
     const { id, seq } = last;
-    const page: readonly ReadEntry[] = await connection.query<ReadEntry>(sql`
-        select id, seq, span, at_ms, body, octet_length(body) as bytes from rkat.entries
-        where realm = ${realm} and (id, seq) > (${id}, ${seq}) ${upTo === undefined ? sql`` : sql`and id <= ${upTo}`}
-        order by id, seq limit ${ENTRIES_A_PAGE}`);
+    const page: readonly ReadEntry[] = await connection.query<ReadEntry>`
+      select id, seq, span, at_ms, body, octet_length(body) as bytes from rkat.entries
+      where realm = ${realm} and (id, seq) > (${id}, ${seq}) ${upTo === undefined ? sql`` : sql`and id <= ${upTo}`}
+      order by id, seq limit ${ENTRIES_A_PAGE}`;
     yield* page;
     const end = page.at(-1);
     if (end === undefined || page.length < ENTRIES_A_PAGE) return;
