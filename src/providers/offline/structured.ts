@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../contract/session.ts";
-import type { Passage } from "./conversation.ts";
-import { asFields } from "./errands.ts";
-import { COVERAGE_MIN, type Match, queryOf, rankPassages } from "./rank.ts";
+import { asFields, type Passage } from "./conversation.ts";
+import { COVERAGE_MIN, queryOf, rankPassages } from "./rank.ts";
 
 const DEPTH_MAX = 8;
 const ITEMS_MAX = 5;
@@ -23,7 +22,7 @@ const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank:
 
 export interface Evidence {
   readonly passages: readonly Passage[];
-  /** What would be said in plain words. */
+  /** The answer in plain text. */
   readonly reply: string;
 }
 
@@ -36,23 +35,23 @@ interface Filled {
 interface Place {
   readonly evidence: Evidence;
   readonly root: JsonObject;
-  /** Names from the outside in. */
-  readonly path: readonly string[];
+  /** Name of the innermost field. */
+  readonly name: string;
   readonly depth: number;
 }
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** JSON of a schema, filled from the conversation; what is required is there even when nothing was found for it. */
+/** JSON of a schema, filled from the conversation; required fields get a valid blank when nothing was said about them. */
 export function fillSchema(schema: JsonObject, evidence: Evidence): unknown {
-  return fill(schema, { evidence, root: schema, path: [], depth: 0 }).value;
+  return fill(schema, { evidence, root: schema, name: "", depth: 0 }).value;
 }
 
 function fill(given: unknown, place: Place): Filled {
   const schema = resolve(given, place);
   if (place.depth > DEPTH_MAX) return { value: null, isFound: false };
   if ("const" in schema) return { value: schema.const, isFound: true };
-  if (Array.isArray(schema.enum)) return fillEnum(schema.enum, schema, place);
+  if (Array.isArray(schema.enum)) return fillEnum(schema.enum, place);
   const branches = [schema.anyOf, schema.oneOf].find(Array.isArray);
   if (branches !== undefined) return fillBranches(branches, place);
   const types = typesOf(schema);
@@ -71,7 +70,7 @@ function fill(given: unknown, place: Place): Filled {
     case "integer":
       return fillNumber(schema, place);
     case "boolean":
-      return fillBoolean(schema, place);
+      return fillBoolean(place);
     case "null":
       return { value: null, isFound: false };
     default:
@@ -99,17 +98,16 @@ function typesOf(schema: Schema): readonly unknown[] {
   return schema.items === undefined ? ["string"] : ["array"];
 }
 
-/** The first kind of value that the conversation can give; null, where allowed, when it can give none. */
+/** The first branch found in the conversation; else null, where allowed. */
 function fillBranches(branches: readonly unknown[], place: Place): Filled {
   const filled = branches.map((branch) => fill(branch, { ...place, depth: place.depth + 1 }));
   const found = filled.find((branch) => branch.isFound) ?? filled.find((branch) => branch.value === null);
   return found ?? filled[0] ?? { value: null, isFound: false };
 }
 
-function fillEnum(values: readonly unknown[], schema: Schema, place: Place): Filled {
-  const best = matchesFor(schema, place)[0]?.passage.text ?? "";
-  const newestFirst = [best, ...place.evidence.passages.map(({ text }) => text).reverse()];
-  for (const text of newestFirst) {
+function fillEnum(values: readonly unknown[], place: Place): Filled {
+  const texts = [...passagesAbout(place), ...place.evidence.passages.toReversed()].map(({ text }) => text);
+  for (const text of texts) {
     const value = values.find((candidate) => occursIn(candidate, text));
     if (value !== undefined) return { value, isFound: true };
   }
@@ -133,7 +131,7 @@ function fillObject(schema: Schema, place: Place): Filled {
   const value: Record<string, unknown> = {};
   let isFound = false;
   for (const name of new Set([...Object.keys(properties), ...required])) {
-    const inner = fill(properties[name] ?? {}, { ...place, path: [...place.path, name], depth: place.depth + 1 });
+    const inner = fill(properties[name] ?? {}, { ...place, name, depth: place.depth + 1 });
     isFound ||= inner.isFound;
     if (inner.isFound || required.has(name)) value[name] = inner.value;
   }
@@ -152,32 +150,24 @@ function fillArray(schema: Schema, place: Place): Filled {
 }
 
 function itemsFor(items: Schema, place: Place): unknown[] {
-  const matches = matchesFor(items, place).sort((a, b) => a.passage.order - b.passage.order);
-  const { enum: choices } = items;
-  if (Array.isArray(choices)) {
-    return choices.filter((choice) => place.evidence.passages.some(({ text }) => occursIn(choice, text)));
-  }
-  const [type] = typesOf(items);
-  if (type === "string") return matches.map(({ passage }) => passage.text);
-  if (type === "number" || type === "integer")
-    return matches.flatMap(({ passage }) => numbersIn(passage.text).map(Number));
+  const isText = typesOf(items)[0] === "string" && items.enum === undefined;
+  if (isText) return passagesAbout(place).sort((a, b) => a.order - b.order).map(({ text }) => text);
   const single = fill(items, place);
   return single.isFound ? [single.value] : [];
 }
 
 function fillString(schema: Schema, place: Place): Filled {
-  const name = place.path.at(-1) ?? "answer";
+  const { name, evidence } = place;
   const format = typeof schema.format === "string" ? FORMATS[schema.format] : undefined;
-  const matches = matchesFor(schema, place);
+  const about = passagesAbout(place);
   if (format !== undefined) {
-    const texts = [...matches.map(({ passage }) => passage), ...place.evidence.passages.toReversed()];
-    const value = texts.map(({ text }) => format.shape.exec(text)?.[0]).find((found) => found !== undefined);
+    const texts = [...about, ...evidence.passages.toReversed()].map(({ text }) => text);
+    const value = texts.map((text) => format.shape.exec(text)?.[0]).find((found) => found !== undefined);
     return { value: value ?? format.blank, isFound: value !== undefined };
   }
-  const best = matches[0];
-  const isAnswer = best === undefined && ANSWER_FIELD.test(name) && place.evidence.reply !== "";
-  const text =
-    best === undefined ? (isAnswer ? place.evidence.reply : UNKNOWN) : valueIn({ sentence: best.passage.text, name });
+  const [best] = about;
+  const isAnswer = (name === "" || ANSWER_FIELD.test(name)) && evidence.reply !== "";
+  const text = best === undefined ? (isAnswer ? evidence.reply : UNKNOWN) : valueIn({ sentence: best.text, name });
   return { value: fitLength(text, schema), isFound: best !== undefined || isAnswer };
 }
 
@@ -199,10 +189,10 @@ function valueIn({ sentence, name }: { sentence: string; name: string }): string
 }
 
 function fillNumber(schema: Schema, place: Place): Filled {
-  const name = wordsOf(place.path.at(-1) ?? "").at(-1) ?? "";
-  for (const { passage } of matchesFor(schema, place)) {
-    const at = passage.text.toLowerCase().indexOf(name.toLowerCase());
-    const found = numbersIn(passage.text.slice(Math.max(at, 0)))[0] ?? numbersIn(passage.text)[0];
+  const lastWord = wordsOf(place.name).at(-1)?.toLowerCase() ?? "";
+  for (const { text } of passagesAbout(place)) {
+    const at = text.toLowerCase().indexOf(lastWord);
+    const found = numbersIn(text.slice(Math.max(at, 0)))[0] ?? numbersIn(text)[0];
     if (found !== undefined) return { value: fitRange(Number(found), schema), isFound: true };
   }
   return { value: fitRange(0, schema), isFound: false };
@@ -221,35 +211,16 @@ function numbersIn(text: string): string[] {
   return text.replace(/(?<=\d),(?=\d{3}\b)/gu, "").match(/(?<![\w.])-?\d+(?:\.\d+)?/gu) ?? [];
 }
 
-function fillBoolean(schema: Schema, place: Place): Filled {
-  const best = matchesFor(schema, place)[0];
-  return { value: best !== undefined && !NEGATION.test(best.passage.text), isFound: best !== undefined };
+function fillBoolean(place: Place): Filled {
+  const [best] = passagesAbout(place);
+  return { value: best !== undefined && !NEGATION.test(best.text), isFound: best !== undefined };
 }
 
-/** The passages about a field: by its name, best where its parent's is near; else by its description. */
-function matchesFor(schema: Schema, { path, evidence }: Place): Match[] {
-  const [name = "", parent = ""] = path.toReversed();
-  const description = typeof schema.description === "string" ? schema.description : "";
-  const named = search({ words: name, context: parent }, evidence);
-  if (named.length > 0) return named;
-  const alone = parent === "" ? [] : search({ words: name, context: "" }, evidence);
-  return alone.length > 0 ? alone : search({ words: description, context: "" }, evidence);
-}
-
-/** Passages that hold the words, or most of them; those that hold the context too come first. */
-function search({ words, context }: { words: string; context: string }, { passages }: Evidence): Match[] {
-  const own = queryOf(plainWords(words)).terms.length;
-  if (own === 0) return [];
-  const query = queryOf(`${plainWords(words)} ${plainWords(context)}`);
-  // The own terms are the first ones: a passage about the context alone is about something else.
-  const ownBits = 2 ** Math.min(own, query.terms.length) - 1;
-  return rankPassages(query, passages).filter(
-    ({ bits, coverage }) => (bits & ownBits) !== 0 && coverage >= COVERAGE_MIN,
-  );
-}
-
-function plainWords(name: string): string {
-  return wordsOf(name).join(" ").toLowerCase();
+/** The passages that hold the words of the field's name, best first. */
+function passagesAbout({ name, evidence }: Place): Passage[] {
+  return rankPassages(queryOf(wordsOf(name).join(" ").toLowerCase()), evidence.passages)
+    .filter(({ coverage }) => coverage >= COVERAGE_MIN)
+    .map(({ passage }) => passage);
 }
 
 function wordsOf(name: string): string[] {

@@ -11,8 +11,7 @@ import {
   SEARCHED_CHARS_MAX,
   summaryBody,
 } from "./conversation.ts";
-import { isCorrection, queryOf } from "./rank.ts";
-import { termsOf } from "./words.ts";
+import { isCorrection, queryOf, termsOf } from "./rank.ts";
 
 const BYTES_PER_TOKEN = 4;
 /** A summary as long as its source would not compact anything. */
@@ -236,7 +235,7 @@ function demoteRepeated(candidates: readonly Candidate[]): Candidate[] {
 function demoteCorrected(candidates: readonly Candidate[]): Candidate[] {
   const corrections = candidates.filter(({ text }) => isCorrection(text)).slice(-CORRECTIONS_READ_MAX);
   const about = corrections.map(({ text, order }) => {
-    return { order, terms: queryOf(text.toLowerCase()).terms.flatMap(({ term }) => (/\d/u.test(term) ? [] : [term])) };
+    return { order, terms: queryOf(text.toLowerCase()).flatMap(({ term }) => (/\d/u.test(term) ? [] : [term])) };
   });
   const open = about.filter(({ terms }) => terms.length > 0);
   if (open.length === 0) return [...candidates];
