@@ -5,10 +5,10 @@ import type { Compactor } from "../ports/compactor.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { Approvals } from "./approval.ts";
 import { readBudget } from "./budget.ts";
+import { decidesByPrice, idleMsOf, paysNow } from "./compaction/economy.ts";
 import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
-import { decidesByPrice, idleMsOf, paysNow } from "./compaction/when-it-pays.ts";
 import type { Hash, Placed } from "./context.ts";
 import { addUsage, withCost } from "./cost.ts";
 import { spentIn } from "./delegated.ts";
@@ -150,7 +150,7 @@ export async function evictIfDue(
   if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
   // A summary that is ready, or nearly, is of the context as it is: to change that would be to throw it away.
   if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
-  const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
+  const { chooseEvictions, isTaskDone, runEviction } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
   // Before a summary is made ready, too: it may not be needed then.
   const isNeeded = isDue || (compacting.prepares && size >= compacting.prepareAt);
@@ -160,7 +160,6 @@ export async function evictIfDue(
   const { verdict } = await approvals.permit({ id: "", name: RECALL_OUTPUT, args: { seq: 1 } });
   if (verdict === "deny" || (verdict === "ask" && approvals.unattended !== undefined)) return false;
   await save();
-  const { runEviction } = await import("./compaction/run-eviction.ts");
   return runEviction({ state: await turn.whole(), compacting, asking, append });
 }
 

@@ -3,8 +3,7 @@ import type { Usage } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionRow } from "../ports/store.ts";
 import { advanceCadence, NO_CADENCE } from "./context.ts";
-import { addUsage, NO_USAGE, totalTokens } from "./cost.ts";
-import { addSpending } from "./spent.ts";
+import { addSpending, addUsage, NO_USAGE, totalTokens } from "./cost.ts";
 import { assistantText, contentText } from "./tokens.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */

@@ -5,20 +5,6 @@ import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/mes
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
-import {
-  assistantEntry,
-  close,
-  closeBy,
-  closeCancelled,
-  closeFailed,
-  closePending,
-  completed,
-  type Failed,
-  type Served,
-  type TurnOutcome,
-  textInTurn,
-  timestamp,
-} from "./close-turn.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
 import { spentIn } from "./delegated.ts";
 import { extractOutput } from "./extraction.ts";
@@ -37,7 +23,24 @@ import {
 import { foldAhead } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
-import { CANCELLED, closeLeftovers, type Left, outputLimit } from "./turn-end.ts";
+import {
+  assistantEntry,
+  CANCELLED,
+  close,
+  closeBy,
+  closeCancelled,
+  closeFailed,
+  closeLeftovers,
+  closePending,
+  completed,
+  type Failed,
+  type Left,
+  outputLimit,
+  type Served,
+  type TurnOutcome,
+  textInTurn,
+  timestamp,
+} from "./turn-end.ts";
 import {
   decidedBefore,
   guardAnswer,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { withGrasp } from "./grasp.ts";
 import { createLocalEmbedder } from "./local.ts";
+import { withGrasp } from "./open-embedder.ts";
 import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
 
 describe("how much an embedder grasps", () => {

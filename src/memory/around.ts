@@ -1,5 +1,5 @@
 import type { Chunk, MemoryStore, Scope } from "../ports/memory.ts";
-import { tokensIn } from "./split.ts";
+import { tokensIn } from "./chunk.ts";
 
 /** How many chunks before and after one are told with it at most. */
 const STEPS_MAX = 3;

@@ -1,10 +1,8 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { Chunk, ChunkSource, NewChunk } from "../ports/memory.ts";
-import { isProse } from "../text/prose.ts";
 import { termsOf } from "../text/terms.ts";
 import { datesNamedIn, dateTermsOf } from "./date-terms.ts";
-import { splitText } from "./split.ts";
 
 /** Where a message stands. */
 export interface MessagePlace {
@@ -138,4 +136,108 @@ function lastChars(text: string): string {
   if (text.length <= BEFORE_CHARS_MAX) return text;
   const tail = text.slice(-BEFORE_CHARS_MAX);
   return tail.slice(tail.search(/\s/) + 1);
+}
+
+/** What stands between two words, in scripts without spaces as well. */
+const BETWEEN = /[\s，。、！？；：「」]+/u;
+/** A word as a sentence has it, with the marks before and after it. */
+const WORD = /^[\p{Ps}\p{Pi}"']*[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*[\p{Po}\p{Pe}\p{Pf}]*$/u;
+/** So many of what stands between spaces are words: of code it is about half, of a log a tenth. */
+const WORDS_SHARE_MIN = 0.75;
+/** A line that says something has so many letters on the average; a list of names has fewer. */
+const LINE_LETTERS_MIN = 24;
+/** A text is as its beginning is. */
+const LOOKED_AT_CHARS = 2_000;
+
+/** Whether a text is sentences of a language, of any script, rather than what programs write: logs, code, tables, lists. */
+export function isProse(text: string): boolean {
+  const looked = text.slice(0, LOOKED_AT_CHARS);
+  const pieces = looked.split(BETWEEN).filter((piece) => piece !== "");
+  const words = pieces.filter((piece) => WORD.test(piece));
+  const letters = words.reduce((sum, { length }) => sum + length, 0);
+  const lines = looked.split("\n").filter((line) => line.trim() !== "").length;
+  return lines > 0 && words.length >= WORDS_SHARE_MIN * pieces.length && letters >= LINE_LETTERS_MIN * lines;
+}
+
+/**
+ * A text in parts of about `PART_TOKENS_TARGET`, cut at the ends of paragraphs, lines, sentences or words, in that order.
+ * Of a text so long that they would be many more than `PARTS_TARGET` the parts are longer instead.
+ */
+export function splitText(text: string): readonly string[] {
+  const trimmed = text.trim();
+  if (trimmed === "") return [];
+  const tokens = tokensIn(trimmed);
+  if (tokens <= PART_TOKENS_MAX) return [trimmed];
+  const partTokens = Math.max(PART_TOKENS_TARGET, Math.ceil(tokens / PARTS_TARGET));
+  const parts: string[] = [];
+  let from = 0;
+  while (from < trimmed.length) {
+    const to = endOfPart(trimmed, from, partTokens);
+    const part = trimmed.slice(from, to).trim();
+    if (part !== "") parts.push(part);
+    if (to >= trimmed.length) break;
+    from = startOfNext(trimmed, from, to);
+  }
+  return parts;
+}
+
+const PART_TOKENS_TARGET = 180;
+/** A vector takes a tenth of a second to make: a pasted file must not keep the embedder busy for an hour. */
+const PARTS_TARGET = 2_048;
+/** A text slightly longer than a part stays whole: its second half alone would say little. */
+const PART_TOKENS_MAX = 240;
+/** The last words of a part begin the next one, so that a sentence cut in two is found by either half. */
+const OVERLAP_CHARS_MAX = 120;
+/** Signs of Chinese say more: there, so many characters would be most of a part. */
+const OVERLAP_SHARE_MAX = 1 / 3;
+const CHARS_PER_TOKEN = 4;
+
+/** Where a part may end, best first; each is looked for in the last half of the part. */
+const ENDS = [/\n\s*\n/g, /\n/g, /[.!?…]["'”’)\]]*\s+|[。！？]/g, /[\s\u200b]+/g];
+
+function endOfPart(text: string, from: number, tokens: number): number {
+  const limit = charsFor(text, from, tokens);
+  if (from + limit >= text.length) return text.length;
+  const middle = from + Math.floor(limit / 2);
+  const window = text.slice(middle, from + limit);
+  for (const end of ENDS) {
+    const last = [...window.matchAll(end)].at(-1);
+    if (last !== undefined) return middle + last.index + last[0].length;
+  }
+  return notWithinSign(text, from + limit);
+}
+
+function startOfNext(text: string, from: number, to: number): number {
+  const overlap = Math.min(OVERLAP_CHARS_MAX, Math.floor((to - from) * OVERLAP_SHARE_MAX));
+  const tail = text.slice(to - overlap, to);
+  const sentence = /[.!?…]["'”’)\]]*\s+|[。！？]|\n/.exec(tail.slice(0, -1));
+  return sentence === null ? to : to - overlap + sentence.index + sentence[0].length;
+}
+
+/** How many characters from `from` on make so many tokens. */
+function charsFor(text: string, from: number, tokens: number): number {
+  let quarters = 0;
+  const end = Math.min(text.length, from + tokens * CHARS_PER_TOKEN);
+  for (let at = from; at < end; at += 1) {
+    quarters += quartersOf(text.charCodeAt(at));
+    if (quarters >= tokens * CHARS_PER_TOKEN) return at - from + 1;
+  }
+  return end - from;
+}
+
+/** About how many tokens a text takes. */
+export function tokensIn(text: string): number {
+  let quarters = 0;
+  for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
+  return quarters / CHARS_PER_TOKEN;
+}
+
+/** Four letters make a token; beyond the alphabets a sign is about one. */
+function quartersOf(code: number): number {
+  return code < 0x0e00 ? 1 : CHARS_PER_TOKEN;
+}
+
+function notWithinSign(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at + 1 : at;
 }

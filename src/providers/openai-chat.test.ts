@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import type { ModelPart } from "../ports/model.ts";
-import { createOpenAiChatModel } from "./openai-chat.ts";
-import { serialiseRequest } from "./openai-chat-request.ts";
+import { createOpenAiChatModel, serialiseRequest } from "./openai-chat.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 const hi: Message = { role: "user", content: "hi", created_at };

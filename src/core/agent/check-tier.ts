@@ -1,7 +1,12 @@
+import type { LongtermQuality } from "../../contract/agent-receipt.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { sentencesIn } from "../../text/sentences.ts";
+import { piecesOf } from "../grounding/exactness.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
-import { withoutPromptLines } from "./tier-text.ts";
+import { indexTexts } from "../grounding/occurrence.ts";
+import type { Specific } from "../grounding/specifics.ts";
+import { extractTier, withoutPromptLines } from "./tier-text.ts";
 
 /** Two or three sentences take this much: whatever is short may be summed up in so many. */
 export const SUMMARY_ROOM_CHARS = 400;
@@ -41,4 +46,94 @@ export async function checkTier(
   if (kept === "") throw new Error("nothing in the summary is said by its source");
   const left = unverified.filter((sentence) => kept.includes(sentence));
   return { summary: kept, by, invented, inventedCut: true, unverified: left };
+}
+
+interface Measured {
+  readonly made: CheckedTier;
+  /** What it was made of, oldest first. */
+  readonly texts: readonly string[];
+  /** Of those, each once. */
+  readonly specifics: readonly Specific[];
+  /** The quality of the long-term summary among them. */
+  readonly before: number;
+  readonly breathe: Clock["breathe"];
+}
+
+/**
+ * How a long-term summary stands to what it was made of. What could be kept is what sentences of the sources say in the
+ * room it takes; of a summary that says less than fits, in the room it might have taken.
+ */
+export async function measureLongterm({ made, texts, specifics, before, breathe }: Measured): Promise<LongtermQuality> {
+  const sourceChars = lengthOf(texts);
+  const kept = await countIn(made.summary, specifics, breathe);
+  const room = Math.max(made.summary.length, Math.min(SUMMARY_ROOM_CHARS, sourceChars));
+  const isOwnSentences = made.by === "extractive";
+  const attainable = isOwnSentences ? kept : await countIn(extractTier(texts, room), specifics, breathe);
+  const invented = standing(made);
+  const sentences = Math.max(1, sentencesIn(made.summary).length);
+  const step = keptShare({ kept, attainable }) * Math.max(0, 1 - invented / sentences);
+  return {
+    sources: specifics.length,
+    kept,
+    attainable,
+    invented,
+    shrinkage: rounded(made.summary.length / Math.max(1, sourceChars)),
+    quality: rounded(before * step),
+  };
+}
+
+function keptShare({ kept, attainable }: Pick<LongtermQuality, "kept" | "attainable">): number {
+  return attainable === 0 ? 1 : Math.min(1, kept / attainable);
+}
+
+/** The sentences with something invented that still stand. */
+function standing({ invented, inventedCut }: CheckedTier): number {
+  return inventedCut ? 0 : new Set(invented.map(({ sentence }) => sentence)).size;
+}
+
+async function countIn(text: string, specifics: readonly Specific[], breathe: Clock["breathe"]): Promise<number> {
+  const index = indexTexts(piecesOf(text), breathe);
+  let count = 0;
+  for (const specific of specifics) {
+    await breathe();
+    if (await index.has(specific)) count += 1;
+  }
+  return count;
+}
+
+export function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1_000) / 1_000;
+}
+
+/** Each once, where it was said last. */
+export function distinct(specifics: readonly Specific[]): readonly Specific[] {
+  const known = new Map<string, Specific>();
+  for (const one of specifics) known.set(`${one.kind} ${one.text}`, one);
+  return [...known.values()];
+}
+
+/** A life is made anew in at most so many steps; beyond, each takes more in, and what is longest is shortened. */
+const STEPS_MAX = 8;
+
+/** Texts, oldest first, in groups of at most so many bytes each; together with what the groups before came to, a step's. */
+export function stepsOf(
+  texts: readonly string[],
+  { bytesMax, bytesOf }: { readonly bytesMax: number; readonly bytesOf: (text: string) => number },
+): readonly (readonly string[])[] {
+  const steps: string[][] = [];
+  let left = 0;
+  for (const text of texts) {
+    const bytes = bytesOf(text);
+    const last = steps.at(-1);
+    if (last !== undefined && bytes <= left) last.push(text);
+    else steps.push([text]);
+    left = (last !== undefined && bytes <= left ? left : bytesMax) - bytes;
+  }
+  if (steps.length <= STEPS_MAX) return steps;
+  const size = Math.ceil(texts.length / STEPS_MAX);
+  return Array.from({ length: Math.ceil(texts.length / size) }, (_, at) => texts.slice(at * size, (at + 1) * size));
 }

@@ -1,8 +1,7 @@
 import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
 import type { LogRow, Spent } from "../../ports/store.ts";
-import { totalTokens } from "../cost.ts";
-import { addSpending } from "../spent.ts";
+import { addSpending, totalTokens } from "../cost.ts";
 
 /** From this number on, memories stand in the log one after another, beginning at this seq. */
 interface Place {

@@ -1,6 +1,14 @@
 import type { CompactionCadence } from "../../contract/compaction.ts";
+import type { Usage } from "../../contract/event.ts";
 import type { Economy, ModelPrices } from "../../contract/money.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ModelClient } from "../../ports/model.ts";
+import { messagesOf, type Placed } from "../context.ts";
 import { dollarsOf, priceOf } from "../cost.ts";
+import type { SessionState } from "../session-state.ts";
+import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
+import type { Compacting, Prepared } from "./prepare.ts";
 
 /** What a compaction is weighed by. */
 export interface Stakes {
@@ -72,4 +80,99 @@ const CALLS_MAX = 50;
 export function expectedCalls(cadence: CompactionCadence): number {
   const since = cadence.session_boundary_index - (cadence.last_compaction_boundary_index ?? 0);
   return Math.min(CALLS_MAX, Math.max(CALLS_MIN, since));
+}
+
+/** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
+const SUMMARY_SHARE = 0.2;
+
+/** About how long a summary of so much will be. */
+export function usualSummaryTokens({ compactor }: Pick<Compacting, "compactor">, tokens: number): number {
+  return Math.min(compactor.maxSummaryTokens(), Math.ceil(tokens * SUMMARY_SHARE));
+}
+
+/** Whether money decides when the session is compacted: by the policy, where the model has a price. */
+export function decidesByPrice(
+  { policy }: Pick<Compacting, "policy">,
+  { prices }: Pick<ModelClient, "prices">,
+): boolean {
+  return policy === "economy" && prices !== undefined && (prices.input > 0 || prices.output > 0);
+}
+
+/** What a compaction that was asked to pay is told with where nobody knows whether it does; once in a session. */
+export function priceNote(
+  { compactions }: Pick<WholeState, "compactions">,
+  compacting: Pick<Compacting, "policy">,
+  model: Pick<ModelClient, "prices" | "modelId">,
+): readonly string[] {
+  if (compacting.policy !== "economy" || decidesByPrice(compacting, model)) return [];
+  const why = model.prices === undefined ? `no price of ${model.modelId} is known` : `${model.modelId} costs nothing`;
+  const note = `${why}, so the context is compacted at its threshold`;
+  return compactions.some(({ body }) => body.notes.includes(note)) ? [] : [note];
+}
+
+/** How long the model has not been asked. */
+export function idleMsOf({ lastAnswerMs }: Pick<SessionState, "lastAnswerMs">, nowMs: number): number {
+  return lastAnswerMs === 0 ? 0 : Math.max(0, nowMs - lastAnswerMs);
+}
+
+interface Weighed {
+  readonly model: Pick<ModelClient, "prices">;
+  readonly clock: Clock;
+  /** How long the model will not have been asked; without it, how long it has not been now. */
+  readonly idleMs?: number | undefined;
+  /** What is planned, or what came of it. */
+  readonly planned?: Prepared;
+  readonly made?: { readonly tokens_before: number; readonly tokens_after: number; readonly usage: Usage };
+}
+
+/** The numbers of a compaction, whatever the policy; undefined where the model has no price. */
+export function economyOf(
+  state: Pick<SessionState, "cadence" | "lastAnswerMs">,
+  compacting: Compacting,
+  { model, clock, idleMs = idleMsOf(state, clock.now()), planned, made }: Weighed,
+): Economy | undefined {
+  const { prices } = model;
+  if (prices === undefined) return undefined;
+  const at = { prices, calls: expectedCalls(state.cadence), idleMs };
+  if (made !== undefined) {
+    const { tokens_before: tokensBefore, tokens_after: tokensAfter, usage } = made;
+    const { input_tokens: readTokens, output_tokens: summaryTokens } = usage;
+    return weigh({ ...at, tokensBefore, tokensAfter, readTokens, summaryTokens });
+  }
+  if (planned === undefined) return undefined;
+  const before = estimateTokens(messagesOf(planned.source.shown));
+  return weigh({ ...at, ...sizesOf(compacting, before, estimateTokens(messagesOf(planned.retained.plan.discarded))) });
+}
+
+/** Whether compacting now, or making ready to, is cheaper than going on. */
+export function paysNow(
+  state: Pick<SessionState, "cadence" | "prepared" | "pins">,
+  compacting: Compacting,
+  by: { readonly model: Pick<ModelClient, "prices">; readonly idleMs: number; readonly shown: readonly Placed[] },
+): boolean {
+  const { prices } = by.model;
+  if (prices === undefined) return false;
+  const at = { prices, calls: expectedCalls(state.cadence), idleMs: by.idleMs };
+  const before = estimateTokens(messagesOf(by.shown));
+  if (state.prepared !== undefined) {
+    const { tokens_before, tokens_after } = state.prepared.body.compaction;
+    // Its summary is paid for, whatever becomes of it.
+    const paid = { readTokens: 0, summaryTokens: 0 };
+    return pays({ ...at, ...paid, tokensBefore: before, tokensAfter: before - (tokens_before - tokens_after) });
+  }
+  const { discarded } = compacting.compactor.rebuildHistory(messagesOf(by.shown), "");
+  const pinned = by.shown.filter(({ seq }) => state.pins.has(seq)).map(({ message }) => message);
+  const gone = estimateTokens(discarded) - estimateTokens(pinned.filter((message) => discarded.includes(message)));
+  return pays({ ...at, ...sizesOf(compacting, before, gone) });
+}
+
+type Sizes = Pick<Stakes, "tokensBefore" | "tokensAfter" | "readTokens" | "summaryTokens">;
+
+function sizesOf(compacting: Compacting, tokensBefore: number, gone: number): Sizes {
+  const summary = usualSummaryTokens(compacting, gone);
+  const tokensAfter = tokensBefore - gone + summary;
+  // A curator of one's own asks nobody whose prices are known; a judge reads everything once more.
+  if (compacting.curator !== undefined) return { tokensBefore, tokensAfter, readTokens: 0, summaryTokens: 0 };
+  const readings = compacting.judge === "model" ? 2 : 1;
+  return { tokensBefore, tokensAfter, readTokens: tokensBefore * readings, summaryTokens: summary };
 }

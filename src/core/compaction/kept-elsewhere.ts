@@ -6,10 +6,10 @@ import type { SessionSettings } from "../../contract/session.ts";
 import type { Placed } from "../context.ts";
 import type { Asking } from "../model-call.ts";
 import { applyEntry, foldSession, type WholeState } from "../whole-state.ts";
+import { runEviction } from "./evict.ts";
 import { type BoundaryFacts, judgeBoundary, type Verdict } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 import { type CompactionJob, runCompaction } from "./run-compaction.ts";
-import { runEviction } from "./run-eviction.ts";
 
 /** A conversation that somebody else keeps, and hands over as a whole each time its model is asked. */
 export interface Conversation {

@@ -5,6 +5,7 @@ import { messagesOf } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
 import { cascadeRequests } from "./cascade.ts";
+import { economyOf, usualSummaryTokens } from "./economy.ts";
 import { foldCandidate } from "./gates.ts";
 import { judgeRequest } from "./model-judge.ts";
 import { keptOf } from "./plan.ts";
@@ -13,7 +14,6 @@ import { apartFor, inheritedFrom, originalsOf, recoverByExpanding, writeReceipt 
 import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
 import { requestOf } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
-import { economyOf, usualSummaryTokens } from "./when-it-pays.ts";
 
 const PREVIEW = "preview";
 

@@ -12,6 +12,7 @@ import { rangesOf } from "../seq-ranges.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
 import { summariseByCascade } from "./cascade.ts";
+import { economyOf, priceNote } from "./economy.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
@@ -30,7 +31,6 @@ import type { Retained } from "./retain.ts";
 import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
-import { economyOf, priceNote } from "./when-it-pays.ts";
 
 /** One compaction of a session that is held. */
 export interface CompactionJob {

@@ -1,10 +1,10 @@
 import type { PermissionRules, PermissionVerdict } from "../../contract/permission.ts";
 import type { JsonObject } from "../../contract/session.ts";
-import { alwaysOf } from "./always.ts";
-import { partsOf } from "./parts.ts";
-import type { ReadLink } from "./paths.ts";
-import { compilePattern, type Matcher, type Part } from "./pattern.ts";
-import { isKnown } from "./shell-word.ts";
+import { createPlacing, pathsOf, type ReadLink } from "./paths.ts";
+import { type CallNames, compilePattern, type Matcher, type Part } from "./pattern.ts";
+import { readShellLine } from "./shell.ts";
+import { isKnown, type ShellCommand, type ShellLine } from "./shell-command.ts";
+import { HAS_SUBCOMMANDS, isToldByLine, LOOKS, namesIn, tellingTexts } from "./shell-leaves.ts";
 
 /** A tool call as rules see it. */
 export interface JudgedCall {
@@ -190,4 +190,149 @@ function doubtOf(part: Part): string {
     case "call":
       return "it cannot be told which file it is about";
   }
+}
+
+export interface PartsSource {
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly root: string;
+  /** Without it no link is followed. */
+  readonly readLink?: ReadLink | undefined;
+}
+
+/** Files of one call that are looked at; of the others it cannot be told which they are. */
+const PATHS_MAX = 1_000;
+
+/** Shells whose command lines are read here; what another one makes of a line is not known. */
+const READ_SHELLS = /(?:^|\/)(?:bash|sh|dash)$/;
+
+/** What of a call must be allowed: its commands and the files they write, its files, or the call as a whole. */
+export function partsOf(call: PartsSource, shellProgram?: string): readonly Part[] {
+  const { tool, args, root, readLink } = call;
+  if (tool === "shell") return shellParts(call, shellProgram);
+  const paths = pathsOf(tool, args);
+  if (paths.length === 0) return [{ kind: "call" }];
+  const place = createPlacing({ folder: root, root }, readLink);
+  return paths.slice(0, PATHS_MAX + 1).map((path, at) => ({
+    kind: "path",
+    tool,
+    path: path === undefined || at === PATHS_MAX ? undefined : place(path),
+    within: [],
+  }));
+}
+
+function shellParts({ args, root, readLink }: PartsSource, shellProgram = "bash"): readonly Part[] {
+  const { command, working_dir } = args;
+  const unread = (why: string): readonly Part[] => [{ kind: "unknown", why, within: [] }];
+  if (typeof command !== "string") return unread("it has no command line");
+  if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
+  const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
+  const seeing = { place: createPlacing({ folder, root }, readLink), namesOf: createNaming(command) };
+  const parts = partsOfLine(readShellLine(command), [], seeing);
+  // A comment does what `:` does.
+  return parts.length === 0 ? partsOfLine(readShellLine(":"), [], seeing) : parts;
+}
+
+type Within = Extract<Part, { kind: "unknown" }>["within"];
+
+interface Seeing {
+  readonly place: (path: string) => Extract<Part, { kind: "path" }>["path"];
+  readonly namesOf: (command: ShellCommand) => Extract<Part, { kind: "command" }>["names"];
+}
+
+/** What may name a program that a command starts: its own words; where the line tells it, all of the line, once. */
+function createNaming(line: string): Seeing["namesOf"] {
+  let isLineRead = false;
+  return (command) => {
+    const isLine = !isLineRead && isToldByLine(command);
+    isLineRead ||= isLine;
+    return namesIn(tellingTexts(command, isLine ? [line] : []));
+  };
+}
+
+function partsOfLine(line: ShellLine, within: Within, seeing: Seeing): readonly Part[] {
+  const { commands, writes, unknown } = line;
+  return [
+    ...commands.flatMap((command): readonly Part[] => {
+      const { runs } = command;
+      const inner =
+        runs === undefined ? [] : partsOfLine(runs.line, [...within, { command, namedTo: runs.namedTo }], seeing);
+      return [{ kind: "command", command, names: seeing.namesOf(command), within }, ...inner];
+    }),
+    // A file of the shell is judged as one that is patched: what a rule says of a file holds whoever changes it.
+    ...writes.map(
+      (path): Part => ({
+        kind: "path",
+        tool: "apply_patch",
+        path: path === undefined ? undefined : seeing.place(path),
+        within,
+      }),
+    ),
+    ...(unknown === undefined ? [] : [{ kind: "unknown", why: unknown, within } as const]),
+  ];
+}
+
+const PATTERNS_MAX = 5;
+const PATTERN_CHARS_MAX = 300;
+
+/** The narrowest patterns that would allow these parts from now on; undefined where they cannot be named safely. */
+export function alwaysOf(parts: readonly Part[], call: CallNames): readonly string[] | undefined {
+  const named = new Set<string>();
+  for (const part of parts) {
+    const pattern = patternOf(part, call);
+    if (pattern === undefined || pattern.length > PATTERN_CHARS_MAX) return undefined;
+    named.add(pattern);
+  }
+  return named.size === 0 || named.size > PATTERNS_MAX ? undefined : [...named];
+}
+
+function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
+  switch (part.kind) {
+    case "call":
+      if (mcp === undefined) return tool;
+      return /[():*\\]/.test(mcp.server + mcp.tool) ? tool : `mcp(${mcp.server}:${mcp.tool})`;
+    case "unknown":
+      return undefined;
+    case "path":
+      return mcp === undefined ? pathPattern(part) : `mcp(${mcp.server}:${mcp.tool})`;
+    case "command":
+      return commandPattern(part.command);
+  }
+}
+
+/** The folder of the file; a file of the project's own folder alone, and nothing outside of the project. */
+function pathPattern({ tool, path }: Extract<Part, { kind: "path" }>): string | undefined {
+  if (path?.real.inside === undefined) return undefined;
+  const names = path.real.inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
+  const folder = names.slice(0, -1).join("/");
+  return `${tool}(${folder === "" ? names.join("/") : `${folder}/**`})`;
+}
+
+/** Subcommands that say by their next argument what they do. */
+const HAS_FURTHER = new Set("run exec x compose remote stash worktree submodule config pr issue repo".split(" "));
+
+/** Exactly this command, unless it is known what of it may vary. */
+function commandPattern({ words, nameAt, runs }: ShellCommand): string | undefined {
+  const [name, sub, further] = words;
+  if (nameAt > 0 || name === undefined) return exactPattern(words);
+  if (runs === undefined && LOOKS.test(name.text) && isKnown(name)) return `shell(${name.text} *)`;
+  if (HAS_SUBCOMMANDS.test(name.text) && isSubcommand(sub?.text)) {
+    if (!HAS_FURTHER.has(sub?.text ?? "")) return `shell(${name.text} ${sub?.text} *)`;
+    return isSubcommand(further?.text) ? `shell(${name.text} ${sub?.text} ${further?.text} *)` : exactPattern(words);
+  }
+  return exactPattern(words);
+}
+
+function isSubcommand(text: string | undefined): boolean {
+  return text !== undefined && /^[a-z][a-z0-9:-]*$/.test(text);
+}
+
+function exactPattern(words: ShellCommand["words"]): string | undefined {
+  if (!words.every(isKnown)) return undefined;
+  return `shell(${words.map(({ text }) => quoted(text)).join(" ")})`;
+}
+
+function quoted(text: string): string {
+  if (/^[\w./:=@%+,-]+$/.test(text)) return text;
+  return `'${text.replaceAll(/[\\']/g, "\\$&")}'`;
 }

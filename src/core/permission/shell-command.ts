@@ -1,4 +1,5 @@
-import { isKnown, type ShellWord } from "./shell-word.ts";
+import type { Word, WordPart } from "unbash";
+import { type Item, UNKNOWN } from "./glob.ts";
 
 /** What a command line comes to: everything that may run, whether or not it does. */
 export interface ShellLine {
@@ -37,4 +38,115 @@ export const unknownLine = (why: string): ShellLine => ({ commands: [], writes: 
 export function programOf({ words, nameAt }: Pick<ShellCommand, "words" | "nameAt">): string | undefined {
   const name = words[nameAt];
   return name === undefined || !isKnown(name) ? undefined : name.text.slice(name.text.lastIndexOf("/") + 1);
+}
+
+/** A word of a command: its text with `UNKNOWN` for what only the shell will know, or `isMany` for any number of words. */
+export type ShellWord = Item;
+
+const UNKNOWN_WORD: ShellWord = { text: UNKNOWN };
+export const UNKNOWN_WORDS: ShellWord = { text: UNKNOWN, isMany: true };
+
+/** Whether all of a word is known. */
+export function isKnown({ text, isMany }: ShellWord): boolean {
+  return isMany !== true && !text.includes(UNKNOWN);
+}
+
+/** What the shell makes of a word, as far as that can be told before it runs. */
+export function shellWord(word: Word): ShellWord {
+  const { parts } = word;
+  // A tilde at the beginning, or where a value begins, becomes a folder.
+  if (/(?:^|[=:])~/.test(word.text)) return UNKNOWN_WORD;
+  if (parts === undefined) return { text: isPlain(word.text) ? word.value : UNKNOWN };
+  const read = parts.map(partOf);
+  const text = read.map((part) => part.text).join("");
+  return read.some(({ isMany }) => isMany === true) ? { text, isMany: true } : { text };
+}
+
+/** A second look, in case the parser took an expansion for a text. */
+function isPlain(text: string): boolean {
+  if (!/[$`*?'"\\]/.test(text)) return true;
+  return !/[$`*?'"]/.test(text.replaceAll(/\\./gs, ""));
+}
+
+function partOf(part: WordPart): ShellWord {
+  switch (part.type) {
+    case "Literal":
+      return { text: isPlain(part.text) ? part.value : UNKNOWN };
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return { text: part.value };
+    case "DoubleQuoted":
+      return quoted(part.parts);
+    case "LocaleString":
+    case "ProcessSubstitution":
+      return UNKNOWN_WORD;
+    case "Glob":
+    case "ExtendedGlob":
+    case "BraceExpansion":
+    case "SimpleExpansion":
+    case "ParameterExpansion":
+    case "CommandExpansion":
+    case "ArithmeticExpansion":
+      return UNKNOWN_WORDS;
+  }
+}
+
+/** Between double quotes an expansion is one word, unless it is all of a list: `"$@"`, `"${a[@]}"`, `"${!a@}"`. */
+function quoted(parts: readonly WordPart[]): ShellWord {
+  const isMany = parts.some((part) => part.type !== "Literal" && part.text.includes("@"));
+  const text = parts.map((part) => (part.type === "Literal" ? part.value : UNKNOWN)).join("");
+  return isMany ? { text, isMany } : { text };
+}
+
+/** Variables that change how programs speak, and not what they do or start. */
+const HARMLESS = new Set([
+  "LANG",
+  "LANGUAGE",
+  "TZ",
+  "TERM",
+  "COLUMNS",
+  "LINES",
+  "NO_COLOR",
+  "FORCE_COLOR",
+  "CLICOLOR",
+  "CLICOLOR_FORCE",
+  "CI",
+  "NODE_ENV",
+  "RUST_BACKTRACE",
+  "RUST_LOG",
+  "PYTHONUNBUFFERED",
+  "PYTHONDONTWRITEBYTECODE",
+  "GOOS",
+  "GOARCH",
+  "DEBIAN_FRONTEND",
+  "IFS",
+]);
+
+/** Variables by which whoever sets them chooses what a program, or the shell, starts. */
+const STEERING =
+  /^(?:PATH|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|BROWSER|SHELL|MAKEFLAGS|NODE_OPTIONS|RUBYOPT|CDPATH|(?:LD|DYLD|GIT|PYTHON|PERL5?|JAVA|JDK|npm_config)_.*|PYTHON[A-Z]+|PERL5[A-Z]+|[A-Z_]+_(?:PAGER|EDITOR|WRAPPER))$/;
+
+/** Whether a word is such a variable with its value, or could be. */
+export function isSteering(assigned: string): boolean {
+  return STEERING.test(/^\w*/.exec(assigned)?.[0] ?? "");
+}
+
+/** Variables that name a program, or a place that programs and libraries are loaded from or configured in. */
+const LOADING =
+  /^(?:HOME|XDG_CONFIG_HOME|ZDOTDIR|CC|CXX|LESSOPEN|LESSCLOSE|MANPAGER|CLASSPATH|GCONV_PATH|RUBYLIB|NODE_PATH|RUSTC|RUSTFLAGS|GO(?:ROOT|PATH|BIN|FLAGS|ENV)|(?:CARGO|RUSTC|DOTNET|BUNDLE|GEM|LUA|PHP)_[A-Z_]+|\w+_(?:ASKPASS|COMMAND|RSH|SSH))$/;
+
+/** Whether a command's variable decides which program runs. */
+export function decidesProgram(name: string): boolean {
+  return isSteering(name) || LOADING.test(name);
+}
+
+/** Whether a program that is given this variable does the same as without it: `PATH=. git` runs another git. */
+export function isHarmlessForPrograms(name: string): boolean {
+  return HARMLESS.has(name) || /^LC_[A-Z]+$/.test(name);
+}
+
+/** The same for the shell's own variables. Programs are told by capitals, but for these, which may be exported already. */
+export function isHarmlessForShell(name: string): boolean {
+  if (isHarmlessForPrograms(name)) return true;
+  return /^[a-z][a-z0-9_]*$/.test(name) && !/^(?:npm|yarn|pip|git|make|cargo)_|_proxy$/.test(name);
 }

@@ -1,6 +1,5 @@
 import { type Item, UNKNOWN } from "./glob.ts";
-import type { ShellCommand } from "./shell-command.ts";
-import { isKnown, type ShellWord } from "./shell-word.ts";
+import { isKnown, type ShellCommand, type ShellWord } from "./shell-command.ts";
 
 /** Programs that only look. */
 export const LOOKS =

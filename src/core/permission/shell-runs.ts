@@ -1,8 +1,19 @@
 import { UNKNOWN } from "./glob.ts";
-import { lineOf, programOf, type Runs, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import {
+  isHarmlessForPrograms,
+  isHarmlessForShell,
+  isKnown,
+  isSteering,
+  lineOf,
+  programOf,
+  type Runs,
+  type ShellCommand,
+  type ShellLine,
+  type ShellWord,
+  UNKNOWN_WORDS,
+  unknownLine,
+} from "./shell-command.ts";
 import { isLeaf } from "./shell-leaves.ts";
-import { isHarmlessForPrograms, isHarmlessForShell, isSteering } from "./shell-variable.ts";
-import { isKnown, type ShellWord, UNKNOWN_WORDS } from "./shell-word.ts";
 
 /** Reads a text as the shell would, within the depth that is left. */
 export type ReadLine = (script: string) => ShellLine;

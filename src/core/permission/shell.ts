@@ -8,10 +8,18 @@ import {
   type SyntaxNode,
 } from "unbash";
 import { UNKNOWN } from "./glob.ts";
-import { programOf, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import {
+  isHarmlessForPrograms,
+  isHarmlessForShell,
+  isKnown,
+  programOf,
+  type ShellCommand,
+  type ShellLine,
+  type ShellWord,
+  shellWord,
+  unknownLine,
+} from "./shell-command.ts";
 import { describeCommand } from "./shell-runs.ts";
-import { isHarmlessForPrograms, isHarmlessForShell } from "./shell-variable.ts";
-import { isKnown, type ShellWord, shellWord } from "./shell-word.ts";
 
 /** Longer lines are asked about: nobody reads them, and the time to judge one is bounded by it. */
 export const LINE_CHARS_MAX = 10_000;

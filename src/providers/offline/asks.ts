@@ -74,7 +74,9 @@ function readSentence(sentence: string): Ask {
 function readCall(sentence: string): ToolCall | undefined {
   const command = (SHELL.exec(sentence)?.groups?.ticked ?? SHELL_LINE.exec(sentence)?.groups?.plain)?.trim();
   if (command !== undefined) return { name: "shell", args: { command } };
-  const subject = TASK_CREATE.exec(sentence)?.groups?.subject?.trim().replace(/(?<![.!?])[.!?]+$/u, "");
+  const subject = TASK_CREATE.exec(sentence)
+    ?.groups?.subject?.trim()
+    .replace(/(?<![.!?])[.!?]+$/u, "");
   if (subject !== undefined) return { name: "task_create", args: { subject, description: subject } };
   if (TASK_LIST.test(sentence)) return { name: "task_list", args: {} };
   return TIME.test(sentence) ? { name: "datetime", args: {} } : undefined;

@@ -30,7 +30,9 @@ export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { context
 const SAMPLING_PARAMS = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];
 
 function refuseParams(params: JsonObject): string | undefined {
-  const unknown = Object.keys(params).find((name) => !SAMPLING_PARAMS.includes(name.replace(/[A-Z]/g, "_$&").toLowerCase()));
+  const unknown = Object.keys(params).find(
+    (name) => !SAMPLING_PARAMS.includes(name.replace(/[A-Z]/g, "_$&").toLowerCase()),
+  );
   return unknown === undefined ? undefined : `${unknown}: the offline model has no such parameter; leave it out`;
 }
 

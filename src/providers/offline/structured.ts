@@ -151,7 +151,10 @@ function fillArray(schema: Schema, place: Place): Filled {
 
 function itemsFor(items: Schema, place: Place): unknown[] {
   const isText = typesOf(items)[0] === "string" && items.enum === undefined;
-  if (isText) return passagesAbout(place).sort((a, b) => a.order - b.order).map(({ text }) => text);
+  if (isText)
+    return passagesAbout(place)
+      .sort((a, b) => a.order - b.order)
+      .map(({ text }) => text);
   const single = fill(items, place);
   return single.isFound ? [single.value] : [];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { termsOf } from "./words.ts";
+import { termsOf } from "./rank.ts";
 
 describe("words", () => {
   it.each([
