@@ -16,7 +16,7 @@ export interface BudgetReading {
   readonly exhausted: BudgetType | undefined;
 }
 
-/** Reads the budget in the contract's order: tokens, time, tool calls; then cost. */
+/** Reads the budget in the contract's order: tokens, time, tool calls, then cost. */
 export function readBudget(
   limits: Limits,
   spent: Spent,
@@ -27,8 +27,8 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds, cost in whole millionths of a dollar, one that has begun among them: what is
-        // nearly used up is never 0. The share is taken before rounding.
+        // Time is reported in whole seconds and cost in whole millionths of a dollar, rounded up so that it is never 0.
+        // The share is computed before rounding.
         const perUnit = PER_UNIT[type];
         return {
           type: "budget_warning",
@@ -42,7 +42,7 @@ export function readBudget(
   };
 }
 
-/** Existing clients read whole numbers, so each is told in a unit that has them. */
+/** Existing clients read whole numbers, so each type has a unit that gives them. */
 const PER_UNIT: Readonly<Record<BudgetType, number>> = { tokens: 1, time: 1_000, tool_calls: 1, cost: 1_000 };
 
 function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: number; limit: number }[] {

@@ -4,26 +4,25 @@ import type { Message } from "../contract/message.ts";
 import { pinnedIn, reshapeMessage, summaryMessage } from "./compaction/shown-messages.ts";
 import { applyPruned, type Pruned } from "./transcript-text.ts";
 
-/** The hex SHA-256 of a text, handed in: this layer sees no library. */
+/** The hex SHA-256 of a text, injected because this layer imports no library. */
 export type Hash = (text: string) => string;
 
-/** As much of a session's state as says what the model is shown. */
+/** The part of a session's state that determines the context. */
 export interface ShownState {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
-  /** The compaction that stands, last, and before it those whose summaries it goes on to show. */
+  /** Active compactions, the newest last; before it those whose summaries it still shows. */
   readonly shownBy: readonly CompactionRecord[];
 }
 
-/** What the model is shown now. */
 export function assembleContext(state: Pick<ShownState, "shown">): readonly Message[] {
   return state.shown.map((placed) => placed.message);
 }
 
-/** By the message they begin with: the same request begins with the same message each time, as caches of it ask for. */
+/** Keyed by the first message: the same request starts with the same object, which provider caches rely on. */
 const skilled = new WeakMap<Message, { readonly skill: string; readonly system: Message }>();
 
-/** The request's messages with a skill at the end of the system prompt. */
+/** Appends a skill to the system prompt. */
 export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
   const [first, ...rest] = messages;
   if (skill === undefined || first === undefined) return messages;
@@ -40,14 +39,13 @@ export function withSkill(messages: readonly Message[], skill: string | undefine
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
 
 /**
- * One hash for a whole context: each message's is taken over its JSON and the hash before it. What was hashed for the
- * last call is remembered, so a call pays for its new messages only.
+ * One hash for a whole context, chained over its messages. Earlier hashes are cached, so a call pays for its new
+ * messages only.
  */
 export function hashContext(messages: readonly Message[], hash: Hash): string {
   return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
 }
 
-/** The hash of everything up to a message, given that of everything before it. */
 export function chainHash(message: Message, before: string, hash: Hash): string {
   const known = chained.get(message);
   if (known !== undefined && known.before === before) return known.hash;
@@ -56,7 +54,7 @@ export function chainHash(message: Message, before: string, hash: Hash): string 
   return next.hash;
 }
 
-/** A message and the seq of the entry that holds it. */
+/** A message and the seq of its entry. */
 export interface Placed {
   readonly seq: number;
   readonly message: Message;
@@ -66,28 +64,28 @@ export function messagesOf(placed: readonly Placed[]): readonly Message[] {
   return placed.map(({ message }) => message);
 }
 
-/** What of a compaction decides what is shown. */
+/** The fields of a compaction that determine the context. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,
   "summary" | "rules" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
 >;
 
-/** A compaction as the fold keeps it. */
+/** A compaction as the fold stores it. */
 export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted">> {
   readonly seq: number;
   readonly body: Body;
-  /** How many messages of the transcript, the system message aside, it was made from. */
+  /** How many messages of the transcript, without the system message, it was made from. */
   readonly madeFrom: number;
   readonly undone: boolean;
-  /** What was brought back since. */
+  /** Ranges expanded since. */
   readonly expanded: readonly SeqRange[];
-  /** The provider refused its own compaction of it. */
+  /** The provider refused its native compaction. */
   readonly nativeRefused?: true;
 }
 
 /**
- * What the model is shown of a transcript: the system message, the newest compaction that stands, what is pinned, and
- * everything said since. Without a compaction, the transcript itself; so undoing one gives back the very same messages.
+ * Computes the context from a transcript: system message, newest active compaction, pinned messages, and everything
+ * since. Without a compaction it is the transcript, so an undo restores the same messages.
  */
 export function showTranscript(
   transcript: readonly Placed[],
@@ -100,12 +98,12 @@ export function showTranscript(
 }
 
 /**
- * A message of a context as a compaction made it of the log: its seq, and which of the references the compaction shows
- * stand in it, by their numbers. The parts that a compaction itself says have its seq, in their order.
+ * A message of a compacted context: its seq, and the indexes of the pruned references in it. Parts written by the
+ * compaction have the compaction's seq.
  */
 export type ShownRef = readonly [seq: number, ...pruned: readonly number[]];
 
-/** What a compaction that stands shows, and what it made that of. */
+/** The messages that an active compaction shows, and their references. */
 export function showBy(
   transcript: readonly Placed[],
   standing: CompactionRecord<Showing>,
@@ -119,12 +117,12 @@ export function showBy(
   return { shown: [...transcript.slice(0, systems), ...made, ...transcript.slice(cut)], from };
 }
 
-/** The compaction that says what is shown: the newest that was not undone. */
+/** The active compaction: the newest that was not undone. */
 export function standingIn<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
   return of.compactions.findLast((record) => !record.undone);
 }
 
-/** What a compaction still shows as references: of what was evicted, what is pinned or was brought back is whole again. */
+/** Outputs that a compaction still shows as references; pinned and expanded ones are whole again. */
 export function prunedBy(
   { body, expanded }: Pick<CompactionRecord<Showing>, "body" | "expanded">,
   isPinned: (seq: number) => boolean,
@@ -132,7 +130,7 @@ export function prunedBy(
   return body.pruned.filter(({ seq, reason }) => reason === undefined || !(isIn(expanded, seq) || isPinned(seq)));
 }
 
-/** What is evicted from what is shown now. */
+/** Outputs that are evicted from the current context. */
 export function evictedFrom({ shownBy, pins, shown }: ShownState): readonly Pruned[] {
   const standing = shownBy.at(-1);
   if (standing === undefined || !standing.body.pruned.some(({ reason }) => reason !== undefined)) return [];
@@ -143,7 +141,7 @@ export function evictedFrom({ shownBy, pins, shown }: ShownState): readonly Prun
   );
 }
 
-/** Which messages of what it covers a compaction shows, in their order, and as what. */
+/** The covered messages that a compaction shows, in order, with their form. */
 function refsBy(
   past: readonly Placed[],
   record: CompactionRecord<Showing>,
@@ -160,7 +158,7 @@ function refsBy(
     prunedBy(record, (at) => pinnedSeqs.has(at)),
     (result) => result.seq,
   );
-  // What was brought back stands before the first kept message that is younger, so the order of time holds.
+  // Expanded messages stand before the first younger kept message, so the order of time holds.
   const order = new Map(past.map((placed, index) => [placed.seq, index]));
   const flush = (before: number): void => {
     while (back[0] !== undefined && (order.get(back[0].seq) ?? 0) < before)
@@ -180,7 +178,7 @@ function refsBy(
   return refs;
 }
 
-/** The messages that a compaction shows of what it covers, made of what the log says; undefined where it lacks one. */
+/** Rebuilds the messages that a compaction shows from the log; undefined if one is missing. */
 export function rebuild(
   refs: readonly ShownRef[],
   { seq, body }: Pick<CompactionRecord<Showing>, "seq" | "body">,
@@ -205,11 +203,11 @@ export function rebuild(
 function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Message {
   if (!("message" in part)) return summaryMessage(body);
   const { message } = part;
-  // Whatever stands for turns is none itself, also when a compactor of one's own put it there.
+  // A message that replaces turns is no turn itself, also when a custom compactor wrote it.
   return message.role === "user" ? { compaction_id: body.compaction_id, ...message } : message;
 }
 
-/** A kept message as the compaction shows it: large old results as references, simplified where that was needed. */
+/** A kept message as the compaction shows it: large old results as references, simplified where needed. */
 export function asKept(
   { seq, message }: Placed,
   body: { readonly pruned: readonly Pruned[]; readonly reshape: Reshape },
@@ -226,9 +224,8 @@ export function isIn(ranges: readonly SeqRange[], seq: number): boolean {
 export const NO_CADENCE: CompactionCadence = { session_boundary_index: 0 };
 
 /**
- * The fold of when a session compacted. It lives in the log, so a session that is resumed or reused neither compacts
- * at once nor never; an attempt counts when it begins, so one that fails or whose process ends is not repeated at
- * every boundary.
+ * Folds when a session compacted. The log holds it, so a resumed session neither compacts at once nor never. An attempt
+ * counts when it starts, so a failed one is not repeated at every boundary.
  */
 export function advanceCadence(cadence: CompactionCadence, body: EntryBody): CompactionCadence {
   const { session_boundary_index } = cadence;
@@ -236,16 +233,16 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
     case "model_called":
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "imported":
-      // A forked session has seen the boundaries of the answers it took over.
+      // A fork inherits the boundaries of the answers it copied.
       if (body.message.role !== "block_assistant") return cadence;
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "compacted":
-      // An eviction neither delays nor forbids a compaction.
+      // An eviction neither delays nor prevents a compaction.
       if (body.evicted !== undefined) return cadence;
       return { ...cadence, last_compaction_boundary_index: session_boundary_index };
-    // What was tried in vain is not tried again at the very next boundary.
+    // A failed attempt is not repeated at the next boundary.
     case "compaction_dropped":
-    // Undone by a person, it is not to be made again at the very next boundary.
+    // A compaction that a user undid is not repeated at the next boundary.
     case "compaction_undone":
       return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };
     case "event":

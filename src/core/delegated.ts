@@ -2,24 +2,22 @@ import type { EntryBodyOf } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import { addUsage, NO_USAGE } from "./cost.ts";
 
-/** A task that was handed to a sub-agent. */
 export interface Child {
   readonly callId: string;
   readonly childId: string;
   readonly agent: string;
-  /** Seq of the child's log after which what it uses is of this task. */
+  /** The task's usage starts after this seq of the child's log. */
   readonly fromSeq: number;
-  /** Whether it runs, or its process ended: what it used is not counted yet. */
+  /** Whether the child runs or its process died: its usage is not counted yet. */
   readonly isOpen: boolean;
 }
 
-/** What a session has handed to others. */
 export interface DelegatedState {
-  /** Tasks of sub-agents that are not over, and those whose calls have no result yet. */
+  /** Tasks that are not finished, and those whose calls have no result yet. */
   children: readonly Child[];
-  /** What sub-agents used, theirs included: it is part of the budgets, and of nothing else that is counted of a session. */
+  /** Usage of sub-agents at every depth. It counts towards budgets and nothing else. */
   delegated: { readonly usage: Usage; readonly toolCalls: number };
-  /** Tasks that were handed to sub-agents since the newest turn was opened. */
+  /** Tasks given to sub-agents since the newest turn was opened. */
   tasksOpened: number;
 }
 
@@ -43,7 +41,7 @@ export function closeChild(state: DelegatedState, body: EntryBodyOf<"child_close
   );
 }
 
-/** What a session's budgets count: its own calls, and those of its sub-agents. */
+/** What a session's budgets count: its own calls and those of its sub-agents. */
 export function spentIn({
   usage,
   toolCallsUsed,

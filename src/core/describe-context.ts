@@ -10,7 +10,6 @@ import { addUsage, NO_USAGE } from "./cost.ts";
 import { contentTokens, estimateTokens } from "./tokens.ts";
 import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
-/** The context with where its parts come from. */
 export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tools" | "tool_tokens"> {
   const messages = assembleContext(state);
   const evicted = evictedFrom(state);
@@ -25,7 +24,7 @@ export function describeContext(state: ShownState, hash: Hash): Omit<SessionCont
   };
 }
 
-/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
+/** The system message, the summary, pinned and expanded messages, then one part per turn. */
 function partsOf(state: ShownState): SessionContext["parts"] {
   const parts: SessionContext["parts"] = [];
   const kindOf = kindsOf(state);
@@ -44,7 +43,6 @@ function partsOf(state: ShownState): SessionContext["parts"] {
   return parts;
 }
 
-/** What each message stands in the context as. */
 function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
   const expanded = shownBy.at(-1)?.expanded ?? [];
   return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
@@ -55,7 +53,7 @@ function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
   };
 }
 
-/** Sums up what is shown by its kinds. What only grew since the last time is read from where it ended. */
+/** Sums the context by kind. After an append only the new messages are read. */
 export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
   let seen: readonly Placed[] = [];
   let read = 0;
@@ -105,25 +103,24 @@ function resultParts(
   });
 }
 
-/** A model call as the log tells it, with the size of what the model was shown. */
+/** A model call with the size of its context. */
 export interface SizedCall {
   readonly entry: Entry;
   readonly model: string;
-  /** The session's turn it was made in, from 1. */
+  /** The turn of the session, from 1. */
   readonly turn: number;
   readonly settings: SessionSettings;
   readonly tokens: number;
-  /** Of the tools it was made with; undefined where the log does not tell. */
+  /** Tokens of its tools; undefined if the log does not say. */
   readonly toolTokens: number | undefined;
-  /** By the kinds of what was shown; what was not is not there. */
   readonly parts: ReadonlyMap<PartKind, number>;
-  /** What it took, failed attempts with it; absent while it runs, and where nobody told. */
+  /** Usage including failed attempts; absent while it runs or if unknown. */
   readonly usage: Usage | undefined;
 }
 
 /**
- * Sizes the calls at these indexes of a log, which are in order: one fold, in which what is shown is made anew only from
- * the first of them on, so a page costs the log once, however often it was compacted before.
+ * Sizes the calls at these ascending indexes of a log in one fold. The context is rebuilt from the first of them on, so
+ * a page costs one pass however many compactions came before.
  */
 export async function sizeCalls(
   sessionId: string,
@@ -153,7 +150,7 @@ export async function sizeCalls(
   return sized;
 }
 
-/** What a call took: its answer, and attempts that failed before. What a compaction in between took is its own. */
+/** Usage of the answer and of the attempts that failed before it, without that of a compaction in between. */
 function usageAfter(entries: readonly Entry[], call: number): Usage | undefined {
   let usage: Usage | undefined;
   for (let at = call + 1; at < entries.length; at += 1) {

@@ -9,7 +9,7 @@ import { fitPayload } from "./hook-payload.ts";
 import { compileGlob, type Glob, matchesGlob } from "./permission/glob.ts";
 import type { Redact } from "./redact.ts";
 
-/** Work that nobody waits for; false where so much of it runs that it is not begun. */
+/** Starts background work; false if too much of it is running. */
 export type StartBehind = (work: () => Promise<void>) => boolean;
 
 export interface HookParts {
@@ -18,31 +18,27 @@ export interface HookParts {
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly clock: Clock;
   readonly redact: Redact;
-  /** How long one is waited for that does not say it itself. */
+  /** The timeout of hooks that have none of their own. */
   readonly timeoutMs: number;
   readonly payloadBytesMax: number;
   readonly startBehind: StartBehind;
   emit(event: AgentEvent): void;
 }
 
-/** For how long hooks of a step are waited for. */
 interface HookWait {
   readonly signal: AbortSignal;
-  /** In clock time. */
   readonly deadlineMs?: number | undefined;
 }
 
-/** The hooks of a session's steps. */
 export interface Hooks {
-  /** Whether any is called there; of a point about tools, for this one. */
+  /** Whether any hook is called there; for tool points, for this tool. */
   has(point: HookPoint, tool?: string): boolean;
-  /** Whether one there can stop the step; where none can, nothing has to wait for them. */
+  /** Whether a hook there can stop the step; otherwise the step need not wait for them. */
   decides(point: HookPoint): boolean;
-  /** Not a promise where every hook answered at once. */
+  /** Not a promise if every hook answered synchronously. */
   run(point: HookPoint, subject: HookSubject, wait: HookWait): Hooked | Promise<Hooked>;
 }
 
-/** Why a step is not taken. */
 export interface HookDenial {
   readonly hookId: string;
   readonly point: HookPoint;
@@ -51,19 +47,18 @@ export interface HookDenial {
   readonly message: string;
 }
 
-/** What came of a step's hooks. */
 interface Hooked {
-  /** What of them is to be kept, with what it caused. */
+  /** Events to store, with what caused them. */
   readonly told: readonly EntryBody[];
   readonly denied?: HookDenial;
-  /** One that might have refused the step was cut off before it could. */
+  /** A hook that could have refused the step was cut off. */
   readonly isInterrupted?: true;
-  /** What became of a tool's arguments, or of what it gave. */
+  /** The new arguments or output of a tool. */
   readonly args?: JsonObject;
   readonly result?: { readonly content: string; readonly isError: boolean };
 }
 
-/** The hooks of a session, in their order; undefined where there are none, so that a turn without any does nothing for them. */
+/** Creates the hooks of a session in order; undefined if there are none, so that such turns do no work for them. */
 export function createHooks(parts: HookParts): Hooks | undefined {
   if (parts.hooks.length === 0) return undefined;
   const byPoint = arrange(parts.hooks);
@@ -83,7 +78,6 @@ export function createHooks(parts: HookParts): Hooks | undefined {
   };
 }
 
-/** The hooks of a point. */
 interface HooksAt {
   readonly all: readonly Hook[];
   readonly globs: ReadonlyMap<Hook, readonly Glob[]>;
@@ -92,7 +86,7 @@ interface HooksAt {
 
 const NONE: HooksAt = { all: [], globs: new Map(), decides: false };
 
-/** What every turn is given anew is the same list: it is put in order once. */
+/** Turns receive the same list again, so it is sorted once. */
 const ARRANGED = new WeakMap<readonly Hook[], ReadonlyMap<HookPoint, HooksAt>>();
 
 function arrange(hooks: readonly Hook[]): ReadonlyMap<HookPoint, HooksAt> {
@@ -110,23 +104,25 @@ function arrange(hooks: readonly Hook[]): ReadonlyMap<HookPoint, HooksAt> {
   return byPoint;
 }
 
-/** Whether a step can be stopped by a hook, by what it says or by its failing. */
+/** Whether a hook can stop a step, by its decision or its failure. */
 function decides({ mode, capability, failurePolicy }: Hook): boolean {
   return mode === "foreground" && (capability !== "observe" || failurePolicy === "fail_closed");
 }
 
-/** A step and what has come of its hooks so far. */
+/** A step and the results of its hooks so far. */
 interface Going {
   readonly hooks: readonly Hook[];
   readonly point: HookPoint;
   readonly wait: HookWait;
   readonly told: EntryBody[];
-  /** As the next hook is told of it. */
+  /** As the next hook receives it. */
   subject: HookSubject;
   rewritten: Pick<Hooked, "args" | "result">;
 }
 
-/** Calls hooks one after the other. Only where one gives a promise is anything waited for: most watch, and answer at once. */
+/**
+ * Calls hooks one after the other. Waits only for hooks that return a promise: most observe and answer synchronously.
+ */
 function runFrom(parts: HookParts, going: Going, first: number): Hooked | Promise<Hooked> {
   const { hooks, point, wait, told } = going;
   const labelled = parts.labels && { labels: parts.labels };
@@ -156,7 +152,7 @@ function runFrom(parts: HookParts, going: Going, first: number): Hooked | Promis
   return { told, ...going.rewritten };
 }
 
-/** Takes in how a hook ended; what came of the step, where no other hook is asked. */
+/** Records how a hook ended; returns the step's result if no further hook is called. */
 function take(
   { emit, redact, clock }: HookParts,
   going: Going,
@@ -191,7 +187,7 @@ function take(
   return undefined;
 }
 
-/** An observer that is cut off has nothing to say that would count. */
+/** A cut-off observer has no effect. */
 function cut({ told, rewritten }: Going, { capability }: Hook): Hooked {
   return { told, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
 }
@@ -206,12 +202,12 @@ interface Failed {
 const LATE = Symbol("late");
 const INTERRUPTED = Symbol("interrupted");
 
-/** Runs a hook until it answers, its time is up or the turn ends; one that ignores its signal is left behind. */
+/** Runs a hook until it answers, times out or the turn ends; a hook that ignores its signal is abandoned. */
 function runOne(parts: Waiting, hook: Hook, { call, wait }: Asked): Ended | Promise<Ended> {
   const ending = new AbortController();
   try {
     const begun: unknown = hook.run(call, ending.signal);
-    // What answers at once is not waited for, and needs no timer.
+    // A synchronous answer needs no timer.
     if (!isThenable(begun)) return { kind: "answered", answer: begun };
     return waitFor(parts, hook, { begun, ending, wait });
   } catch (thrown) {
@@ -284,7 +280,7 @@ const PATCH_AT: Readonly<Record<HookPatch["patch_type"], HookPoint>> = {
   tool_result: "post_tool_execution",
 };
 
-/** What an answer comes to, by what the hook may say. */
+/** Validates an answer against the hook's capability. */
 function judge({ capability, point }: Hook, given: unknown): Said {
   if (given === undefined || given === null) return ALLOWED;
   const read = readAnswer(given);
@@ -301,7 +297,7 @@ function judge({ capability, point }: Hook, given: unknown): Said {
   return { kind: "allowed", patches: rewrites, isIgnored: false };
 }
 
-/** What a function gives may throw when it is looked at, change later, or be what no log can keep. */
+/** A returned value may throw when read, change later, or not be serializable. */
 function readAnswer(given: unknown): HookAnswer | undefined {
   try {
     const { decision, patches } = HookAnswer.parse(given);
@@ -311,7 +307,7 @@ function readAnswer(given: unknown): HookAnswer | undefined {
   }
 }
 
-/** JSON would leave these out without a word, and a tool be given something else than was meant. */
+/** JSON would drop these silently, and a tool would receive other arguments than intended. */
 function requireKept(_name: string, value: unknown): unknown {
   if (typeof value === "function" || typeof value === "symbol") throw new Error("it is no JSON");
   return value;
@@ -341,7 +337,7 @@ function patched(
   ];
 }
 
-/** What nobody waits for is told to whoever listens, and not kept: the turn may be over when it ends. */
+/** Background hooks are reported to listeners and not stored: the turn may be over when they end. */
 function startBehind(parts: HookParts, hook: Hook, call: HookCall): void {
   const { clock, emit, redact } = parts;
   const { id: hook_id, point } = hook;
@@ -371,7 +367,7 @@ function cutSentence(text: string): string {
   return text.length <= SENTENCE_CHARS_MAX ? text : `${text.slice(0, SENTENCE_CHARS_MAX)}…`;
 }
 
-/** What a hook says besides as JSON, without secrets; what is too long, or none, is left out in a word. */
+/** The hook's payload as JSON, without secrets; replaced by a note if it is too long or not JSON. */
 function kept(payload: unknown, redact: Redact): unknown {
   try {
     const text = redact(JSON.stringify(payload) ?? "null");
@@ -381,12 +377,11 @@ function kept(payload: unknown, redact: Redact): unknown {
   }
 }
 
-/** What a model, or whoever asked, is told of a step that a hook refused. */
+/** The text for a model or caller about a step that a hook refused. */
 export function denialText({ hookId, message }: HookDenial): string {
   return `denied by hook ${hookId}: ${message}`;
 }
 
-/** The end of a turn that a hook refused to go on with. */
 export function endOfDenial(denial: HookDenial): TurnEnd {
   const { hookId: hook_id, point, cause, reasonCode: reason_code } = denial;
   return {

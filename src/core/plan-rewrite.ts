@@ -13,7 +13,7 @@ import type { WholeState } from "./whole-state.ts";
 export interface Wanted {
   readonly to: RewriteTo;
   readonly selection: RewriteCommit["selection"];
-  /** The selection where calls were closed since it was made. */
+  /** The selected range, moved if calls were closed since. */
   readonly range: { readonly start: number; readonly end: number };
 }
 
@@ -21,16 +21,16 @@ type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor">;
 
 export interface Making {
   readonly why: Why;
-  /** The revision and the length a reader was shown. */
+  /** The revision and length that the reader saw. */
   readonly parent: string;
   readonly seen: number;
   readonly now: number;
   readonly hash: Hash;
-  /** What providers find wrong with messages. */
+  /** What providers would reject in the messages. */
   readonly judge: (messages: readonly Message[]) => readonly GrammarFault[];
 }
 
-/** The entry of a rewrite, and the transcript it leads to; INVALID_PARAMS for what changes nothing or breaks something. */
+/** The entry of a rewrite and the resulting transcript; INVALID_PARAMS if it changes nothing or breaks something. */
 export function planRewrite(
   state: WholeState,
   wanted: Wanted,
@@ -43,15 +43,14 @@ export function planRewrite(
 }
 
 /**
- * The replacement without what it repeats at either end of the range: messages that stay keep their seqs, and with them
- * their pins and the compactions that were made from them.
+ * The replacement without messages it repeats at either end of the range: those keep their seqs, pins and compactions.
  */
 export function splice(
   { transcript }: WholeState,
   input: Pick<OperationInput<"rewriteTranscript">, "selection" | "replacement">,
   how: { seen: number; now: string },
 ): Wanted {
-  // The results that close the calls of the last message a reader was shown belong to it.
+  // The results that close the last visible message's calls belong to it.
   const isClosing = transcript[how.seen]?.message.role === "tool_results";
   const past = (index: number): number => (isClosing && index === how.seen ? index + 1 : index);
   const range = { start: past(input.selection.start), end: past(input.selection.end) };
@@ -71,19 +70,18 @@ function isSame(placed: Placed | undefined, given: Undated | undefined): boolean
   return textForm(message) === textForm(dated(given, message.created_at));
 }
 
-/** With its fields in one order, whoever wrote it. */
+/** With its fields in a fixed order. */
 function textForm(message: Message): string {
   return JSON.stringify(Message.parse(message));
 }
 
 export function dated(message: Undated, now: string): Message {
-  // It has every field of its role; only the time may have been missing.
+  // `as`: it has every field of its role; only the time may have been missing.
   return { ...message, created_at: message.created_at ?? now } as Message;
 }
 
 type Ahead = Pick<WholeState, "transcript" | "shown">;
 
-/** What a rewrite leads to, before it is made. */
 function ahead(state: WholeState, to: RewriteTo): Ahead {
   const transcript = rewrite(state, to, state.lastSeq + 1);
   const rewrites = [...state.rewrites, { before: state.transcript }];
@@ -97,7 +95,7 @@ function requireChange({ transcript }: WholeState, after: readonly Placed[]): vo
   throw new RuntimeError("INVALID_PARAMS", "the transcript says this already; nothing would change");
 }
 
-/** Refuses what a provider would reject that does not reject the session as it is. */
+/** Refuses a rewrite that a provider would reject, unless it already rejects the session as it is. */
 function requireGrammar(before: Ahead, after: Ahead, judge: Making["judge"]): void {
   const faultIn = (what: keyof Ahead): { fault: GrammarFault; seq: number | undefined } | undefined => {
     const indifferent = new Set(judge(before[what].map(({ message }) => message)).map(({ grammar }) => grammar));
@@ -149,8 +147,8 @@ function rewritten(
 }
 
 /**
- * Messages in which no answer calls by the id of a later one: servers that count calls from zero in each answer are
- * refused by providers that want ids once. The newest keeps its id, since its result may be still to come.
+ * Makes call ids unique across answers: some servers count from zero in each answer, and providers reject duplicates.
+ * The newest keeps its id, since its result may still come.
  */
 export function withUniqueCalls(messages: readonly Message[]): readonly Message[] {
   const lastAt = lastCalls(messages);
@@ -163,7 +161,7 @@ export function withUniqueCalls(messages: readonly Message[]): readonly Message[
       return fresh;
     }
   };
-  /** The calls of the newest answer that go by another id now. */
+  /** New ids for the newest answer's calls. */
   let renamed = new Map<string, string>();
   return messages.map((message, at): Message => {
     if (message.role === "block_assistant") {
@@ -184,7 +182,7 @@ export function withUniqueCalls(messages: readonly Message[]): readonly Message[
   });
 }
 
-/** The last answer that calls by each id. */
+/** The last answer that uses each id. */
 function lastCalls(messages: readonly Message[]): ReadonlyMap<string, number> {
   const lastAt = new Map<string, number>();
   for (const [at, message] of messages.entries()) {

@@ -1,14 +1,13 @@
 import type { SeqRange } from "../contract/compaction.ts";
 
-/** Something that has a seq. */
 export interface Numbered {
   readonly seq: number;
 }
 
-/** Messages as ranges of seqs: exactly these, in this order. */
+/** Converts messages to ranges of exactly their seqs, in order. */
 export function rangesOf(placed: readonly Numbered[], transcript: readonly Numbered[]): SeqRange[] {
-  // A notice that came while tools ran stands after their results with a smaller seq, so ranges follow the seqs, not
-  // the places: a range may hold no seq that is not asked for.
+  // A notice that arrived while tools ran follows their results with a smaller seq. So ranges follow seqs, not
+  // positions: a range contains no other seq.
   if (placed.length === 0) return [];
   const ranks = ranksIn(transcript);
   const ranges: SeqRange[] = [];
@@ -25,7 +24,7 @@ const ranked = new WeakMap<
   { readonly length: number; readonly ranks: ReadonlyMap<number, number> }
 >();
 
-/** Where each seq stands among all; a compaction asks several times about the same transcript. */
+/** The rank of each seq, cached: a compaction asks several times about the same transcript. */
 function ranksIn(transcript: readonly Numbered[]): ReadonlyMap<number, number> {
   const { length } = transcript;
   const known = ranked.get(transcript);

@@ -24,7 +24,7 @@ export function outOfTime({ message }: ModelFailure): TurnEnd {
   };
 }
 
-/** The end of a turn whose model failed, after retries and recovery where they could help. */
+/** The end of a turn whose model failed, after retries and recovery. */
 export function endOfFailure(failure: ModelFailure, turn: FailedTurn): TurnEnd {
   const { kind, message, retryAfterMs, status } = failure;
   const retry_after_ms = retryAfterMs === undefined ? {} : { retry_after_ms: Math.ceil(retryAfterMs) };
@@ -44,7 +44,7 @@ interface FailedTurn {
   readonly compacting: object | undefined;
 }
 
-/** Says what fills a context that cannot be made smaller. */
+/** Explains what fills a context that cannot be reduced. */
 function whyTooLong({ state, model, compacting }: FailedTurn): string {
   const largest = state.shown.reduce(
     (most, { seq, message }) => {
@@ -86,13 +86,13 @@ const CUT_SHORT: TurnEnd = {
   cause: "fatal_failure",
 };
 
-/** As much of a state as says what was left open. */
+/** The part of a state that shows what was left open. */
 export type Left = Pick<
   SessionState,
   "sessionId" | "isCompacting" | "isTurnOpen" | "openCalls" | "pending" | "heldResults" | "approval" | "children"
 >;
 
-/** Throws SESSION_BUSY while calls wait for results that somebody may bring: what comes now must not stand before those. */
+/** Throws SESSION_BUSY while calls wait for the client's results, which must come first. */
 export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "sessionId" | "openCalls" | "pending">) {
   if (pending.length === 0) return;
   const names = [...new Set(openCalls.filter(({ data }) => pending.includes(data.id)).map(({ data }) => data.name))];
@@ -100,7 +100,7 @@ export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "s
   throw new RuntimeError("SESSION_BUSY", message);
 }
 
-/** The ends of what a process that ended first left open: said by whoever holds the session next. */
+/** Closes what a process that died left open; the next owner of the session appends this. */
 export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] {
   requireNotWaiting(state, clock);
   const ends: EntryBody[] = [];
@@ -109,7 +109,7 @@ export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] 
   }
   if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: nobody said in time whether it may", clock)];
   if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
-  // Calls are not run again: they may have taken effect.
+  // Calls are not repeated: they may have taken effect.
   if (state.openCalls.length > 0) {
     const sentence = state.pending.length > 0 ? UNANSWERED : interruptedIn(state);
     ends.push(closeCalls(state.openCalls, sentence, clock, state.heldResults));
@@ -117,7 +117,7 @@ export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] 
   return ends;
 }
 
-/** The end of a turn that waits for a word which will not come. */
+/** Ends a turn whose approval will not come. */
 export function closeWaiting(
   { openCalls }: Pick<SessionState, "openCalls">,
   sentence: string,
@@ -128,24 +128,24 @@ export function closeWaiting(
 
 const WINDOW_SHARE_MAX = 0.5;
 
-/** An answer may take at most half of a window: servers refuse a limit that leaves no room for the question. */
+/** An answer may take at most half of the window: servers refuse a limit that leaves no room for the prompt. */
 export function outputLimit(maxTokens: number | undefined, contextWindow: number | undefined): number | undefined {
   if (maxTokens === undefined || contextWindow === undefined) return maxTokens;
   return Math.max(1, Math.min(maxTokens, Math.floor(contextWindow * WINDOW_SHARE_MAX)));
 }
 
-/** How a turn went, for the caller that waits for it. */
+/** The result of a turn for the waiting caller. */
 export interface TurnOutcome {
   readonly end: TurnEnd;
   readonly text: string;
   readonly turns: number;
   readonly toolCalls: number;
   readonly extraction: Extraction;
-  /** The calls it ended with, which whoever asked for it runs. */
+  /** The calls it ended with, which the client runs. */
   readonly pending?: readonly ToolUseBlock[];
 }
 
-/** What became of the calls of an answer: what is to be saved next, and those that whoever asked for the turn runs. */
+/** The result of an answer's calls: entries to save next, and calls that the client runs. */
 export interface Served {
   readonly unsaved: EntryBody[];
   readonly pending: readonly ToolUseBlock[];
@@ -170,7 +170,7 @@ export function assistantEntry(
   };
 }
 
-/** A call that could not be answered: what it streamed is kept as a message marked `cancelled`. */
+/** Ends a failed call: its streamed text is kept as a message marked `cancelled`. */
 export async function closeFailed(run: Run, answer: Failed): Promise<TurnOutcome> {
   const { turn } = run;
   const unsaved: EntryBody[] =
@@ -195,7 +195,7 @@ function failureEnd(run: Run, unsaved: EntryBody[], answer: Failed): TurnEnd {
   }
 }
 
-/** A graceful end, counting what is still to be saved. */
+/** A normal end, counting the unsaved entries. */
 export function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { status: "completed" }> {
   const ahead = foldAhead(run.turn.state, unsaved);
   const text = textInTurn(run, ahead);
@@ -207,7 +207,7 @@ export function completed(run: Run, unsaved: readonly EntryBody[]): Extract<Turn
   };
 }
 
-/** Ends a turn whose calls are for whoever asked: it goes on when their results have come. */
+/** Ends a turn whose calls the client runs: it continues when their results have come. */
 export async function closePending(
   run: Run,
   { unsaved, pending }: Served,
@@ -221,7 +221,7 @@ export async function closePending(
   return { ...closed, pending };
 }
 
-/** Ends a turn that was interrupted: calls that nobody will run any more are answered. */
+/** Ends an interrupted turn: calls that will not run are answered. */
 export function closeCancelled(run: Run, { unsaved, pending }: Served): Promise<TurnOutcome> {
   const { state, clock } = run.turn;
   if (pending.length === 0) return close(run, unsaved, () => CANCELLED);
@@ -230,12 +230,12 @@ export function closeCancelled(run: Run, { unsaved, pending }: Served): Promise<
   return close(run, [...unsaved, answered], () => CANCELLED);
 }
 
-/** Ends a turn gracefully for a cause other than the model's own end. */
+/** Ends a turn normally for a cause other than the model's own end. */
 export function closeBy(run: Run, unsaved: readonly EntryBody[], cause: TerminalCause): Promise<TurnOutcome> {
   return close(run, unsaved, () => ({ ...completed(run, unsaved), cause }));
 }
 
-/** Saves the rest together with the end: one append, so a turn is never seen finished without its answer. */
+/** Saves the rest together with the end in one append, so that a turn is never seen finished without its answer. */
 export async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnEnd): Promise<TurnOutcome> {
   const { turn } = run;
   let end: TurnEnd = CANCELLED;

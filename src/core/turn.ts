@@ -53,10 +53,10 @@ import {
   tellObservers,
 } from "./turn-hooks.ts";
 
-/** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
+/** The outcome of a turn that waits for approval; `resumeTurn` continues it, in any process. */
 export const WAITING = Symbol("waiting");
 
-/** Runs one turn to its end: ask the model, run its tools, ask again. */
+/** Runs one turn to its end: call the model, run its tools, call again. */
 export async function runTurn(
   turn: Turn,
   input: { prompt: Content; instructions?: readonly string[] },
@@ -64,7 +64,7 @@ export async function runTurn(
   return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
 }
 
-/** Runs a turn that begins with the results which the one before it ended for, and with what the user says to them, if anything. */
+/** Runs a turn that starts with the results that the previous one ended for, and an optional user message. */
 export async function continueTurn(
   turn: Turn,
   input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
@@ -82,12 +82,12 @@ export async function continueTurn(
   return within(begun, (run) => loop(run, opening));
 }
 
-/** Runs a turn again that failed before the model answered: what was asked is in the log. */
+/** Repeats a turn that failed before the model answered: its prompt is in the log. */
 export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued" }]));
 }
 
-/** Goes on with a turn that waited, once every word it waited for is there. */
+/** Continues a waiting turn once every approval is answered. */
 export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   const { approval, openCalls } = turn.state;
   if (approval === undefined) throw new Error("no turn waits");
@@ -102,7 +102,7 @@ export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITI
 
 async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
   const over = new AbortController();
-  // A store that fails here fails the turn's own next append, which tells of it.
+  // A store failure here also fails the turn's next append, which reports it.
   const warning = warnOfTime(run, over.signal).catch(() => {});
   try {
     return await work(run);
@@ -120,7 +120,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (begun?.end !== undefined) return closeAt(run, begun.unsaved, begun.end);
     unsaved = begun?.unsaved ?? unsaved;
   }
-  // A call that is made again after a recovery is not one more.
+  // A call repeated after a recovery does not count again.
   while (run.turns - run.recoveries < turn.state.settings.max_turns) {
     let stop = checkBudget(run, unsaved);
     if (stop === undefined && (await compactIfDue(run, unsaved))) {
@@ -145,7 +145,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
       native,
-      // A call made again after a recovery is still the first one.
+      // A call repeated after a recovery is still the first one.
       toolChoice: run.turns - run.recoveries === 1 ? turn.toolChoice : undefined,
     });
     if (!answer.ok) {
@@ -183,7 +183,7 @@ async function tellAndKeep(run: Run): Promise<void> {
   if (told.length > 0) await run.turn.append(told);
 }
 
-/** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
+/** Compacts before a call if that is due. True: the entries are saved, and the context may have changed. */
 async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
   const { turn } = run;
   const ahead = foldAhead(turn.state, unsaved);
@@ -201,7 +201,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     if (run.untold.length > 0) await tellAndKeep(run);
   };
   const hasEvicted = await evictIfDue(turn, at, asking(run), save);
-  // What is left decides whether anything is to be summarised.
+  // Whether to summarise depends on what the eviction left.
   if (hasEvicted) verdict = judgeTurnBoundary(turn, foldAhead(turn.state, []));
   if (verdict === "not_due") return isSaved;
   await save();
@@ -213,10 +213,10 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   return true;
 }
 
-/** The provider's word goes before the estimate: a context must be as much shorter as a compaction would make it. */
+/** The provider refused the context, whatever the estimate says: it must shrink as much as by a compaction. */
 const RECOVERED_SHARE = 0.5;
 
-/** A context the provider finds too long is compacted once, and the call made again. */
+/** Compacts once and repeats the call if the provider finds the context too long. */
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
   run.isRecovering = true;
@@ -256,7 +256,7 @@ interface Opened {
   readonly native: NativeSummary | undefined;
 }
 
-/** Saves what is to be saved before a call, and returns the context the call is recorded with. */
+/** Saves the pending entries before a call, and returns the context that the call records. */
 async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<Opened> {
   const { turn } = run;
   const { model, compacting } = turn;
@@ -291,14 +291,14 @@ function asking(run: Run): Asking {
     deadlineMs,
     signal,
     redact,
-    // After something was said in this turn, an empty answer is a model that has nothing to add.
+    // After text in this turn, an empty answer means that the model has nothing to add.
     acceptsEmpty: textInTurn(run) !== undefined,
     emit,
     append,
   };
 }
 
-/** Saves the answer, then runs, closes or asks about its calls; returns what is to be saved next. */
+/** Saves the answer, then runs, closes or asks approval for its calls; returns the entries to save next. */
 async function serveCalls(
   run: Run,
   unsaved: EntryBody[],
@@ -337,7 +337,7 @@ function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["ca
   return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
 
-/** Runs calls but for those that are refused, or are for whoever asked. */
+/** Runs the calls except those that are refused or that the client runs. */
 async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
@@ -345,7 +345,7 @@ async function runCalls(
   told: readonly EntryBody[] = [],
 ): Promise<Served> {
   const { turn } = run;
-  // What a tool was really given must be known also of one that the process does not survive.
+  // Changed arguments must be stored first, in case the process dies in the tool.
   const isRewritten = told.some((body) => body.kind === "event" && body.event.type === "hook_completed");
   if (isRewritten) await turn.append(told);
   const notes: EntryBody[] = isRewritten ? [] : [...told];

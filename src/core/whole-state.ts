@@ -17,14 +17,13 @@ import { rangesOf } from "./seq-ranges.ts";
 import { advance, applyAlone, beginState, type SessionState, withoutNative } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
 
-/** A session with everything that was ever said in it: what a turn that is not compacted has no need of. */
+/** A session state with the full history, which only compactions, forks and rewrites need. */
 export interface WholeState extends SessionState {
   /** The full transcript, the system message first. */
   transcript: Placed[];
-  /** Every rewrite of it, oldest first. */
   rewrites: readonly RewriteRecord[];
   compactions: readonly KeptCompaction[];
-  /** Where something was forgotten. */
+  /** Erased ranges. */
   holes: readonly SeqRange[];
 }
 
@@ -32,16 +31,15 @@ export function isWhole(state: SessionState): state is WholeState {
   return "transcript" in state;
 }
 
-/** Folds a log from its first entry. */
 export function foldSession(sessionId: string, entries: readonly Entry[]): WholeState {
   const state = beginFold(sessionId, entries);
   for (const entry of entries) applyUnshown(state, entry);
-  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  // Once at the end: the contexts in between are not needed.
   showAnew(state);
   return state;
 }
 
-/** The same for a log that may be long: between its entries others have their turn. */
+/** The same for a long log: yields to the event loop between entries. */
 export async function foldLongSession(
   sessionId: string,
   entries: readonly Entry[],
@@ -56,27 +54,25 @@ export async function foldLongSession(
   return state;
 }
 
-/** The state before the first entry of a log. */
 export function beginFold(sessionId: string, entries: readonly Entry[]): WholeState {
   return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [], holes: [] };
 }
 
-/** Advances a state by one entry; false where it lacks what that takes, and then nothing has changed. */
+/** Applies one entry; returns false, without a change, if the state lacks what that needs. */
 export function applyTo(state: SessionState, entry: Entry): boolean {
-  // What it was folded from says something else now.
+  // The entries it was folded from have changed.
   if (entry.body.kind === "forgotten") return false;
   if (!isWhole(state)) return applyAlone(state, entry);
   applyEntry(state, entry);
   return true;
 }
 
-/** Advances the state by one entry. */
 export function applyEntry(state: WholeState, entry: Entry): void {
   applyUnshown(state, entry);
   if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
 }
 
-/** Entries after which what is shown is not merely longer. */
+/** Entries that replace the context instead of extending it. */
 const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "session_created",
   "settings_changed",
@@ -88,7 +84,7 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "forgotten",
 ]);
 
-/** The same but for what is shown after a change of it, which `showAnew` makes up for. */
+/** The same without recomputing the context, which `showAnew` does. */
 export function applyUnshown(state: WholeState, entry: Entry): void {
   const { body, seq } = entry;
   const { length } = state.shown;
@@ -151,7 +147,7 @@ export function showAnew(state: WholeState): void {
   state.hidden = hiddenIn(state);
 }
 
-/** The compactions that what is shown is of. */
+/** The compactions that determine the context. */
 function showing({ compactions, shown }: WholeState): readonly KeptCompaction[] {
   const standing = standingIn({ compactions });
   if (standing === undefined) return [];
@@ -159,7 +155,6 @@ function showing({ compactions, shown }: WholeState): readonly KeptCompaction[] 
   return compactions.filter((one) => one === standing || (!one.undone && ids.has(one.body.compaction_id)));
 }
 
-/** How far tool output was evicted. */
 export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): SessionState["evictions"] {
   const isMade = (one: KeptCompaction): boolean => one.undoneByHand || !one.undone;
   const made = compactions.findLast((one) => one.body.evicted !== undefined && isMade(one));
@@ -169,15 +164,15 @@ export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): S
 
 function keptCompaction(state: WholeState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
   const madeFrom = saidIn(state.transcript).length;
-  // An eviction keeps everything else as it is shown, what was brought back by hand with it.
+  // An eviction keeps the rest of the context, including expanded messages.
   const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
   return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
 }
 
-/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
+/** Calls are closed before a rewrite, so none are open and no notice waits. */
 function applyRewrite(state: WholeState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
   const before = state.transcript;
-  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
+  // A new list: caches of the old one must not apply to it.
   state.transcript = rewrite(state, to, seq);
   state.rewrites = [...state.rewrites, { commit, before }];
   state.compactions = judgeCompactions(state.compactions, state);
@@ -194,12 +189,12 @@ interface Hiding extends ShownState {
 }
 
 /**
- * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
- * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
+ * The messages that left the context, and their summaries unless undone. What a rewrite removed is excluded: its author
+ * does not want the model to see it.
  */
 export function hiddenIn(state: Hiding): readonly SeqRange[] {
   if (state.compactions.length === 0) return [];
-  // Of what was evicted only a line is shown.
+  // Of an evicted output only a line is shown.
   const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));
   const shown = new Set(state.shown.map(({ seq }) => seq).filter((seq) => !evicted.has(seq)));
   const said = new Set(state.transcript.map(({ seq }) => seq));
@@ -215,7 +210,7 @@ export function hiddenIn(state: Hiding): readonly SeqRange[] {
   );
 }
 
-/** The compactions by cascade, whose recent sections are memory: the next compaction makes less of them. */
+/** Compactions by cascade: their recent sections become memory, since the next compaction shortens them. */
 export function cascadesIn(compactions: readonly CompactionRecord[]): readonly CompactionRecord[] {
   return compactions.filter(({ body }) => body.strategy === CASCADE && body.summary !== "");
 }

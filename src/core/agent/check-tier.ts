@@ -8,10 +8,10 @@ import { indexTexts } from "../grounding/occurrence.ts";
 import type { Specific } from "../grounding/specifics.ts";
 import { extractTier, withoutPromptLines } from "./tier-text.ts";
 
-/** Two or three sentences take this much: whatever is short may be summed up in so many. */
+/** The length of two or three sentences: a short text may be summarised in this much. */
 export const SUMMARY_ROOM_CHARS = 400;
 
-/** A summary that was held against its sources, without what it invents. */
+/** A summary checked against its sources, without invented content. */
 export interface CheckedTier {
   readonly summary: string;
   readonly by: "model" | "extractive";
@@ -21,14 +21,13 @@ export interface CheckedTier {
 }
 
 interface Checking {
-  /** What the summary was made of. */
   readonly sources: readonly Message[];
   readonly sourceChars: number;
   readonly cutsInvented: boolean;
   readonly breathe: Clock["breathe"];
 }
 
-/** Holds a summary against its sources as a session's is; it rejects, in a sentence, one that is no use. */
+/** Checks a summary against its sources; rejects an unusable one with a reason. */
 export async function checkTier(
   { summary: written, by }: Pick<CheckedTier, "summary" | "by">,
   { sources, sourceChars, cutsInvented, breathe }: Checking,
@@ -50,18 +49,18 @@ export async function checkTier(
 
 interface Measured {
   readonly made: CheckedTier;
-  /** What it was made of, oldest first. */
+  /** The sources, oldest first. */
   readonly texts: readonly string[];
-  /** Of those, each once. */
+  /** The specifics of the sources, each once. */
   readonly specifics: readonly Specific[];
-  /** The quality of the long-term summary among them. */
+  /** The quality of the previous long-term summary among the sources. */
   readonly before: number;
   readonly breathe: Clock["breathe"];
 }
 
 /**
- * How a long-term summary stands to what it was made of. What could be kept is what sentences of the sources say in the
- * room it takes; of a summary that says less than fits, in the room it might have taken.
+ * Measures a long-term summary against its sources. Attainable is what an extract of the same length keeps; for a short
+ * summary, an extract of the length it could have had.
  */
 export async function measureLongterm({ made, texts, specifics, before, breathe }: Measured): Promise<LongtermQuality> {
   const sourceChars = lengthOf(texts);
@@ -86,7 +85,7 @@ function keptShare({ kept, attainable }: Pick<LongtermQuality, "kept" | "attaina
   return attainable === 0 ? 1 : Math.min(1, kept / attainable);
 }
 
-/** The sentences with something invented that still stand. */
+/** How many sentences with invented content remain. */
 function standing({ invented, inventedCut }: CheckedTier): number {
   return inventedCut ? 0 : new Set(invented.map(({ sentence }) => sentence)).size;
 }
@@ -109,17 +108,20 @@ function rounded(value: number): number {
   return Math.round(value * 1_000) / 1_000;
 }
 
-/** Each once, where it was said last. */
+/** Each once, at its last occurrence. */
 export function distinct(specifics: readonly Specific[]): readonly Specific[] {
   const known = new Map<string, Specific>();
   for (const one of specifics) known.set(`${one.kind} ${one.text}`, one);
   return [...known.values()];
 }
 
-/** A life is made anew in at most so many steps; beyond, each takes more in, and what is longest is shortened. */
+/**
+ * A rebuild takes at most this many steps; for longer histories each step covers more, and the longest texts are
+ * shortened.
+ */
 const STEPS_MAX = 8;
 
-/** Texts, oldest first, in groups of at most so many bytes each; together with what the groups before came to, a step's. */
+/** Groups texts, oldest first, by size; a step summarises one group with the result of the previous step. */
 export function stepsOf(
   texts: readonly string[],
   { bytesMax, bytesOf }: { readonly bytesMax: number; readonly bytesOf: (text: string) => number },

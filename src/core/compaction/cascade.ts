@@ -18,16 +18,15 @@ import {
 } from "./summarise.ts";
 
 interface Cascading extends Omit<Summarising, "discarded" | "curator"> {
-  /** Of what is shown, what is discarded now; an earlier summary is not among it. */
+  /** The messages discarded now, without an earlier summary. */
   readonly leaving: readonly Message[];
 }
 
-/** The sections share what a summary may take. */
 const SECTION_SHARE = 1 / 2;
 
 /**
- * Writes the two sections of a summary: the long-term one out of both that stand, then the recent one out of what is
- * discarded now. The first time there is only the recent one. When one of them fails, there is neither.
+ * Writes the two sections of a summary: the long-term one from both existing sections, then the recent one from the
+ * discarded messages. The first time only the recent one. If either fails, both do.
  */
 export async function summariseByCascade(work: Cascading): Promise<Summarised> {
   const earlier = work.shown.find(isSummary);
@@ -40,7 +39,7 @@ export async function summariseByCascade(work: Cascading): Promise<Summarised> {
   return { ...recent, usage };
 }
 
-/** The requests that takes, in their order. */
+/** The requests for both sections, in order. */
 export function cascadeRequests(work: RequestParts & Pick<Cascading, "leaving">): readonly SummaryRequest[] {
   const earlier = work.shown.find(isSummary);
   return [...(earlier === undefined ? [] : [longtermRequest(work, earlier)]), recentRequest(work)];
@@ -60,7 +59,7 @@ function longtermWanted(work: Cascading, earlier: Earlier) {
 
 const BYTES_PER_TOKEN = 4;
 
-/** In the words an agent's memories are summarised with, and without instructions: they are for what is discarded now. */
+/** Uses the prompt of agent memories, without instructions: those apply to the discarded messages. */
 function longtermRequest(work: RequestParts, earlier: Earlier): SummaryRequest {
   const { longterm, recent } = readSections(summaryText(earlier));
   const memories = [longterm, recent].filter((section) => section !== "");
@@ -93,13 +92,12 @@ function recentShare({ shown }: Pick<Cascading, "shown">): number {
   return shown.some(isSummary) ? SECTION_SHARE : 1;
 }
 
-/** What is discarded now, after the system message. */
 function leavingOf({ shown, leaving }: Pick<Cascading, "shown" | "leaving">): readonly Message[] {
   const [first] = shown;
   return first?.role === "system" ? [first, ...leaving] : leaving;
 }
 
-/** Taken out of their context messages may not be a conversation any more, such as exchanges of a turn that goes on. */
+/** Out of context the messages may not form a valid conversation, such as exchanges of a turn in progress. */
 function readable(messages: readonly Message[], { compactor }: Pick<Cascading, "compactor">): readonly Message[] {
   const prepared = compactor.prepareForSummarization(messages);
   if (grammarFaults(prepared).length === 0) return messages;
@@ -118,7 +116,7 @@ function joined(longterm: Written | undefined, recent: Written): Written {
   return {
     ok: true,
     summary: writeSections(sections),
-    // What a model wrote is held against its source, also when the other section is extracted.
+    // A model's text is checked against its source, even if the other section is extractive.
     by: parts.some(({ by }) => by === "model") ? "model" : "extractive",
     tokens: parts.reduce((sum, { tokens }) => sum + tokens, 0),
     usage: parts.map(({ usage }) => usage).reduce(addUsage),

@@ -10,42 +10,40 @@ import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
 import type { Compacting, Prepared } from "./prepare.ts";
 
-/** What a compaction is weighed by. */
+/** The inputs of the price comparison. */
 export interface Stakes {
   readonly prices: ModelPrices;
-  /** The context as it is, and as it would be. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** What a model reads to summarise, and what it writes; 0 where that is paid for, or costs nothing. */
+  /** Tokens to read and write for the summary; 0 if it is paid for or free. */
   readonly readTokens: number;
   readonly summaryTokens: number;
-  /** Model calls that are expected to follow. */
   readonly calls: number;
-  /** How long the model has not been asked: the provider's cache is gone after a while. */
+  /** How long the model has been idle: the provider's cache expires. */
   readonly idleMs: number;
 }
 
-/** What less than this share of a context is taken out for is never worth losing words over. */
+/** Removing less than this share of a context is not worth losing text. */
 const REMOVED_SHARE_MIN = 0.05;
 
 export function removesEnough({ tokensBefore, tokensAfter }: Pick<Stakes, "tokensBefore" | "tokensAfter">): boolean {
   return tokensBefore > 0 && tokensBefore - tokensAfter >= tokensBefore * REMOVED_SHARE_MIN;
 }
 
-/** Whether compacting now is cheaper than going on as it is. */
+/** Whether compacting now is cheaper than continuing. */
 export function pays(stakes: Stakes): boolean {
   const economy = weigh(stakes);
   return economy !== undefined && removesEnough(stakes) && economy.saves > economy.costs;
 }
 
-/** As long as providers keep a context in their caches that does not say, or is not told, how long. */
+/** The cache lifetime of providers that do not state it. */
 const CACHE_MINUTES = 5;
 const MINUTE_MS = 60_000;
 
 /**
- * What a compaction saves and what it costs. While the cache is warm each call reads its context from there, and a context
- * that changes has to be put there anew. Once it is cold the next call pays for that anyway, and for less of it when the
- * context is smaller. Undefined where a model costs nothing, which decides nothing.
+ * The savings and costs of a compaction. While the cache is warm, each call reads its context from it, and a changed
+ * context has to be cached again. Once it is cold, the next call pays for that anyway, and less for a smaller context.
+ * Undefined for a free model.
  */
 export function weigh(stakes: Stakes): Economy | undefined {
   const { prices, tokensBefore, tokensAfter, readTokens, summaryTokens, calls, idleMs } = stakes;
@@ -57,7 +55,7 @@ export function weigh(stakes: Stakes): Economy | undefined {
     priceOf({ input_tokens: tokens, output_tokens: 0, cache_creation_tokens: tokens }, prices);
   const asking = (tokens: number): number =>
     (isCold ? caching(tokens) : reading(tokens)) + (calls - 1) * reading(tokens);
-  // A summary is asked for in words of its own, so nothing of that is in the cache.
+  // The summary request shares no prefix with the conversation, so it is not cached.
   const summary = priceOf({ input_tokens: readTokens, output_tokens: summaryTokens }, prices);
   const rewriting = isCold ? 0 : Math.max(0, caching(tokensAfter) - reading(tokensAfter));
   return {
@@ -76,21 +74,20 @@ function isFree({ input, output }: ModelPrices): boolean {
 const CALLS_MIN = 3;
 const CALLS_MAX = 50;
 
-/** As many calls as there were since the last compaction: what has gone on for long mostly goes on. */
+/** As many calls as since the last compaction. */
 export function expectedCalls(cadence: CompactionCadence): number {
   const since = cadence.session_boundary_index - (cadence.last_compaction_boundary_index ?? 0);
   return Math.min(CALLS_MAX, Math.max(CALLS_MIN, since));
 }
 
-/** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
+/** The usual size of a summary relative to its source; the limit is many times a short history. */
 const SUMMARY_SHARE = 0.2;
 
-/** About how long a summary of so much will be. */
 export function usualSummaryTokens({ compactor }: Pick<Compacting, "compactor">, tokens: number): number {
   return Math.min(compactor.maxSummaryTokens(), Math.ceil(tokens * SUMMARY_SHARE));
 }
 
-/** Whether money decides when the session is compacted: by the policy, where the model has a price. */
+/** Whether price decides when to compact: by the policy, if the model has a price. */
 export function decidesByPrice(
   { policy }: Pick<Compacting, "policy">,
   { prices }: Pick<ModelClient, "prices">,
@@ -98,7 +95,7 @@ export function decidesByPrice(
   return policy === "economy" && prices !== undefined && (prices.input > 0 || prices.output > 0);
 }
 
-/** What a compaction that was asked to pay is told with where nobody knows whether it does; once in a session. */
+/** A note, once per session, that the economy policy has no effect without a price. */
 export function priceNote(
   { compactions }: Pick<WholeState, "compactions">,
   compacting: Pick<Compacting, "policy">,
@@ -110,7 +107,6 @@ export function priceNote(
   return compactions.some(({ body }) => body.notes.includes(note)) ? [] : [note];
 }
 
-/** How long the model has not been asked. */
 export function idleMsOf({ lastAnswerMs }: Pick<SessionState, "lastAnswerMs">, nowMs: number): number {
   return lastAnswerMs === 0 ? 0 : Math.max(0, nowMs - lastAnswerMs);
 }
@@ -118,14 +114,14 @@ export function idleMsOf({ lastAnswerMs }: Pick<SessionState, "lastAnswerMs">, n
 interface Weighed {
   readonly model: Pick<ModelClient, "prices">;
   readonly clock: Clock;
-  /** How long the model will not have been asked; without it, how long it has not been now. */
+  /** Defaults to the idle time until now. */
   readonly idleMs?: number | undefined;
-  /** What is planned, or what came of it. */
+  /** The plan, or its result. */
   readonly planned?: Prepared;
   readonly made?: { readonly tokens_before: number; readonly tokens_after: number; readonly usage: Usage };
 }
 
-/** The numbers of a compaction, whatever the policy; undefined where the model has no price. */
+/** The price comparison of a compaction under any policy; undefined if the model has no price. */
 export function economyOf(
   state: Pick<SessionState, "cadence" | "lastAnswerMs">,
   compacting: Compacting,
@@ -144,7 +140,7 @@ export function economyOf(
   return weigh({ ...at, ...sizesOf(compacting, before, estimateTokens(messagesOf(planned.retained.plan.discarded))) });
 }
 
-/** Whether compacting now, or making ready to, is cheaper than going on. */
+/** Whether compacting or preparing now is cheaper than continuing. */
 export function paysNow(
   state: Pick<SessionState, "cadence" | "prepared" | "pins">,
   compacting: Compacting,
@@ -156,7 +152,7 @@ export function paysNow(
   const before = estimateTokens(messagesOf(by.shown));
   if (state.prepared !== undefined) {
     const { tokens_before, tokens_after } = state.prepared.body.compaction;
-    // Its summary is paid for, whatever becomes of it.
+    // Its summary is already paid for.
     const paid = { readTokens: 0, summaryTokens: 0 };
     return pays({ ...at, ...paid, tokensBefore: before, tokensAfter: before - (tokens_before - tokens_after) });
   }
@@ -171,7 +167,7 @@ type Sizes = Pick<Stakes, "tokensBefore" | "tokensAfter" | "readTokens" | "summa
 function sizesOf(compacting: Compacting, tokensBefore: number, gone: number): Sizes {
   const summary = usualSummaryTokens(compacting, gone);
   const tokensAfter = tokensBefore - gone + summary;
-  // A curator of one's own asks nobody whose prices are known; a judge reads everything once more.
+  // A custom curator has no known price; a judge reads everything once more.
   if (compacting.curator !== undefined) return { tokensBefore, tokensAfter, readTokens: 0, summaryTokens: 0 };
   const readings = compacting.judge === "model" ? 2 : 1;
   return { tokensBefore, tokensAfter, readTokens: tokensBefore * readings, summaryTokens: summary };

@@ -16,17 +16,16 @@ import { apartFor, originalsOf, recoverByExpanding, writeReceipt } from "./recei
 import type { CompactionJob } from "./run-compaction.ts";
 import { isSummary, pinnedIn } from "./shown-messages.ts";
 
-/** Smaller outputs stay: the line that takes their place says hardly less. */
+/** Smaller outputs stay: their replacement is hardly shorter. */
 const EVICT_TOKENS_MIN = 100;
-/** An output of this size is large. */
 const LARGE_TOKENS_MIN = 500;
-/** A large output is old once it is of neither of the newest turns, */
+/** A large output is old if it is not of the newest turns, */
 const RECENT_TURNS = 2;
-/** or so many tool exchanges came after it: one turn may be a day's work. */
+/** or if this many tool exchanges followed it: one turn may be a day's work. */
 const RECENT_EXCHANGES = 8;
 /**
- * Freeing less of a context than this is not worth what rewriting a provider's cache of it costs, nor reading all that is
- * left for a receipt: at half as much a long session evicted two outputs at every second turn.
+ * Freeing less is not worth rewriting the provider's cache and reading the rest for a receipt: at half of this a long
+ * session evicted two outputs at every second turn.
  */
 const FREED_SHARE_MIN = 0.1;
 
@@ -35,13 +34,12 @@ export type Eviction = Pruned & { readonly reason: EvictionReason };
 type Evictable = Pick<SessionState, "shown" | "shownTokens" | "shownBy" | "evictions" | "pins">;
 
 /**
- * The tool outputs that may leave the context, oldest first, each with the line that takes its place; none where that
- * is not worth it. Only what stands after the last output that was ever evicted is looked at, so no eviction changes
- * what an earlier one has left, and what a person undid is not done again.
+ * The tool outputs to evict, oldest first, with their replacements; none if it is not worth it. Only outputs after the
+ * last evicted one are considered, so evictions never overlap and an undone one is not repeated.
  */
 export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }: Evictable): readonly Eviction[] {
   const standing = shownBy.at(-1);
-  // Kept messages that had to be simplified are not what the log has: they stay as they are.
+  // Simplified messages differ from the log: they stay as they are.
   if (standing !== undefined && standing.body.reshape !== "as_is") return [];
   const from = shown.findLastIndex(({ seq }) => seq === evictions.upTo) + 1;
   const spared = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
@@ -57,7 +55,7 @@ export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }
   return freed >= shownTokens * FREED_SHARE_MIN ? found : [];
 }
 
-/** Whether a task was marked as done since the last eviction: what led to it is over. */
+/** Whether a task was marked done since the last eviction: its outputs are no longer needed. */
 export function isTaskDone({ shown, evictions }: Pick<Evictable, "shown" | "evictions">): boolean {
   const { exchanges } = exchangesIn(shown);
   return exchanges.some(
@@ -73,9 +71,9 @@ function marksDone(call: ToolUseBlock["data"] | undefined): boolean {
 interface Exchange {
   readonly seq: number;
   readonly results: readonly ToolResult[];
-  /** The calls they answer, by their ids, which are known to this exchange alone. */
+  /** The answered calls by id; ids are unique within this exchange only. */
   readonly calls: ReadonlyMap<string, ToolUseBlock["data"]>;
-  /** How many turns had begun. */
+  /** The turn number. */
   readonly turn: number;
 }
 
@@ -105,9 +103,9 @@ function evictable(
     const turnsAfter = turns - turn;
     const isOld = turnsAfter >= RECENT_TURNS || after >= RECENT_EXCHANGES;
     const keys = results.map(({ tool_use_id }) => keyOf(calls.get(tool_use_id)));
-    // By its id a result is found again: where two share one, neither is.
+    // Results are addressed by id: duplicates are skipped.
     const isTold = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
-    // The newest exchange is what the model has not read yet.
+    // The model has not read the newest exchange yet.
     for (const [at, result] of after === 0 || !isTold ? [] : [...results.entries()].toReversed()) {
       if (isSpared(seq, result)) continue;
       const tokens = contentTokens(result.content);
@@ -140,17 +138,17 @@ function reasonFor(of: {
   return of.isLarge ? "large" : undefined;
 }
 
-/** The tool and its arguments, the same for calls that ask for the same; empty where that cannot be told. */
+/** The tool and its arguments, equal for equal calls; empty if unknown. */
 function keyOf(call: ToolUseBlock["data"] | undefined): string {
   if (call === undefined || call.args_error !== undefined) return "";
   const args = canonical(call.args, 0);
   return args === undefined ? "" : `${call.name} ${args}`;
 }
 
-/** Arguments are a model's words: nested deeper, they are not compared. */
+/** Deeper arguments are not compared. */
 const DEPTH_MAX = 32;
 
-/** JSON whose names are in order; undefined for what is nested too deep. */
+/** JSON with sorted names; undefined if it is nested too deep. */
 function canonical(value: unknown, depth: number): string | undefined {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   if (depth >= DEPTH_MAX) return undefined;
@@ -174,7 +172,7 @@ interface Line {
   readonly content: Content;
   readonly tokens: number;
   readonly seq: number;
-  /** Which of several results of one message it is, from 1. */
+  /** Its position among several results of one message, from 1. */
   readonly call: number | undefined;
   readonly reason: EvictionReason;
 }
@@ -186,12 +184,12 @@ function lineFor({ name, content, tokens, seq, call, reason }: Line): string {
   return `[${what} · about ${NUMBER.format(tokens)} tokens · ${why}; ${RECALL_OUTPUT}(${where}) shows it]`;
 }
 
-/** Enough of a text to find its first words in, whatever stands between them. */
+/** How many characters are read per character shown. */
 const LOOKED_AT_PER_CHAR = 8;
 
 /**
- * The first words of a text that somebody else wrote, on one line. Nothing that a line like this is made of is left in
- * it: it can neither end the line it stands in nor pass for another.
+ * The first words of external text on one line, without characters of the reference syntax: it can neither end the line
+ * nor imitate another reference.
  */
 function plain(text: string, charsMax: number): string {
   const words = text
@@ -205,7 +203,6 @@ function plain(text: string, charsMax: number): string {
   return `${(end > charsMax / 2 ? cut.slice(0, end) : cut).toWellFormed()}…`;
 }
 
-/** One eviction of a session that is held. */
 export interface EvictionJob {
   readonly state: WholeState;
   readonly compacting: Pick<Compacting, "reading">;
@@ -214,8 +211,8 @@ export interface EvictionJob {
 }
 
 /**
- * Lets tool output leave the context: each becomes one line, everything else stays as it is shown. No model is asked.
- * False where nothing left it, because nothing may or because a provider would refuse what is left.
+ * Replaces old tool outputs by one line each, without a model; everything else stays. False if nothing was evicted, or
+ * a provider would reject the result.
  */
 export async function runEviction({ state, compacting, asking, append }: EvictionJob): Promise<boolean> {
   const { clock, model } = asking;
@@ -243,7 +240,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
       mayDiscardMore: false,
     },
   );
-  // Whatever would have to be simplified for it is worth more than the room it makes.
+  // An eviction is not worth simplifying other messages.
   if (!passed.ok || passed.reshape !== "as_is") return false;
   await clock.breathe();
   const receipt = await writeReceipt({
@@ -258,12 +255,12 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
     inventedCut: false,
     unverified: [],
     breathe: clock.breathe,
-    // Each line names the output it stands for: to search a memory for it would only hold up the call that comes next.
+    // Each line names its output: searching memory for it would only delay the next call.
     recover: recoverByExpanding(transcript, clock.breathe),
     ...apartFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
   });
   await append(() => {
-    // What was said meanwhile, such as an injected text, stands after what was looked at.
+    // Messages added meanwhile, such as injected text, come after the examined ones.
     const late = state.transcript.slice(transcript.length);
     const body: EntryBodyOf<"compacted"> = {
       kind: "compacted",

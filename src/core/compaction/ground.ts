@@ -11,12 +11,12 @@ import type { Compacting } from "./prepare.ts";
 import { CASCADE, cutInSections } from "./shown-messages.ts";
 import type { Summarised } from "./summarise.ts";
 
-/** A summary that somebody wrote, or none because none is needed. */
+/** A written summary, or none because none is needed. */
 export type Written = Omit<Extract<Summarised, { ok: true }>, "by"> & {
   readonly by: EntryBodyOf<"compacted">["summary_by"];
 };
 
-/** A summary without what it invents, and what that was; its usage has the judge's in it. */
+/** A summary without invented content, and that content; its usage includes the judge's. */
 export interface Grounded extends Written {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
@@ -30,13 +30,13 @@ interface Grounding {
   readonly source: readonly Message[];
 }
 
-/** Holds a summary against its source: what is exact by looking it up, what it claims by a judge, where there is one. */
+/** Checks a summary against its source: specifics exactly, claims by the judge if there is one. */
 export async function ground(
   { compacting, asking, source }: Grounding,
   written: Written,
 ): Promise<Grounded | { readonly ok: false; readonly error: string; readonly usage: Usage }> {
   const { summary, by } = written;
-  // Sentences of the conversation invent nothing; what a curator adds of its own is told and left to it.
+  // Extracted sentences invent nothing; a curator's additions are reported and kept.
   if (by === "extractive" || by === "none") return ungrounded(written);
   const checked = await check({ compacting, asking, source }, summary);
   if ("fault" in checked) return { ok: false, error: checked.fault, usage: written.usage };
@@ -59,7 +59,7 @@ export async function ground(
   };
   const kept = cut(all);
   if (kept.trim() !== "") return { ...told, ...left(kept, unverified), invented: all, inventedCut: true };
-  // Whoever talked the judge into it would keep the session from ever compacting.
+  // A manipulated judge must not prevent the session from ever compacting.
   const exact = opposed.length === 0 ? "" : cut(invented);
   if (exact.trim() === "") return { ok: false, error: "nothing in the summary is said by its source", usage };
   return {
@@ -88,7 +88,7 @@ export function ungrounded(written: Written): Grounded {
   return { ...written, invented: [], inventedCut: false, unverified: [] };
 }
 
-/** What went with what was cut needs no proof. */
+/** Sentences that were cut need no proof. */
 function left(summary: string, unverified: readonly string[]): Pick<Grounded, "summary" | "unverified"> {
   return { summary, unverified: unverified.filter((sentence) => summary.includes(sentence)) };
 }
@@ -100,7 +100,7 @@ interface JudgedClaims {
   readonly notes: readonly string[];
 }
 
-/** What a judge of one's own gives may be anything, and its usage counts in the budget. */
+/** A custom judge may return anything, and its usage counts in the budget. */
 function readVerdicts(answer: Verdicts | undefined): Verdicts {
   const isSound = Array.isArray(answer?.verdicts) && Usage.safeParse(answer.usage).success;
   if (answer === undefined || !isSound || typeof (answer.note ?? "") !== "string") {
@@ -116,7 +116,7 @@ async function judgeClaims(grounding: Grounding, claims: readonly string[]): Pro
   const judge = compacting.judge === "model" ? createModelJudge(asking) : compacting.judge;
   let answer: Verdicts;
   try {
-    // One's own is given copies: what it does to them must not reach the session.
+    // A custom judge receives copies: its changes must not reach the session.
     const given = isOwn ? structuredClone(source) : source;
     answer = readVerdicts(await waitFor(asking, (signal) => judge.judge(claims, given, signal)));
   } catch (thrown) {
@@ -125,7 +125,7 @@ async function judgeClaims(grounding: Grounding, claims: readonly string[]): Pro
   const { verdicts, usage, note } = answer;
   const having = (verdict: Verdict): readonly string[] => claims.filter((_, at) => verdicts[at] === verdict);
   const [supported, contradicted] = [having("supported"), having("contradicted")];
-  // A judge of one's own may say anything; what is neither is not decided.
+  // A custom judge may return anything; sentences in neither list are undecided.
   const decided = new Set([...supported, ...contradicted]);
   const unverified = claims.filter((claim) => !decided.has(claim));
   return {

@@ -7,18 +7,18 @@ import { excerptOf } from "../transcript-text.ts";
 import { promptOf, quiet, roomFor, type SummaryRequest } from "./summarise.ts";
 import { prepareForSummary } from "./summary-input.ts";
 
-/** A longer summary is judged by its beginning; the rest is unverified. */
+/** Of a longer summary only the beginning is judged; the rest is unverified. */
 const SENTENCES_MAX = 120;
-/** A sentence of more is a page, and half of it might be judged for the whole. */
+/** A longer sentence is a page, of which only half might be judged. */
 const SENTENCE_CHARS_MAX = 600;
-/** A line a sentence, and what a model thinks before it writes them. */
+/** One line per sentence, and the model's reasoning. */
 const JUDGE_OUTPUT_TOKENS_MAX = 2_048;
-/** Of a longer conversation its beginning and its end are read. */
+/** Of a longer conversation the beginning and the end are read. */
 const SOURCE_TOKENS_MAX = 100_000;
 const BYTES_PER_TOKEN = 4;
 const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
 
-/** A session's own model as the judge of its summaries: one call, no second try, and a failure leaves all unverified. */
+/** The session's own model as judge of its summaries: one call without a retry; a failure leaves all unverified. */
 export function createModelJudge(asking: Asking): Judge {
   return {
     judge: async (sentences, source, signal) => {
@@ -48,15 +48,15 @@ function isJudged({ length }: string): boolean {
 
 const BREAKS = /[\s\p{Cc}]+/gu;
 
-/** The request to judge sentences: the conversation, then each sentence on a numbered line of its own. */
+/** The request to judge sentences: the conversation, then one numbered line per sentence. */
 export function judgeRequest(
   sentences: readonly string[],
   source: readonly Message[],
   asking: Pick<Asking, "clock" | "model">,
 ): SummaryRequest {
-  // Nobody who wrote the conversation knows this word, so nothing in it can end it.
+  // An unpredictable delimiter, so that nothing in the conversation can end it.
   const frame = `conversation-${asking.clock.newId()}`;
-  // On one line and between quotes: no sentence can add a line with another's number.
+  // Quoted and on one line: a sentence cannot add a line with another number.
   const lines = sentences
     .map((sentence, at) => `${at + 1}: ${JSON.stringify(sentence.replace(BREAKS, " "))}`)
     .join("\n");
@@ -86,14 +86,14 @@ Example of a line: 1: unverified`,
 
 const VERDICT = /^ *(\d{1,3}) *: *(supported|contradicted|unverified) *$/u;
 
-/** Only lines that are a number and a verdict count; a number that is told twice, differently, has none. */
+/** Only lines of a number and a verdict count; contradicting lines cancel each other. */
 function readVerdicts(answer: string, count: number): readonly (Verdict | undefined)[] {
   const verdicts = new Map<number, Verdict | undefined>();
   for (const line of answer.split("\n")) {
     const [, number = "", word] = VERDICT.exec(line) ?? [];
     const at = Number(number) - 1;
     if (word === undefined) continue;
-    // The expression names the verdicts.
+    // `as`: the expression matches only verdicts.
     verdicts.set(at, !verdicts.has(at) || verdicts.get(at) === word ? (word as Verdict) : undefined);
   }
   return Array.from({ length: count }, (_, at) => verdicts.get(at));

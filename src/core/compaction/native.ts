@@ -15,16 +15,16 @@ export interface NativeWork {
   readonly asking: Asking;
   readonly compacting: Pick<Compacting, "native" | "compactor">;
   readonly compactions: readonly CompactionRecord[];
-  /** What leaves the context, the system message first, and the earlier summary where it leaves, too. */
+  /** The messages that leave the context, the system message first, including a replaced summary. */
   readonly leaving: readonly Message[];
-  /** Whether the new summary is the first thing the model is told. */
+  /** Whether the new summary is the first message. */
   readonly isSummaryFirst: boolean;
   readonly tools: readonly ToolSpec[];
   readonly skill: string | undefined;
   readonly instructions: string | undefined;
 }
 
-/** What the provider made; without it, why not. */
+/** The provider's compaction, or why there is none. */
 export interface NativeOutcome {
   readonly native?: KeptNative;
   readonly usage: Usage;
@@ -33,12 +33,12 @@ export interface NativeOutcome {
 
 const NOTHING: NativeOutcome = { usage: NO_USAGE, notes: [] };
 
-/** Several times what any provider gives; a log is read whole, so what is in it has a bound. */
+/** Several times the size of any provider's result; logs are read whole, so entries are bounded. */
 const NATIVE_BYTES_MAX = 512 * 1_024;
 
 /**
- * Asks the provider for its own compaction of exactly what leaves the context. The summary stands without it, so whatever
- * goes wrong is a note, and it is not asked twice.
+ * Asks the provider to compact exactly the messages that leave. The summary does not depend on it, so a failure is only
+ * noted and not retried.
  */
 export async function compactNatively(work: NativeWork): Promise<NativeOutcome> {
   const { asking, compacting, leaving } = work;
@@ -48,7 +48,7 @@ export async function compactNatively(work: NativeWork): Promise<NativeOutcome> 
   const refusal = refusalOf(work, compaction);
   if (refusal !== undefined) return without(refusal);
   const once = { ...quiet(asking), model: asCompacting(asking.model, compaction, work), retry: NO_RETRY(asking) };
-  // Its whole request is what it compacts: it is made where the instructions are known.
+  // The provider compacts the whole request, so it is built where the instructions are known.
   const answer = await ask(once, requestOf(work));
   return answer.ok ? kept(asking.model, answer) : without(answer.failure.message);
 }
@@ -59,7 +59,7 @@ function without(why: string, usage: Usage = NO_USAGE): NativeOutcome {
   return { usage, notes: [`no compaction of the provider's own is kept beside the summary: ${why}`] };
 }
 
-/** The estimate can be below what the provider counts. */
+/** The estimate can be below the provider's count. */
 const WINDOW_SHARE = 0.9;
 
 function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): string | undefined {
@@ -73,7 +73,7 @@ function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): s
   return undefined;
 }
 
-/** Without the session's own tools and system prompt a provider may refuse the calls it is shown. */
+/** Without the session's tools and system prompt a provider may reject the calls. */
 function requestOf(work: NativeWork): Omit<NativeRequest, "instructions"> {
   const { asking, compacting, compactions, leaving, tools, skill } = work;
   return {
@@ -84,7 +84,7 @@ function requestOf(work: NativeWork): Omit<NativeRequest, "instructions"> {
   };
 }
 
-/** The model with its provider's compaction for an answer, so that it is timed, priced and interrupted like one. */
+/** Wraps the provider's compaction as a model answer, so that it is timed, priced and interrupted like one. */
 function asCompacting(model: ModelClient, compaction: NativeCompaction, work: NativeWork): ModelClient {
   const { provider, modelId, contextWindow, prices, url } = model;
   const instructions = promptOf(work);
@@ -98,7 +98,7 @@ function asCompacting(model: ModelClient, compaction: NativeCompaction, work: Na
   };
 }
 
-/** Instructions take the place of the provider's own prompt, so they are given with ours. */
+/** Instructions replace the provider's own prompt, so they are sent with ours. */
 function promptOf({ compacting, instructions }: NativeWork): string | undefined {
   if (instructions === undefined) return undefined;
   const more = "Call no tools; answer with the summary alone.";

@@ -18,8 +18,8 @@ import { carryRules, inheritedRules } from "./user-rules.ts";
 const PREVIEW = "preview";
 
 /**
- * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
- * would have to carry, `tokens_after` counts one of the usual length, and the cost the longest one allowed.
+ * What compacting now would keep, drop and cost. No model is called, so there is no summary: the receipt lists what one
+ * would have to contain, `tokens_after` assumes one of the usual length, and the cost the longest one.
  */
 export async function previewCompaction(
   state: WholeState,
@@ -99,7 +99,7 @@ export async function previewCompaction(
   const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
   // A judge reads the summary, too.
   const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
-  // The provider's own compaction reads what leaves, and may write as much as a summary.
+  // A native compaction reads the discarded messages, and may write as much as a summary.
   const native = compacting.native && model.compaction !== undefined ? [estimateTokens(prepared.leaving)] : [];
   const nativeTokens = native.reduce((sum, tokens) => sum + tokens, 0);
   const longest = summaryTokensMax * (1 + native.length);

@@ -12,7 +12,7 @@ import { grammarFaults } from "./grammar.ts";
 import { describeCompaction } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 
-/** A compaction that is made and not yet in force, and of how much of the transcript it is. */
+/** A compaction that is not active yet, and how much of the transcript it covers. */
 export interface Made {
   readonly compaction: EntryBodyOf<"compaction_prepared">["compaction"];
   readonly basis: Pick<CompactionBasis, "transcript">;
@@ -20,7 +20,7 @@ export interface Made {
 
 type HowPublished = Partial<Pick<EntryBodyOf<"compacted">, "trigger" | "created_at" | "prepared" | "waited_ms">>;
 
-/** The entry that puts a compaction into force. What was said since it was planned stands after it. */
+/** The entry that activates a compaction. Messages since it was planned follow it. */
 export function publishedEntry(
   state: Pick<WholeState, "transcript" | "cadence">,
   { compaction, basis }: Made,
@@ -42,8 +42,8 @@ export function publishedEntry(
 }
 
 /**
- * The hash of everything a compaction of so much of a session depends on: what is shown and where it stands in the log,
- * pins, the compaction that stands with what was brought back of it, and that nothing was rewritten.
+ * The hash of everything a compaction depends on: context and seqs, pins, the active compaction with its expansions,
+ * and the number of rewrites.
  */
 export function basisOf(
   state: WholeState,
@@ -76,21 +76,21 @@ export interface Publishing {
   readonly asking: Asking;
   readonly hash: Hash;
   readonly trigger: CompactionTrigger;
-  /** What the context may take at most afterwards; absent where any smaller one will do. */
+  /** The largest allowed context afterwards; absent if any reduction is enough. */
   readonly tokensMax?: number | undefined;
-  /** Since when the turn waits for it; absent where nobody waits. */
+  /** Since when the turn waits for it; absent if it does not. */
   readonly waitingSinceMs?: number | undefined;
   append(bodies: () => readonly EntryBody[]): Promise<void>;
 }
 
 /**
- * Puts the prepared compaction into force, by one append, if what it covers is untouched; otherwise it is dropped, and that
- * told. Returns its id, or undefined when there was none or it was dropped.
+ * Activates the prepared compaction by one append if the messages it covers are unchanged; otherwise drops and reports
+ * it. Returns its id, or undefined if there was none or it was dropped.
  */
 export async function publishPrepared(publishing: Publishing): Promise<string | undefined> {
   const { asking } = publishing;
   let published: string | undefined;
-  // Judged when nothing else can be appended before: a text or a pin may come at any moment.
+  // Checked when nothing else can be appended before: an injected text or a pin may come at any moment.
   await publishing.append(() => {
     const { prepared } = publishing.state;
     if (prepared === undefined) return [];
@@ -103,7 +103,7 @@ export async function publishPrepared(publishing: Publishing): Promise<string | 
   return published;
 }
 
-/** A prepared compaction that will not be put into force. Its usage is told here, and was counted before. */
+/** The entry of a dropped compaction. It reports the usage, which was counted before. */
 export function droppedEntry({ body }: PreparedRecord, reason: string): EntryBodyOf<"compaction_dropped"> {
   const { compaction_id, usage } = body.compaction;
   return { kind: "compaction_dropped", compaction_id, reason, usage };
@@ -127,7 +127,6 @@ function decide(
   return fault === undefined ? { entry } : { reason: `with what was said since, ${fault}` };
 }
 
-/** The entry a prepared compaction would be put into force by now. */
 export function preparedEntry(
   { state, trigger, waitingSinceMs }: Pick<Publishing, "state" | "trigger" | "waitingSinceMs">,
   { seq, body }: PreparedRecord,
@@ -141,7 +140,10 @@ export function preparedEntry(
   });
 }
 
-/** Why a provider would reject the context, with what was said since; one that rejects it as it is now is not in use. */
+/**
+ * Why a provider would reject the context with the newer messages; a provider that rejects the current one is not in
+ * use.
+ */
 function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | undefined {
   const { transcript, compactions, pins } = state;
   const madeFrom = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
@@ -155,7 +157,7 @@ function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | 
 
 const NO_PINS: ReadonlySet<number> = new Set();
 
-/** Whoever counts compactions by their beginnings and ends finds both, also of one that was there before it began. */
+/** Also a prepared compaction has a started event, so that starts and ends can be counted. */
 function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf<"compacted">): EntryBody {
   return {
     kind: "event",
@@ -170,7 +172,7 @@ function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf
   };
 }
 
-/** Tells whoever wants to know of a compaction that is in force. */
+/** Calls the hook of an active compaction. */
 export async function tellHook(
   { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
   compactionId: string,

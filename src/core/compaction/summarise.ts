@@ -7,7 +7,7 @@ import { assistantText, estimateTokens } from "../tokens.ts";
 import { isSummary, summaryText } from "./shown-messages.ts";
 import { boundInput } from "./summary-input.ts";
 
-/** A summary made of the conversation's own sentences, without a model. */
+/** A summary of the conversation's own sentences, without a model. */
 export type ExtractSummary = (messages: readonly Message[], options: { readonly maxTokens: number }) => Promise<string>;
 
 export interface Summarising {
@@ -19,7 +19,7 @@ export interface Summarising {
   readonly shown: readonly Message[];
   readonly discarded: readonly Message[];
   readonly instructions: string | undefined;
-  /** Whether the session cannot go on without a summary, so that one is extracted when the model cannot write it. */
+  /** Whether the session needs a summary to continue: one is extracted if the model fails. */
   readonly mustSucceed: boolean;
 }
 
@@ -31,23 +31,23 @@ export type Summarised =
       readonly tokens: number;
       readonly usage: Usage;
       readonly notes: readonly string[];
-      /** Made of what is discarded alone: nothing else may go. */
+      /** Made from the discarded messages only: nothing else may be discarded. */
       readonly isOfDiscarded?: true;
     }
   | { readonly ok: false; readonly error: string; readonly usage?: Usage };
 
-/** Gets a summary of the context: from the curator, the model, or, where neither can serve, from its own sentences. */
+/** Gets a summary from the curator, else the model, else by extraction. */
 export async function summarise(work: Summarising): Promise<Summarised> {
   if (work.curator !== undefined) return curate(work, work.curator);
   return askForText({ ...work, request: () => requestOf(work), read: (answer) => answer.trim() });
 }
 
-/** A text a model is asked for, and what it is extracted from where the model cannot write it. */
+/** A text requested from a model, and the source to extract it from if the model fails. */
 export interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extract" | "shown" | "mustSucceed"> {
-  /** Of the limit on a summary, what this text may take; absent, all. */
+  /** The share of the summary's limit; defaults to all. */
   readonly share?: number;
   request(): SummaryRequest;
-  /** What of an answer is used; empty when nothing can be. */
+  /** The usable part of an answer; empty if there is none. */
   read(answer: string): string;
 }
 
@@ -66,26 +66,26 @@ export async function askForText(work: Wanted): Promise<Summarised> {
   return { ok: true, summary, by: "model", tokens: answer.usage.output_tokens, usage: answer.usage, notes };
 }
 
-/** A letter, a digit or a sign; there are spaces that no trimming takes away. */
+/** A letter, digit or symbol; some blank characters survive trimming. */
 const SAYS_SOMETHING = /[\p{L}\p{N}\p{S}]/u;
 
-/** A summary that cannot be used; where the session cannot go on without one, it is extracted. */
+/** An unusable summary; if the session needs one, it is extracted. */
 async function unusable(work: Extracting, error: string, usage: Usage): Promise<Summarised> {
   return work.mustSucceed ? extracted(work, error, usage) : { ok: false, error, usage };
 }
 
-/** The summary is for the next context: its deltas would read like the answer; an empty one is not asked for again. */
+/** Suppresses deltas, which would look like the answer, and does not retry an empty one. */
 export function quiet(asking: Asking): Asking {
   return { ...asking, acceptsEmpty: true, emit: () => {} };
 }
 
-/** Of a window nobody knows, this much is taken for granted. */
+/** The assumed window of a model whose window is unknown. */
 const UNKNOWN_WINDOW_TOKENS = 125_000;
-/** The estimate can be below what the model counts; the request must fit all the same. */
+/** The estimate can be below the model's count. */
 const WINDOW_SHARE = 0.9;
 const INPUT_TOKENS_MIN = 256;
 
-/** The request for a summary: what the compactor shows of the context, bounded to the window, then its prompt. */
+/** The summary request: the compactor's view of the context, bounded to the window, then its prompt. */
 export function requestOf(parts: RequestParts): SummaryRequest {
   const { asking, compactor, shown, instructions } = parts;
   const more = instructions === undefined ? "" : `\n\nAdditional instructions: ${instructions}`;
@@ -94,7 +94,6 @@ export function requestOf(parts: RequestParts): SummaryRequest {
   return { messages: [...boundInput(compactor.prepareForSummarization(shown), tokensLeft), prompt], maxOutputTokens };
 }
 
-/** What a request to a summariser ends with. */
 export function promptOf(content: string, { clock }: Pick<Asking, "clock">): Message {
   return { role: "user", content, created_at: new Date(clock.now()).toISOString() };
 }
@@ -103,10 +102,10 @@ export function summaryTokensMax({ compactor, share = 1 }: Pick<RequestParts, "c
   return Math.floor(compactor.maxSummaryTokens() * share);
 }
 
-/** What an answer of at most so many tokens may take, and what is left for the model to read besides the prompt. */
+/** The answer's limit, and the room for the input besides the prompt. */
 export function roomFor({ model }: Pick<Asking, "model">, tokensMax: number, prompt: Message) {
   const window = Math.floor((model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
-  // A generous limit on the answer must not leave the model nothing to read.
+  // A generous answer limit must leave room for the input.
   const tokens = Math.min(tokensMax, Math.floor(window / 2));
   const maxOutputTokens = Math.max(1, tokens);
   const tokensLeft = Math.max(INPUT_TOKENS_MIN, window - maxOutputTokens - estimateTokens([prompt]));
@@ -136,7 +135,7 @@ const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
 
 type Extracting = Pick<Wanted, "compactor" | "extract" | "shown" | "share" | "mustSucceed">;
 
-/** A summary of the conversation's own sentences; `usage` is what was spent in vain before. */
+/** A summary of the conversation's own sentences; `usage` was spent on failed attempts. */
 export async function extracted(
   { compactor, extract, shown, share = 1 }: Omit<Extracting, "mustSucceed">,
   why: string,

@@ -2,7 +2,7 @@ import type { SpecificKind } from "../../contract/compaction.ts";
 import { CODE_NAME, canonicalPiece, plainCase, writtenPiece } from "../../text/canonical.ts";
 import { denialsIn } from "./denials.ts";
 
-/** What stands at a place of a text, as it is written, and around it. */
+/** The text at a position, and around it. */
 export interface Place {
   readonly before: string;
   readonly itself: string;
@@ -16,10 +16,10 @@ const DRIVE = /^[a-z]:/iu;
 const LEAD = /^[‑—*|-]/u;
 const VERSION = /^v?\d+(?:\.\d+)+/iu;
 const VERSION_SUFFIX = /^[-+][\p{L}\d]/u;
-/** What follows a name with a digit and makes another of it, `gpt-4o-mini`; German hangs a noun on it, `gpt-4o-Modell`. */
+/** A suffix that makes another name, `gpt-4o-mini`; German appends a noun, `gpt-4o-Modell`. */
 const SUFFIX = /^[-+](?:[\p{Ll}\d]|\p{Lu}[\p{Lu}\d])/u;
 
-/** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
+/** Spellings of a name: a version with and without v, an address without its scheme, an issue as a number. */
 export function spellingsOf(text: string): string[] {
   const piece = canonicalPiece(text);
   const spellings = [piece];
@@ -31,7 +31,10 @@ export function spellingsOf(text: string): string[] {
   return spellings;
 }
 
-/** Whether something is itself at a place: its neighbours may make another path, address or question of it, its case another name. */
+/**
+ * Whether the text at a position is the same specific: its neighbours may make another path, address or question of it,
+ * its case another name.
+ */
 export function meaningOf(kind: SpecificKind, text: string): Matches {
   const own = writtenPiece(text);
   switch (kind) {
@@ -63,7 +66,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
   }
 }
 
-/** Whether a name is written the same at a place, but for the v of a version and the sign of a variable or an issue. */
+/** Whether the name is equal, except for the v of a version and the sign of a variable or an issue. */
 function sameName(own: string, isCased: boolean): Matches {
   const bare = (name: string): string => name.replace(/^(?:v(?=\d)|[#$]\{?)/iu, "");
   return sameAs(own, (name, other) => {
@@ -72,12 +75,12 @@ function sameName(own: string, isCased: boolean): Matches {
   });
 }
 
-/** Whether a text is written the same at a place, but for the case of plain words. */
+/** Whether the text is equal, except for the case of plain words. */
 export function sameText(text: string): Matches {
   return sameAs(writtenPiece(text), (own, other) => plainCase(other) === plainCase(own));
 }
 
-/** The same with the dashes and stars before it, and without a sign before its number. */
+/** The same with dashes and stars before it, and without a sign before its number. */
 function sameAs(text: string, isEqual: (own: string, other: string) => boolean): Matches {
   const lead = LEAD.exec(text)?.[0] ?? "";
   const own = text.slice(lead.length);

@@ -9,20 +9,19 @@ const QUOTED = /[“„«「『]\s?([^“”„«»「」『』\n]{4,400}?)\s?[�
 const QUESTION = /[?？]["'”’»」』)\]*_`]*$/u;
 const REQUEST =
   /^(?:(?:ok(?:ay)?|now|then|so|and|also|next|first|great|good|thanks?|perfect|yes|no|alright|hm+)[,.!]?\s+)*(?:please|can you|could you|would you|will you|i want|i need|i'd like|let[’']?s|add|build|change|check|clean|compare|convert|create|delete|deploy|describe|do|draft|drop|explain|extract|find|fix|generate|give|go|implement|install|investigate|keep|list|look|make|merge|migrate|move|open|plan|prepare|propose|put|read|refactor|remove|rename|replace|restart|revert|review|rewrite|run|search|send|set|show|split|start|stop|suggest|summari[sz]e|switch|take|tell|test|translate|try|turn|update|upgrade|use|verify|write)\b|\bplease\b|(?<!\p{L})(?:bitte|kannst du|könntest du|können sie|könnten sie|mach|schreib|zeig|prüf\p{L}*|erstell\p{L}*|peux-tu|pouvez-vous|pourriez-vous|merci de|s[’']il (?:te|vous) plaît|fais|ajoute\p{L}*|vérifie\p{L}*|prépare\p{L}*|rédige\p{L}*)(?!\p{L})|请|帮我|麻烦|给我|能不能|ください|お願い|頼む|してほしい|教えて/iu;
-/** A reply that holds this share of an ask's content words has answered it. */
+/** A reply with this share of an ask's content words has answered it. */
 const ANSWERED_SHARE = 0.5;
 
-/** What a user laid down: sentences of constraint and what stands between quotes. */
+/** A user's constraints and quotations. */
 export function rulesIn(text: string): string[] {
   return [...sentencesOf(text).filter(isRule), ...quotesIn(text).filter((quote) => stemsOf(quote).length > 1)];
 }
 
-/** What stands between quotes. */
 export function quotesIn(text: string): string[] {
   return matchesOf(QUOTED, text).map(([, curly, straight]) => (curly ?? straight ?? "").trim());
 }
 
-/** Whether a sentence of a user lays something down. */
+/** Whether a user's sentence is a rule. */
 export function isRule(sentence: string): boolean {
   return CONSTRAINT.test(sentence) && !QUESTION.test(sentence) && stemsOf(sentence).length > 1;
 }
@@ -32,14 +31,14 @@ export function asksIn(text: string): string[] {
   return sentencesOf(text).filter((sentence) => QUESTION.test(sentence) || REQUEST.test(sentence));
 }
 
-/** What the last message of a user asks: at least its first sentence, whatever its form. */
+/** The asks of the last user message: at least its first sentence. */
 export function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly string[] {
   if (asks.length > 0) return asks;
   const [first = ""] = texts.filter((text) => text.trim() !== "");
   return sentencesOf(first).slice(0, 1);
 }
 
-/** The asks that what was said up to the user's next message does not take up. */
+/** The asks that the replies before the next user message do not take up. */
 export async function unansweredOf(
   asks: readonly string[],
   replies: readonly string[],

@@ -1,60 +1,59 @@
 import type { Word, WordPart } from "unbash";
 import { type Item, UNKNOWN } from "./glob.ts";
 
-/** What a command line comes to: everything that may run, whether or not it does. */
+/** Everything a command line may run, whether or not it does. */
 export interface ShellLine {
   readonly commands: readonly ShellCommand[];
-  /** Files that redirections write, as they are named; undefined for one that cannot be told. */
+  /** Files written by redirections, as spelled; undefined if unknown. */
   readonly writes: readonly (string | undefined)[];
-  /** Why it cannot be told before it runs what else does. */
+  /** Why the line cannot be fully analysed before it runs. */
   readonly unknown: string | undefined;
 }
 
-/** One program with its arguments, and what that program runs in turn. */
+/** One program with its arguments, and the commands it runs. */
 export interface ShellCommand {
-  /** Variables that it is given and that are not harmless come first, as `NAME=value`. */
+  /** Variables that are not harmless come first, as `NAME=value`. */
   readonly words: readonly ShellWord[];
-  /** Where its name stands in `words`. */
+  /** Index of its name in `words`. */
   readonly nameAt: number;
-  /** From its name on, without options between the name and a subcommand, where those are known: `git -C . push`. */
+  /** From its name on, without known options before a subcommand: `git -C . push`. */
   readonly bare: readonly ShellWord[];
-  /** It is known to start no program that an argument names, or `runs` has what it starts. */
+  /** Starts no program that an argument names, except those in `runs`. */
   readonly isLeaf: boolean;
-  /** It does nothing by itself that a rule would have to allow. */
+  /** Does nothing by itself that needs a rule. */
   readonly isHarmless: boolean;
   readonly runs: Runs | undefined;
 }
 
 export interface Runs {
   readonly line: ShellLine;
-  /** A pattern that spells the words up to this one allows what is run as well. */
+  /** A pattern that spells the words up to this index allows the inner line, too. */
   readonly namedTo: number;
 }
 
 export const lineOf = (commands: readonly ShellCommand[]): ShellLine => ({ commands, writes: [], unknown: undefined });
 export const unknownLine = (why: string): ShellLine => ({ commands: [], writes: [], unknown: why });
 
-/** The program's name without its folder; undefined where it cannot be told. */
+/** The program's name without its folder; undefined if unknown. */
 export function programOf({ words, nameAt }: Pick<ShellCommand, "words" | "nameAt">): string | undefined {
   const name = words[nameAt];
   return name === undefined || !isKnown(name) ? undefined : name.text.slice(name.text.lastIndexOf("/") + 1);
 }
 
-/** A word of a command: its text with `UNKNOWN` for what only the shell will know, or `isMany` for any number of words. */
+/** A word of a command: `UNKNOWN` stands for text that only the shell knows, `isMany` for any number of words. */
 export type ShellWord = Item;
 
 const UNKNOWN_WORD: ShellWord = { text: UNKNOWN };
 export const UNKNOWN_WORDS: ShellWord = { text: UNKNOWN, isMany: true };
 
-/** Whether all of a word is known. */
 export function isKnown({ text, isMany }: ShellWord): boolean {
   return isMany !== true && !text.includes(UNKNOWN);
 }
 
-/** What the shell makes of a word, as far as that can be told before it runs. */
+/** Expands a word as far as possible before the shell runs. */
 export function shellWord(word: Word): ShellWord {
   const { parts } = word;
-  // A tilde at the beginning, or where a value begins, becomes a folder.
+  // A tilde at the beginning, or at the beginning of a value, becomes a folder.
   if (/(?:^|[=:])~/.test(word.text)) return UNKNOWN_WORD;
   if (parts === undefined) return { text: isPlain(word.text) ? word.value : UNKNOWN };
   const read = parts.map(partOf);
@@ -62,7 +61,7 @@ export function shellWord(word: Word): ShellWord {
   return read.some(({ isMany }) => isMany === true) ? { text, isMany: true } : { text };
 }
 
-/** A second look, in case the parser took an expansion for a text. */
+/** A second check, in case the parser took an expansion for text. */
 function isPlain(text: string): boolean {
   if (!/[$`*?'"\\]/.test(text)) return true;
   return !/[$`*?'"]/.test(text.replaceAll(/\\./gs, ""));
@@ -91,14 +90,14 @@ function partOf(part: WordPart): ShellWord {
   }
 }
 
-/** Between double quotes an expansion is one word, unless it is all of a list: `"$@"`, `"${a[@]}"`, `"${!a@}"`. */
+/** In double quotes an expansion is one word, unless it is a whole list: `"$@"`, `"${a[@]}"`, `"${!a@}"`. */
 function quoted(parts: readonly WordPart[]): ShellWord {
   const isMany = parts.some((part) => part.type !== "Literal" && part.text.includes("@"));
   const text = parts.map((part) => (part.type === "Literal" ? part.value : UNKNOWN)).join("");
   return isMany ? { text, isMany } : { text };
 }
 
-/** Variables that change how programs speak, and not what they do or start. */
+/** Variables that affect output, not what programs do or start. */
 const HARMLESS = new Set([
   "LANG",
   "LANGUAGE",
@@ -122,30 +121,30 @@ const HARMLESS = new Set([
   "IFS",
 ]);
 
-/** Variables by which whoever sets them chooses what a program, or the shell, starts. */
+/** Variables that decide what a program, or the shell, starts. */
 const STEERING =
   /^(?:PATH|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|BROWSER|SHELL|MAKEFLAGS|NODE_OPTIONS|RUBYOPT|CDPATH|(?:LD|DYLD|GIT|PYTHON|PERL5?|JAVA|JDK|npm_config)_.*|PYTHON[A-Z]+|PERL5[A-Z]+|[A-Z_]+_(?:PAGER|EDITOR|WRAPPER))$/;
 
-/** Whether a word is such a variable with its value, or could be. */
 export function isSteering(assigned: string): boolean {
   return STEERING.test(/^\w*/.exec(assigned)?.[0] ?? "");
 }
 
-/** Variables that name a program, or a place that programs and libraries are loaded from or configured in. */
+/** Variables that name a program, or a place to load programs, libraries or configuration from. */
 const LOADING =
   /^(?:HOME|XDG_CONFIG_HOME|ZDOTDIR|CC|CXX|LESSOPEN|LESSCLOSE|MANPAGER|CLASSPATH|GCONV_PATH|RUBYLIB|NODE_PATH|RUSTC|RUSTFLAGS|GO(?:ROOT|PATH|BIN|FLAGS|ENV)|(?:CARGO|RUSTC|DOTNET|BUNDLE|GEM|LUA|PHP)_[A-Z_]+|\w+_(?:ASKPASS|COMMAND|RSH|SSH))$/;
 
-/** Whether a command's variable decides which program runs. */
 export function decidesProgram(name: string): boolean {
   return isSteering(name) || LOADING.test(name);
 }
 
-/** Whether a program that is given this variable does the same as without it: `PATH=. git` runs another git. */
+/** Whether a program behaves the same with this variable: `PATH=. git` runs another git. */
 export function isHarmlessForPrograms(name: string): boolean {
   return HARMLESS.has(name) || /^LC_[A-Z]+$/.test(name);
 }
 
-/** The same for the shell's own variables. Programs are told by capitals, but for these, which may be exported already. */
+/**
+ * The same for shell variables. Lower-case names do not reach programs, except these, which may already be exported.
+ */
 export function isHarmlessForShell(name: string): boolean {
   if (isHarmlessForPrograms(name)) return true;
   return /^[a-z][a-z0-9_]*$/.test(name) && !/^(?:npm|yarn|pip|git|make|cargo)_|_proxy$/.test(name);

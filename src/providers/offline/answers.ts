@@ -34,8 +34,12 @@ export interface Knowledge {
 export function useTool(call: ToolCall, { tools, exchanges }: Knowledge): Step {
   const done = findExchange(call, exchanges);
   if (done === undefined) return tools.has(call.name) ? { call } : { say: `I have no tool \`${call.name}\` here.` };
-  const output = firstLines(flattenJson(done.result?.text ?? "", "keyed"), OUTPUT_LINES_MAX);
-  return { say: failureOf(done) ?? `\`${call.name}\` answered:\n${output}` };
+  return { say: failureOf(done) ?? report(call, done.result?.text ?? "") };
+}
+
+function report({ name, args }: ToolCall, text: string): string {
+  if (name === "task_create") return `Task added: “${args.subject}”.`;
+  return `\`${name}\` answered:\n${firstLines(flattenJson(text, "keyed"), OUTPUT_LINES_MAX)}`;
 }
 
 /** The exchange that served a call in this turn. A call is never repeated, whatever its result. */

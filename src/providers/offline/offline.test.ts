@@ -190,7 +190,7 @@ describe("offline model: tools", () => {
     ]);
     expect(await turn(prompt, { datetime: clock, task_create: { id: "t1", subject: "buy milk" } })).toBe(
       "`datetime` answered:\ndate: 2026-01-02\ntime: 10:00:00\ntimezone: UTC\nweekday: Friday\n" +
-        "`task_create` answered:\nid: t1\nsubject: buy milk",
+        "Task added: “buy milk”.",
     );
   });
 
