@@ -5,7 +5,7 @@ import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
 import { createTokenizer, readVocabulary } from "./word-pieces.ts";
 import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
 
-/** The local embedder; where it cannot be loaded, the static one, and `tell` hears why, once. */
+/** The local embedder, or the static one if it cannot be loaded; `warn` receives the reason. */
 export async function openDefaultEmbedder(
   tell: (sentence: string) => void,
   signal: AbortSignal,
@@ -20,7 +20,7 @@ export async function openDefaultEmbedder(
   } catch (thrown) {
     await local.close();
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the local embedder was not waited for");
-    // Word vectors are a file of the package, too.
+    // Word vectors are a package file, too.
     if (packageFile("assets") === undefined) throw thrown;
     tell(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
     return createStaticEmbedder();
@@ -29,7 +29,6 @@ export async function openDefaultEmbedder(
   }
 }
 
-/** Opens an embedder by its name in a configuration. */
 export async function openNamedEmbedder(
   name: "local" | "static" | "hashing" | "remote",
   parts: { tell: (sentence: string) => void; openRemote: () => Promise<Embedder>; signal: AbortSignal },
@@ -49,7 +48,7 @@ export async function openNamedEmbedder(
 /** Some six megabytes of vectors. */
 const KNOWN_MAX = 4_096;
 
-/** The same embedder, which makes the vector of a text once as long as the text is among the last it was given. */
+/** Caches the vectors of the most recent texts. */
 export function rememberTexts(embedder: Embedder, max = KNOWN_MAX): Embedder {
   const known = new Map<string, Float32Array>();
   const remember = (key: string, vector: Float32Array): void => {
@@ -77,9 +76,8 @@ export function rememberTexts(embedder: Embedder, max = KNOWN_MAX): Embedder {
 }
 
 /**
- * An embedder that ships, with how much it grasps of a text. Vectors that are added up from words say no more than words
- * do. A model has learnt the words of its languages whole or in long pieces: what falls into single signs, or is unknown,
- * it has hardly read.
+ * Adds how well a built-in embedder understands a text. Summed word vectors know no more than words. A model has learnt
+ * whole words or long pieces of its languages: single letters and unknown pieces mean that it hardly knows the text.
  */
 export function withGrasp(embedder: Embedder): Embedder {
   if (ADDED_UP.test(embedder.id)) return { ...embedder, grasp: async () => 0 };
@@ -94,7 +92,7 @@ export function withGrasp(embedder: Embedder): Embedder {
 }
 
 const ADDED_UP = /^gte-small-static-|^hashing/;
-/** A question tells its language by its beginning. */
+/** The beginning of a query shows its language. */
 const PIECES_MAX = 64;
 
 async function readPieces(): Promise<(text: string) => readonly string[]> {
@@ -105,7 +103,7 @@ async function readPieces(): Promise<(text: string) => readonly string[]> {
 
 const UNKNOWN = "[UNK]";
 
-/** The share of pieces of more than one letter, among those that are letters; 1 where there are none. */
+/** The share of letter pieces with more than one letter; 1 if there are none. */
 function shareRead(pieces: readonly string[]): number {
   const said = pieces.filter((piece) => piece === UNKNOWN || /\p{L}/u.test(piece));
   const read = said.filter((piece) => piece !== UNKNOWN && /\p{L}{2}/u.test(piece));

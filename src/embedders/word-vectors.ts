@@ -4,7 +4,6 @@ import { type Asset, createTokenizer, readAsset, readVocabulary, type Tokenize, 
 
 const DIMENSIONS = 256;
 const PIECES_MAX = 512;
-/** Texts between two pauses. */
 const SUMMED_PER_SLICE = 32;
 
 const TABLE: Asset = {
@@ -14,12 +13,12 @@ const TABLE: Asset = {
 
 interface Table {
   readonly tokenize: Tokenize;
-  /** What a byte of a row is worth, by piece. */
+  /** Scale per piece. */
   readonly scales: Float32Array;
   readonly rows: Int8Array;
 }
 
-/** Adds up a vector for each word piece: a tenth of a millisecond a text, blind to the order of words. */
+/** Sums a vector per word piece: a tenth of a millisecond per text, independent of word order. */
 export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
   let loading: Promise<Table> | undefined;
   return {
@@ -42,7 +41,6 @@ export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
   };
 }
 
-/** Lets the event loop of a running turn go on. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -69,15 +67,15 @@ function summed(table: Table, text: string): Float32Array {
 }
 
 const BUCKETS = 4096;
-/** The bytes of a word are folded with this factor. */
+/** Hash factor for the bytes of a word. */
 const FACTOR = 31;
-/** Texts between two pauses; counting a text is quicker than summing one. */
+/** Texts between two pauses; hashing is quicker than summing. */
 const HASHED_PER_SLICE = 64;
-/** As Rust splits: other than `\s`, with U+0085 and without U+FEFF. */
+/** As Rust splits: unlike `\s`, with U+0085 and without U+FEFF. */
 const SPACES = /\p{White_Space}+/u;
 const UTF8 = new TextEncoder();
 
-/** Counts words in 4096 buckets, as the first version of this memory did: a baseline, without meaning. */
+/** Counts words in 4096 buckets, as the first version of this memory did: a baseline without meaning. */
 export function createHashingEmbedder(): Embedder {
   return {
     id: "hashing-4096",
@@ -109,7 +107,7 @@ function bucketOf(word: string): number {
   return UTF8.encode(word).reduce((hash, byte) => (hash * FACTOR + lowered(byte)) % BUCKETS, 0);
 }
 
-/** ASCII only, byte by byte. */
+/** ASCII only. */
 function lowered(byte: number): number {
   return byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
 }

@@ -3,23 +3,23 @@ import { join } from "node:path";
 import type { LogRow, RowQuery } from "../ports/store.ts";
 import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 
-/** What is known on disk of files that lag behind their logs, whoever should have written them. */
+/** Records on disk which files lag behind their logs, across processes. */
 export interface FilesBehind {
-  /** Says on disk, before an append, that files may lag from then on; resolves with what is to be called after it. */
+  /** Records, before an append, that files may lag; returns a function to call after it. */
   expect(atMs: number | undefined): Promise<() => void>;
-  /** To be called when everything that was touched has its files. */
+  /** Call when all touched sessions have their files. */
   caughtUp(): void;
   /**
-   * Goes through the sessions whose files a process that ended may have left behind. `bring` brings some up to their logs
-   * and says whether that worked; where it stopped is known to the next process.
+   * Visits sessions whose files a dead process may have left outdated. `bring` updates some and says whether that
+   * worked; the position is stored for the next process.
    */
   makeUp(bring: (sessionIds: readonly string[]) => Promise<boolean>): Promise<void>;
-  /** What was said of this process is not needed any more when nothing is missing. */
+  /** Removes this process's note if nothing is missing. */
   close(isComplete: boolean): Promise<void>;
 }
 
 export interface FilesBehindParts {
-  /** The state folder; notes go to `.rkat/behind/` in it, one a process. */
+  /** The state folder; notes are in `.rkat/behind/`, one per process. */
   readonly folder: string;
   readonly page: (query: RowQuery) => Promise<readonly LogRow[]>;
   readonly host: { readonly pid: number; isRunning(pid: number): boolean };
@@ -27,19 +27,19 @@ export interface FilesBehindParts {
   readonly now: () => number;
 }
 
-/** Sessions updated since then may lack files; those up to `after`, in the order of pages, were looked at. */
+/** Sessions updated since then may lack files; those up to `after`, in page order, were checked. */
 interface Note {
   readonly since_ms: number;
   readonly after?: Pick<LogRow, "session_id" | "updated_at_ms"> | undefined;
 }
 
-/** The clocks of processes that write to one store may be so far apart, and an append may take a while. */
+/** Allows for clock differences between processes and for slow appends. */
 const CLOCKS_APART_MS = 5 * 60_000;
-/** While nothing lags the note is made new this often at most: what was before then need not be looked at. */
+/** While nothing lags the note is renewed at most this often: earlier sessions need no check. */
 const NOTE_EVERY_MS = 60_000;
 const PAGE_ROWS = 64;
 
-/** Notes of this process that are in use: another of its own may be left by a store that was closed too early. */
+/** Notes of this process in use: another may be left by a store that was closed too early. */
 const inUse = new Set<string>();
 
 export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now }: FilesBehindParts): FilesBehind {
@@ -57,7 +57,7 @@ export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now 
     await io.write(`${path}.tmp`, JSON.stringify(note));
     await io.rename(`${path}.tmp`, path);
   };
-  /** A disk that does not take a note does not take the files: their failure is told, and an append never fails for it. */
+  /** A disk that rejects a note rejects the files, too: that failure is reported, and appends never fail for it. */
   const writeOwn = (since_ms: number): Promise<void> => {
     sinceMs = since_ms;
     inUse.add(own);
@@ -85,7 +85,7 @@ export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now 
     expect: async (atMs) => {
       expected += 1;
       const from = Math.min(atMs ?? Number.POSITIVE_INFINITY, now());
-      // What is of long ago, as a copy brings it, is not found by when it came.
+      // Old entries, as a copy brings them, are not found by time.
       if (sinceMs === Number.POSITIVE_INFINITY || from < sinceMs - CLOCKS_APART_MS) await writeOwn(from);
       else await writing;
       return () => {
@@ -110,7 +110,7 @@ export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now 
 
 const NOTE = /^\{"since_ms":(\d{1,15})(?:,"after":\{"session_id":"([0-9a-f-]{36})","updated_at_ms":(\d{1,15})\})?\}$/;
 
-/** A note that cannot be read says nothing, so everything is looked at. */
+/** An unreadable note means that everything is checked. */
 function toNote(text: string | undefined): Note {
   const [, since = "0", session_id, updated] = NOTE.exec(text ?? "") ?? [];
   if (session_id === undefined) return { since_ms: Number(since) };

@@ -6,33 +6,33 @@ import type { FilesBehind } from "./files-behind.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
-  /** Told of a failure in a sentence; it must not throw. */
+  /** Receives failures; must not throw. */
   readonly warn: (sentence: string) => void;
   readonly io?: FileCalls;
-  /** Knows on disk what lags; without it nobody makes up for what a process leaves behind. */
+  /** Records what lags; without it files that a process leaves outdated stay so. */
   readonly behind?: FilesBehind;
 }
 
-/** Files about sessions for people and scripts, derived from logs and never read back as a source. */
+/** Files about sessions for people and scripts, derived from logs and never read back. */
 export interface RkatFiles {
-  /** To be waited for before an append that is worth files; resolves with what is to be called once it is over. */
+  /** Await before an append that changes files; call the result afterwards. */
   expect(atMs: number | undefined): Promise<() => void>;
-  /** Has the session's files brought up to its log soon. It returns at once and never throws. */
+  /** Schedules an update of the session's files. Returns at once and never throws. */
   touch(sessionId: string): void;
-  /** Brings up the files that a process that ended left behind; it begins by itself a moment after opening. */
+  /** Updates files that dead processes left outdated; starts automatically soon after opening. */
   makeUp(): Promise<void>;
-  /** Resolves when what was touched before is projected, or has failed and was told. */
+  /** Resolves when all touched sessions are projected or have failed. */
   settled(): Promise<void>;
-  /** Makes the session's files anew from its whole log; rejects with SESSION_STORE_ERROR. */
+  /** Rebuilds the session's files from its whole log; rejects with SESSION_STORE_ERROR. */
   rebuild(sessionId: string): Promise<void>;
-  /** Finishes what was touched, as far as a bound of time allows; whoever opens the folder next goes on with the rest. */
+  /** Finishes touched sessions within a time limit; the next process continues with the rest. */
   close(): Promise<void>;
 }
 
-/** Turns that follow each other quickly share one projection. */
+/** Turns in quick succession share one projection. */
 const DELAY_MS = 100;
 const SESSIONS_AT_ONCE_MAX = 4;
-/** A session left out because too many wait is projected at its next touch, or by the next process. */
+/** A session dropped because too many wait is projected at its next touch, or by the next process. */
 const SESSIONS_WAITING_MAX = 100_000;
 const SESSIONS_TOLD_MAX = 1_000;
 const CLOSE_MS_MAX = 5_000;
@@ -44,7 +44,7 @@ interface Job {
   readonly outcome: PromiseWithResolvers<void>;
 }
 
-/** Projects sessions beside their turns: a few at a time, and each by one job at a time. */
+/** Projects sessions in the background: a few at a time, each by one job. */
 export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }: RkatFilesParts): RkatFiles {
   const parts: ProjectionParts = { ...sources, io };
   const touched = new Set<string>();
@@ -54,7 +54,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let closed: Promise<void> | undefined;
-  /** Something was touched and has no files. */
+  /** Something was touched and has no files yet. */
   let isIncomplete = false;
 
   const enqueue = (sessionId: string, isReplay: boolean): Job => {
@@ -88,7 +88,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
       isIncomplete = true;
       const failure = asFailure(sessionId, error);
       job.outcome.reject(failure);
-      // Whoever asked for a replay hears of it from the promise.
+      // A rebuild reports failures through its promise.
       if (!job.isReplay) tell(sessionId, failure);
     } finally {
       running.delete(sessionId);
@@ -97,7 +97,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     }
   };
   const waiting = (): number => touched.size + due.size + running.size;
-  /** What others left behind, a few sessions at a time, so that a touch soon has its turn. */
+  /** A few sessions at a time, so that new touches are not delayed. */
   const bring = async (sessionIds: readonly string[]): Promise<boolean> => {
     const jobs = closed === undefined ? sessionIds.map((sessionId) => enqueue(sessionId, false)) : [];
     startDue();
@@ -126,7 +126,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     stop.abort();
     for (const [sessionId, { outcome }] of due) outcome.reject(asFailure(sessionId, CLOSED));
     due.clear();
-    // Those that run say how far they have come.
+    // Running jobs store their progress.
     await within(STOP_MS_MAX, Promise.all([settled(), making]));
     if (left > 0 && behind !== undefined)
       warn(`${left} sessions lack their files under .rkat/sessions; whoever opens the folder next goes on with them`);
@@ -157,7 +157,6 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   };
 }
 
-/** Waits for work, but not for longer. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const deadline = setTimeout(resolve, ms);
@@ -179,9 +178,8 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
 }
 
 /**
- * A store whose sessions have files. They follow what was appended, not what listeners are told: a listener may lag and
- * lose events. Whoever appends never waits for them, only once for the note that they are to come; closing does, within
- * their bound.
+ * A store whose sessions have files. They follow appends, not events: a listener may lag and lose events. Appends wait
+ * only for the note; closing waits within its limit.
  */
 export function projectStore(
   store: Store,
@@ -212,7 +210,7 @@ export function projectStore(
     forgettings,
     shred,
     purge: async (sessionIds) => {
-      // The store deletes the files of these sessions: none may be written meanwhile, and they are made anew after it.
+      // The store deletes the files of these sessions: none may be written meanwhile, and they are rebuilt afterwards.
       await files.settled();
       await store.purge(sessionIds);
       for (const sessionId of sessionIds) await files.rebuild(sessionId);
@@ -224,12 +222,12 @@ export function projectStore(
   };
 }
 
-/** What happens within a turn waits for its end: files are written once a turn, not once an append. */
+/** Files are written once per turn, not once per append. */
 const WORTH_FILES: ReadonlySet<EntryBody["kind"]> = new Set([
   "session_created",
   "notice",
   "turn_closed",
-  // These two also happen without a turn.
+  // These two also occur outside of a turn.
   "compacted",
   "rewritten",
   "archived",

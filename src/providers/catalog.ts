@@ -2,7 +2,6 @@ import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/capa
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import { type ConfiguredPrices, configuredPrices, publishedPrices } from "./prices.ts";
 
-/** A model we know by name, and who serves it. */
 export interface KnownModel {
   readonly provider: string;
   readonly id: string;
@@ -11,14 +10,14 @@ export interface KnownModel {
   readonly max_output_tokens: number;
 }
 
-/** What configuration may add to the catalogue, or correct in it. */
+/** Configured additions or corrections of the catalogue. */
 export interface ConfiguredModel {
   readonly provider?: string | undefined;
   readonly context_window?: number | undefined;
   readonly max_output_tokens?: number | undefined;
 }
 
-/** Asked when nobody names a model; by provider. */
+/** The default model by provider. */
 export const DEFAULT_MODELS: ReadonlyMap<string, string> = new Map([
   ["anthropic", "claude-sonnet-5-5"],
   ["openai", "gpt-5.5"],
@@ -31,7 +30,7 @@ type Row = readonly [id: string, name: string, contextWindow: number, maxOutputT
 const MILLION = 1_000_000;
 const MEBI = 1_048_576;
 
-// Windows and limits as published; configuration corrects or adds one. A model that is not here works without them.
+// Windows and limits as published; configuration can correct or add them. Unlisted models work without them.
 const ROWS: Readonly<Record<string, readonly Row[]>> = {
   anthropic: [
     ["claude-opus-5-5", "Claude Opus 5.5", MILLION, 128_000],
@@ -78,7 +77,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   offline: [["offline", "Offline (built in, deterministic)", 128_000, 4_096]],
 };
 
-/** Every model known without configuration, by provider, newest first. */
+/** All built-in models by provider, newest first. */
 const KNOWN_MODELS: readonly KnownModel[] = Object.entries(ROWS).flatMap(([provider, rows]) =>
   rows.map(([id, display_name, context_window, max_output_tokens]) => ({
     provider,
@@ -89,7 +88,7 @@ const KNOWN_MODELS: readonly KnownModel[] = Object.entries(ROWS).flatMap(([provi
   })),
 );
 
-/** The model of this name, or the one it is a dated or suffixed variant of: the longest known name it begins with. */
+/** The model of this name, or the longest known name that it is a dated or suffixed variant of. */
 export function findModel(id: string, models: readonly KnownModel[] = KNOWN_MODELS): KnownModel | undefined {
   let best: KnownModel | undefined;
   for (const model of models) {
@@ -106,7 +105,7 @@ function isVariant(id: string, known: string): boolean {
 const UNKNOWN_WINDOW = 128_000;
 const UNKNOWN_OUTPUT = 4_096;
 
-/** The catalogue with configured models laid over it; a correction keeps what it does not name. */
+/** The catalogue with configured models; a correction keeps the fields it does not set. */
 export function mergeModels(configured: Readonly<Record<string, ConfiguredModel>>): readonly KnownModel[] {
   const added = Object.entries(configured).map(([id, given]): KnownModel => {
     const known = findModel(id);
@@ -121,7 +120,7 @@ export function mergeModels(configured: Readonly<Record<string, ConfiguredModel>
   return [...added, ...KNOWN_MODELS.filter((model) => !Object.hasOwn(configured, model.id))];
 }
 
-/** A model that a server of one's own serves, by the name it is asked for. */
+/** A model of a configured server. */
 export interface OwnModel {
   readonly server: string;
   readonly remote_model?: string | undefined;
@@ -129,7 +128,7 @@ export interface OwnModel {
   readonly max_output_tokens?: number | undefined;
 }
 
-/** The catalogue as the wire shows it, with the models of one's own servers; a known one of the same name is theirs. */
+/** The catalogue for the wire, with the models of configured servers, which replace built-in ones of the same name. */
 export function describeModels(
   models: readonly KnownModel[] = KNOWN_MODELS,
   own: Readonly<Record<string, OwnModel>> = {},
@@ -164,7 +163,7 @@ export function describeModels(
   return { contract_version: CONTRACT_VERSION, providers };
 }
 
-/** Families of which each takes the same: what a model can be given follows from its name. */
+/** Capabilities follow from the family in a model's name. */
 const FAMILIES: readonly (readonly [provider: string, name: RegExp, can: readonly (keyof ModelProfile)[]])[] = [
   ["anthropic", /^claude-[a-z]+-\d+/, ["supports_temperature", "supports_thinking", "vision", "image_tool_results"]],
   ["openai", /^gpt-\d+(?:\.\d+)?-chat/, ["supports_temperature", "vision"]],

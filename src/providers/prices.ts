@@ -1,6 +1,6 @@
 import type { ModelPrices, Rates } from "../contract/money.ts";
 
-/** What configuration says of a price, by the name of the model. */
+/** Configured prices by model name. */
 export type ConfiguredPrices = Readonly<Record<string, Omit<ModelPrices, "currency" | "above" | "source">>>;
 
 type Row = readonly [names: readonly string[], rates: Rates, above?: ModelPrices["above"]];
@@ -21,8 +21,8 @@ const rates = (input: number, cached_input: number, output: number, cache_write?
 const LONG_GPT = 272_000;
 const LONG_GEMINI = 200_000;
 
-// As published, for requests at the usual speed and caches of five minutes. A price that is introductory, or of which two
-// sources say different things, is not here: no figure is better than a wrong one.
+// As published, for normal speed and caches of five minutes. Introductory or disputed prices are omitted: no figure is
+// better than a wrong one.
 const LISTS: Readonly<Record<string, PriceList>> = {
   anthropic: {
     as_of: "2026-10-07",
@@ -69,7 +69,7 @@ const LISTS: Readonly<Record<string, PriceList>> = {
   offline: { as_of: "2026-11-16", source: "it is built in", rows: [[["offline"], rates(0, 0, 0)]] },
 };
 
-/** What a provider charges for its own model; undefined when that is not known. */
+/** A provider's list price of its own model, if known. */
 export function publishedPrices(provider: string, model: string): ModelPrices | undefined {
   const list = Object.hasOwn(LISTS, provider) ? LISTS[provider] : undefined;
   const row = list?.rows.find(([names]) => names.some((name) => isSame(model, name)));
@@ -79,14 +79,14 @@ export function publishedPrices(provider: string, model: string): ModelPrices | 
   return { currency: "USD", ...charged, ...(above === undefined ? {} : { above }), as_of, source };
 }
 
-/** What the configuration says a model charges, whoever serves it; undefined when it says nothing. */
+/** The configured price of a model, if any. */
 export function configuredPrices(configured: ConfiguredPrices, model: string): ModelPrices | undefined {
   const name = Object.hasOwn(configured, model) ? model : Object.keys(configured).find((one) => isSame(model, one));
   const row = name === undefined ? undefined : configured[name];
   return row === undefined ? undefined : { currency: "USD", ...row, source: "[prices] of the configuration" };
 }
 
-/** `gpt-5-2025-08-07` is charged as `gpt-5`; `gpt-5-mini` is another model. */
+/** `gpt-5-2025-08-07` costs the same as `gpt-5`; `gpt-5-mini` is another model. */
 function isSame(model: string, name: string): boolean {
   return model.startsWith(name) && /^(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}))?$/.test(model.slice(name.length));
 }

@@ -16,12 +16,12 @@ import {
 } from "./spans.ts";
 import { createCompactionSpans, leaveTools, watchTools } from "./tool-spans.ts";
 
-/** That of the provider the application has registered; without one, a tracer whose spans go nowhere. */
+/** The tracer of the application's provider; without one its spans are dropped. */
 export function applicationTracer(): Tracer {
   return trace.getTracer("rkat");
 }
 
-/** Tells what happens as spans of OpenTelemetry, in the names of its conventions for generative AI. */
+/** Emits OpenTelemetry spans by the conventions for generative AI. */
 export function createTelemetry(parts: Parameters<typeof createSpans>[0]): Telemetry {
   const spans = createSpans(parts);
   return {
@@ -120,7 +120,6 @@ function addUsage(spent: { input: number; output: number }, { input_tokens, outp
   spent.output += output_tokens;
 }
 
-/** What a failed attempt says of itself and of the next one. */
 function retryOf(event: AgentEvent): { readonly kind: string | undefined; readonly next: Attributes } {
   if (event.type !== "retrying") return { kind: undefined, next: {} };
   const kind = event.retry?.failure.kind;
@@ -134,7 +133,7 @@ function retryOf(event: AgentEvent): { readonly kind: string | undefined; readon
   };
 }
 
-/** The facts of a failure that are words of ours, not sentences. */
+/** Facts of a failure that are our own values, not sentences. */
 function detailsOf(details: unknown): { readonly terminal_cause_kind?: string; readonly error_class?: string } {
   if (typeof details !== "object" || details === null) return {};
   const { terminal_cause_kind, error_class } = details as Record<string, unknown>; // An object, as just checked.

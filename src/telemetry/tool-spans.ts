@@ -5,14 +5,14 @@ import { contentOf, errorTypeOf, type Failure, messageIn, type OpenSpan, type Sp
 
 export interface ToolSpans {
   readonly spans: Spans;
-  /** Aborts when the work is interrupted from outside; a tool that is aborted otherwise has run out of time. */
+  /** Aborts when the work is interrupted; a tool aborted otherwise has timed out. */
   readonly signal: AbortSignal;
-  /** Tools that run: one that ignores its signal is left behind, and its span must not be. */
+  /** Running tools: one that ignores its signal is abandoned, and its span must end. */
   readonly running: Map<OpenSpan, AbortSignal>;
   parent(): OpenSpan | undefined;
 }
 
-/** The tools, each run of one told as a span. What a tool calls is part of its span. */
+/** Wraps the tools so that each run is a span; calls of a tool are inside it. */
 export function watchTools(tools: ReadonlyMap<string, Tool>, watching: ToolSpans): ReadonlyMap<string, Tool> {
   return new Map([...tools].map(([name, tool]) => [name, watchTool(tool, watching)]));
 }
@@ -62,7 +62,7 @@ async function executeInSpan(
   }
 }
 
-/** Ends the spans of tools nobody waits for any more. */
+/** Ends the spans of abandoned tools. */
 export function leaveTools(watching: ToolSpans): void {
   for (const [span, signal] of watching.running) span.end(stoppedBy(watching, signal) ?? { type: "unfinished" });
   watching.running.clear();
@@ -73,26 +73,25 @@ function stoppedBy({ signal: interrupted }: ToolSpans, signal: AbortSignal): Fai
   return { type: interrupted.aborted ? "interrupted" : "timeout" };
 }
 
-/** A tool without types may return anything. */
+/** An untyped tool may return anything. */
 function isError(output: unknown): boolean {
   return typeof output === "object" && output !== null && "isError" in output && output.isError === true;
 }
 
-/** The compaction that runs, told by what it appends. */
+/** The running compaction, tracked by its entries. */
 export interface CompactionSpans {
   /** Undefined while none runs. */
   current(): OpenSpan | undefined;
-  /** One begins that is made ready for later: it ends when it is ready or dropped. */
+  /** Starts the span of a prepared compaction, which ends when it is ready or dropped. */
   prepare(): void;
   appended(body: EntryBody): void;
-  /** Ends one that its surroundings broke. */
+  /** Ends a span that was broken off. */
   leave(): void;
 }
 
 interface Where {
   readonly sessionId: string | undefined;
   readonly traceparent: string | undefined;
-  /** The turn it is part of. */
   readonly turn: OpenSpan | undefined;
 }
 
@@ -124,7 +123,7 @@ export function createCompactionSpans(spans: Spans, { sessionId, turn, tracepare
         open = undefined;
       }
       if (body.kind !== "compacted" && body.kind !== "compaction_failed") return;
-      // A compactor that fails before it has begun is told by its failure alone.
+      // A compactor that fails before it starts is reported by its failure alone.
       const span = open ?? begin();
       open = undefined;
       if (body.kind === "compaction_failed") return span.end({ type: "compaction_failed", message: body.error });

@@ -16,22 +16,22 @@ export interface BuiltinOptions {
   /** The project's folder; file tools stay inside it, commands start in it. */
   readonly root: string;
   readonly clock: Clock;
-  /** What commands inherit, less the secrets in it. */
+  /** The environment of commands, without its secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The program that runs command lines; bash where there is one, else sh. */
+  /** The program that runs command lines; defaults to bash, else sh. */
   readonly shellProgram?: string | undefined;
-  /** How long a command may run where the model does not say; 30 unless given. */
+  /** The default timeout of a command; 30 unless given. */
   readonly shellTimeoutSecs?: number | undefined;
 }
 
 export interface BuiltinTools {
-  /** The tools a session with these settings has; what they remember is shared by all sessions of one board. */
+  /** The tools of a session with these settings; their state is shared by all sessions of one board. */
   toolsFor(settings: ToolSettings, board?: string): readonly Tool[];
-  /** Kills every command that still runs. */
+  /** Kills every running command. */
   close(): Promise<void>;
 }
 
-/** The tools that come with the runtime, each made when a session first has it. Nothing is touched before one is called. */
+/** The built-in tools, each created when a session first has it, without side effects before a call. */
 export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
   const { root, clock, env, shellProgram, shellTimeoutSecs } = options;
   let shell: ShellTools | undefined;
@@ -39,7 +39,7 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
     shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
     return shell.tools;
   };
-  // As many boards as there are kinds of callers, whom whoever runs this has named.
+  // One board per configured kind of caller.
   const made = new Map<string, readonly Tool[]>();
   const once = (kind: string, make: () => readonly Tool[]): readonly Tool[] => {
     const known = made.get(kind) ?? make();
@@ -60,7 +60,7 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
 export type ToolSettings = Readonly<SessionSettings["tools"]>;
 export type ToolPreset = NonNullable<CreateSession["tool_preset"]>;
 
-/** What each preset of `--tools` and `tool_preset` switches on. */
+/** The tools of each preset of `--tools` and `tool_preset`. */
 export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   none: { builtins: "none", shell: false, memory: false },
   safe: { builtins: "safe", shell: false, memory: false },
@@ -68,7 +68,7 @@ export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   full: { builtins: "all", shell: true, memory: true },
 };
 
-/** The presets, with memory, the tools of MCP servers and skills wherever they are on for all; `none` is none. */
+/** The presets, with memory, MCP tools and skills where they are enabled; `none` stays empty. */
 export function presetsWith(on: {
   readonly memory: boolean;
   readonly mcp: boolean;
@@ -85,23 +85,22 @@ export function presetsWith(on: {
   };
 }
 
-/** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
+/** Whether a session has MCP tools; an older session has, unless it has no tools. */
 export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
   return mcp ?? (builtins !== "none" || shell || memory);
 }
 
-/** Whether a session can load skills; one that began before there were any can, unless it has no tools. */
+/** Whether a session can load skills; an older session can, unless it has no tools. */
 export function hasSkillTools({ skills, ...tools }: ToolSettings): boolean {
   return skills ?? hasMcpTools(tools);
 }
 
 interface DatetimeOptions {
   readonly now: () => number;
-  /** An IANA name; the machine's own zone unless given. */
+  /** An IANA name; defaults to the machine's time zone. */
   readonly timezone?: string | undefined;
 }
 
-/** The tool that tells a model what time it is, in the zone of the machine it works on. */
 export function createDatetimeTool(options: DatetimeOptions): Tool {
   return defineTool({
     name: "datetime",
@@ -148,12 +147,11 @@ function describeMoment(nowMs: number, timezone: string) {
   };
 }
 
-/** Searches for the session that asks. */
 export type SearchForTool = (asked: {
   readonly query: string;
   readonly limit: number;
   readonly sessionId: string;
-  /** Everything that was said, or only what has left a context. */
+  /** The whole history, or only what has left a context. */
   readonly reach: "discarded" | "everything";
   readonly signal: AbortSignal;
 }) => Promise<readonly MemoryHit[]>;
@@ -166,7 +164,7 @@ const input = z.strictObject({
   limit: z.int().nonnegative().default(HITS_DEFAULT).describe("Maximum number of results to return. Capped at 20."),
 });
 
-/** The tools a session reaches memory with. What they return are quotations, each with who said it and when. */
+/** The memory tools. They return quotations with role and time. */
 export function createMemoryTools(search: SearchForTool): readonly Tool[] {
   const tool = (name: string, reach: "discarded" | "everything", description: string): Tool =>
     defineTool({
@@ -195,8 +193,8 @@ export function createMemoryTools(search: SearchForTool): readonly Tool[] {
 type Transcript = readonly { readonly seq: number; readonly message: Message }[];
 
 /**
- * The tool by which a model reads an output again that stands in its context as one line, for sessions with these
- * settings. It reads the transcript of the session that asks: what a rewrite took away is not shown again.
+ * The tool that shows an evicted output again, for sessions with these settings. It reads the session's transcript:
+ * content that a rewrite removed is not shown.
  */
 export function createRecallOutput(
   transcriptOf: (sessionId: string) => Promise<Transcript>,
@@ -211,7 +209,7 @@ export function createRecallOutput(
       run: async (asked, { sessionId }) => ({ content: outputAt(await transcriptOf(sessionId), asked).content }),
     });
   return ({ mcp = false, builtins, shell, memory }) => {
-    // With the preset `none` a session has no tools of the runtime's, so not this one either.
+    // With the preset `none` a session has no built-in tools, including this one.
     if (!mcp && builtins === "none" && !shell && !memory) return undefined;
     tool ??= make();
     return tool;
@@ -246,7 +244,7 @@ type Load = (
   asked: { readonly name?: string | undefined; readonly file?: string | undefined },
 ) => Promise<string>;
 
-/** The tool by which a model loads a skill, made when a session first has it. */
+/** The tool that loads a skill, created when a session first has it. */
 export function createLoadSkill(load: Load): () => Tool {
   let tool: Tool | undefined;
   return () => {

@@ -19,29 +19,29 @@ import {
 import { defineTool } from "./define-tool.ts";
 import { resolveInProject } from "./project-path.ts";
 
-// The kernel takes 131 072 bytes in one argument.
+// The kernel accepts 131 072 bytes in one argument.
 const COMMAND_CHARS_MAX = 100_000;
 const TIMEOUT_SECS_DEFAULT = 30;
 const TIMEOUT_SECS_MAX = 86_400;
 
 export interface ShellOptions {
-  /** The project's folder: where commands start, and what `working_dir` cannot leave. */
+  /** The project's folder: commands start here, and `working_dir` cannot leave it. */
   readonly root: string;
   readonly clock: Clock;
-  /** Called as `program -c command`; bash where there is one, else sh. */
+  /** Called as `program -c command`; defaults to bash, else sh. */
   readonly program?: string | undefined;
-  /** What commands inherit, less the secrets in it. */
+  /** The environment of commands, without its secrets. */
   readonly env: Env;
-  /** Which variables of `env` are kept from commands. */
+  /** Which variables of `env` are withheld from commands. */
   readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
-  /** How long a command may run where the model does not say; 30 unless given. */
+  /** The default timeout of a command; 30 unless given. */
   readonly timeoutSecs?: number | undefined;
   readonly jobBounds?: JobBounds | undefined;
 }
 
 export interface ShellTools {
   readonly tools: readonly Tool[];
-  /** Kills every command that still runs, and refuses new ones. */
+  /** Kills every running command, and refuses new ones. */
   close(): Promise<void>;
 }
 
@@ -66,7 +66,6 @@ const shellInput = (timeoutSecsDefault: number) =>
 const NoInput = z.strictObject({});
 const OneJob = z.strictObject({ job_id: jobId.describe("The job_id that shell answered with") });
 
-/** The tools that run commands. */
 export function createShellTools(options: ShellOptions): ShellTools {
   const { clock } = options;
   const bounds = options.jobBounds ?? { runningMax: JOBS_RUNNING_MAX, finishedMax: JOBS_FINISHED_MAX };
@@ -87,7 +86,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
     name: "shell",
     description: `Run a command line in the project and wait for it, or, with background, let it run on as a job. Answers with exit_code and the last ${OUTPUT_CHARS_MAX} characters of stdout and stderr. There is no input and no terminal. Processes that the command leaves behind are killed when it ends.`,
     input: shellInput(options.timeoutSecs ?? TIMEOUT_SECS_DEFAULT),
-    // The command's own timeout decides; this only covers the killing that follows it.
+    // The command's own timeout decides; this covers the killing that follows.
     timeoutMs: TIMEOUT_SECS_MAX * 1_000 + TERMINATION_GRACE_MS + 2 * DRAIN_MS + 10_000,
     run: async (input, { sessionId, signal, shellEnv }) => {
       program ??= options.program === undefined ? findShell(options.env) : Promise.resolve(options.program);
@@ -117,7 +116,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
   };
 }
 
-/** The tools that look after commands in the background. */
+/** The tools for background commands. */
 function createJobTools(jobs: JobBoard): readonly Tool[] {
   return [
     defineTool({
@@ -164,11 +163,11 @@ async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<T
 export interface OwnCommand extends Pick<ShellOptions, "root" | "env" | "clock"> {
   readonly command: string;
   readonly signal: AbortSignal;
-  /** Told what it says as it comes. */
+  /** Receives output as it comes. */
   hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
 }
 
-/** Runs what a person typed, with all of their environment and for as long as it takes. */
+/** Runs a command that the user typed, with the full environment and no timeout. */
 export async function runOwnCommand({ command, root, env, clock, signal, hear }: OwnCommand): Promise<CommandEnd> {
   const program = await findShell(env);
   const whole = childEnv(env, {}, () => false);
@@ -202,20 +201,18 @@ async function findShell(env: Env): Promise<string> {
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Names under which programs keep what gives access; some put a word behind it: `STRIPE_KEY_LIVE`. */
+/** Names of secret variables; some have a suffix: `STRIPE_KEY_LIVE`. */
 const SECRET_NAME =
   /(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEYS?|OTLP(?:_[A-Z]+)?_HEADERS)(?:_[A-Z0-9]+)?$|(?:^|_)(?:KEY|PAT|DSN)(?:_[A-Z0-9]+)?$|_(?:PASS|PWD|AUTH)$|^(?:.+_)?(?:DATABASE|DB|MONGO(?:DB)?|REDIS|POSTGRES(?:QL)?|PG|MYSQL|AMQP|BROKER|CLOUDAMQP)_UR[IL]$|CONNECTION_STRING$/i;
-/** Everybody may know it. */
 const NO_SECRET = /_PUBLIC_KEY$/i;
-/** An address that names a password: `postgres://app:hunter2@db/app`. */
+/** An address with a password: `postgres://app:hunter2@db/app`. */
 const HOLDS_PASSWORD = /:\/\/[^\s/:@]{0,100}:([^\s/@]{1,200})@/;
 
 const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.test(name);
 
-/** Whether a variable gives access to something, by its name or by what it holds. */
+/** Whether a variable is secret, by its name or its value. */
 export const isSecret = (name: string, value: string): boolean => isSecretName(name) || HOLDS_PASSWORD.test(value);
 
-/** The values of an environment that give access to something. */
 export function secretsIn(env: Env): readonly string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     if (value === undefined || !isSecret(name, value)) return [];
@@ -224,7 +221,7 @@ export function secretsIn(env: Env): readonly string[] {
   });
 }
 
-/** What a command sees: the runtime's environment without its secrets, and what the session itself was given. */
+/** A command's environment: the runtime's without its secrets, plus the session's own variables. */
 export function childEnv(
   env: Env,
   shellEnv: Readonly<Record<string, string>>,
@@ -245,12 +242,12 @@ interface JobSummary {
   readonly started_at_unix: number;
 }
 
-/** What a job has written so far and, once it has ended, how. */
+/** A job's output so far and, once it has ended, its result. */
 type JobReport = JobSummary & CommandReport & { readonly error?: string };
 
 /** The background commands of all sessions; each session sees only its own. */
 export interface JobBoard {
-  /** Rejects where too many jobs run, before `start` is called. */
+  /** Rejects if too many jobs run, before `start` is called. */
   add(sessionId: string, command: string, start: () => RunningCommand): string;
   list(sessionId: string): readonly JobSummary[];
   report(sessionId: string, jobId: string): JobReport;
@@ -258,9 +255,9 @@ export interface JobBoard {
   cancel(sessionId: string, jobId: string): Promise<void>;
 }
 
-/** Background commands running at once, in all sessions together. */
+/** Concurrent background commands of all sessions. */
 export const JOBS_RUNNING_MAX = 32;
-/** Finished jobs whose output is still kept; the oldest go first. */
+/** Finished jobs whose output is kept; the oldest go first. */
 export const JOBS_FINISHED_MAX = 100;
 
 export interface JobBounds {
@@ -349,7 +346,7 @@ function summarise(job: Job): JobSummary {
   };
 }
 
-/** A command that ran to its own end is completed, whatever it thinks of its work: the exit code says that. */
+/** A command that ran to its own end is completed, whatever its exit code. */
 function statusOf(end: CommandEnd | undefined): JobStatus {
   if (end === undefined) return "running";
   switch (end.kind) {

@@ -14,7 +14,7 @@ const MEDIA_TOKENS = 1_600;
 /** Text without spaces is streamed in pieces of this size. */
 const CHUNK_CHARS_MAX = 24;
 
-/** A model that needs no network, weights, clock or chance: it quotes, counts, summarises and calls tools. */
+/** A model without network, weights, clock or randomness: it echoes, quotes, computes, summarises and calls tools. */
 export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { contextWindow?: number } = {}): ModelClient {
   return {
     provider: "offline",
@@ -108,7 +108,7 @@ function estimateUsage({ messages, tools }: ModelRequest, blocks: readonly Assis
   return { input_tokens: estimateTokens(messages) + estimateTokens(tools), output_tokens };
 }
 
-/** JSON bytes / 4; media count as media, not as the text that encodes them. */
+/** JSON bytes / 4, with media counted separately. */
 function estimateTokens(value: readonly unknown[]): number {
   let media = 0;
   const json = JSON.stringify(value, function replace(this: unknown, key: string, inner: unknown) {

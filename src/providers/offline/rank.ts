@@ -4,9 +4,9 @@ import { tokensIn } from "../../text/terms.ts";
 import { QUESTION_WORDS } from "../../text/words.ts";
 import type { Passage } from "./conversation.ts";
 
-/** Terms beyond this are ignored: a question is short, and a match is kept as bits of one number. */
+/** Further terms are ignored: a question is short, and a match is stored as bits of one number. */
 const QUERY_TERMS_MAX = 30;
-/** A passage must hold this share of the question's weight to answer it. */
+/** The share of the question's weight that an answer must have. */
 export const COVERAGE_MIN = 0.5;
 const SHORT_CHARS = 160;
 
@@ -20,7 +20,6 @@ type Query = readonly QueryTerm[];
 
 interface Match {
   readonly passage: Passage;
-  /** Share of the question's weight that the passage holds, 0 to 1. */
   readonly coverage: number;
   readonly score: number;
 }
@@ -28,7 +27,6 @@ interface Match {
 const CORRECTION =
   /^(?:(?:oh|wait|hm+|sorry|no)[,.! ]+)*(?:actually|correction|no,|sorry,|i meant|i was wrong|update:|scratch that|from now on|instead)|\b(?:is now|are now|changed to|moved to|renamed to|not [\w./-]+ (?:but|any ?more)|instead of)\b/iu;
 
-/** Reads a question as weighted terms. */
 export function queryOf(text: string): Query {
   const terms = new Map<string, QueryTerm>();
   for (const [index, token] of tokensIn(text).entries()) {
@@ -41,7 +39,7 @@ export function queryOf(text: string): Query {
   return [...terms.values()].slice(0, QUERY_TERMS_MAX);
 }
 
-/** Whether a sentence takes back something said before it. */
+/** Whether a sentence takes back an earlier one. */
 export function isCorrection(sentence: string): boolean {
   return CORRECTION.test(sentence);
 }
@@ -58,7 +56,7 @@ export function rankPassages(query: Query, passages: readonly Passage[]): Match[
     const coverage = weightOf(held, weights) / total;
     // Of two passages that say as much, the shorter one is the clearer answer.
     const brevity = passage.text.length <= SHORT_CHARS ? 0.01 : 0;
-    // What the user says about a thing goes before a newer tool output that mentions it.
+    // The user's statements rank before a newer tool output.
     const trust = passage.source.kind === "tool" ? 0 : 0.05;
     matches.push({ passage, coverage, score: coverage + brevity + trust });
   }
@@ -85,7 +83,10 @@ function cachedTerms(passage: Passage): readonly string[] {
   return terms;
 }
 
-/** Rare terms weigh more. One that occurs nowhere weighs half, unless it is a name: then the answer is not here. */
+/**
+ * Rare terms weigh more. A term that occurs nowhere weighs half; a name that occurs nowhere makes the question
+ * unanswerable.
+ */
 function weighTerms(query: Query, bits: readonly number[]): number[] {
   return query.map(({ isName }, index) => {
     const bit = 1 << index;
@@ -101,10 +102,10 @@ function weightOf(held: number, weights: readonly number[]): number {
 
 const NON_ASCII = /[\u0080-\uffff]/;
 const COMPOUND = /[^A-Za-z0-9]|[a-z0-9][A-Z]/;
-/** An endless token (base64, a minified line) says nothing and would cost as much as a page. */
+/** An endless token (base64, a minified line) has no meaning and would cost as much as a page. */
 const TOKEN_CHARS_MAX = 120;
 
-/** Words that ask for the same thing. */
+/** Synonyms. */
 const SAME_AS = new Map(
   [
     "decide choose choice pick decision settle agree",
@@ -125,14 +126,13 @@ export function isStopWord(token: string): boolean {
   return QUESTION_WORDS.has(token.toLowerCase().replace("’", "'"));
 }
 
-/** What a text is found by: stems without stop words; an identifier whole and also in its parts. */
+/** The search terms of a text: stems without stop words; identifiers whole and in parts. */
 export function termsOf(text: string): string[] {
   const terms: string[] = [];
   for (const token of tokensIn(text)) collectTerms(token, terms);
   return terms;
 }
 
-/** The terms of one word, the whole one first. */
 function collectTerms(token: string, into: string[]): void {
   if (NON_ASCII.test(token)) {
     collectForeign(token, into);
@@ -154,7 +154,7 @@ function collectTerms(token: string, into: string[]): void {
   }
 }
 
-/** Scripts without spaces are found by pairs of signs; accents are dropped, and pictures say nothing. */
+/** Scripts without spaces give pairs of characters; accents are dropped, and emoji ignored. */
 function collectForeign(token: string, into: string[]): void {
   if (!/[\p{L}\p{N}]/u.test(token)) return;
   const plain = fold(token);

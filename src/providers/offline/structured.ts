@@ -5,7 +5,7 @@ import { COVERAGE_MIN, queryOf, rankPassages } from "./rank.ts";
 const DEPTH_MAX = 8;
 const ITEMS_MAX = 5;
 const UNKNOWN = "unknown";
-/** Fields that ask for the answer itself, whatever it is about. */
+/** Fields that take the answer itself. */
 const ANSWER_FIELD = /^(?:answer|summary|text|result|message|response|reply|output|content)$/iu;
 const NEGATION = /\b(?:not|never|no|none|false|disabled|off|without|cannot)\b|n't\b/iu;
 const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank: string }>> = {
@@ -26,7 +26,6 @@ export interface Evidence {
   readonly reply: string;
 }
 
-/** A value and whether the conversation gave it. */
 interface Filled {
   readonly value: unknown;
   readonly isFound: boolean;
@@ -114,7 +113,7 @@ function fillEnum(values: readonly unknown[], place: Place): Filled {
   return { value: values[0] ?? null, isFound: false };
 }
 
-/** As a word: "low" is not in "follow". */
+/** As whole words: "low" is not in "follow". */
 function occursIn(value: unknown, text: string): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
   const words = (part: string) =>

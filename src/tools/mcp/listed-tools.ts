@@ -8,17 +8,17 @@ import type { Tool, ToolOutput } from "../../ports/tool.ts";
 
 export interface ListedBy {
   readonly server: McpServerConfig;
-  /** Throws, in words, for a JSON schema that is none. */
+  /** Throws for an invalid JSON schema. */
   requireSound(schema: JsonObject, what: string): void;
   warn(sentence: string): void;
-  /** Calls a tool by the server's own name for it; throws what the model is to read. */
+  /** Calls a tool by the server's name for it; throws errors for the model. */
   call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
 }
 
 const TOOLS_MAX = 256;
 const DESCRIPTION_CHARS_MAX = 10_000;
 
-/** The tools of a server's list that can be offered; each that cannot is told of, and costs the others nothing. */
+/** The usable tools of a server's list; unusable ones are reported and skipped. */
 export function readTools(listed: readonly unknown[], by: ListedBy): readonly Tool[] {
   const { name, tools: allowed } = by.server;
   for (const missing of (allowed ?? []).filter((tool) => !listed.some((raw) => nameOf(raw) === tool)))
@@ -49,7 +49,7 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
   const parsed = ListedTool.safeParse(raw);
   if (!parsed.success) throw new Error("its description is not one of a tool");
   const { name, description = "", inputSchema } = parsed.data;
-  // The dialect marker goes: a validator that does not know the dialect by this address refuses the whole schema.
+  // Without the dialect marker: a validator that does not know it rejects the whole schema.
   const { $schema: _dialect, ...schema } = inputSchema;
   if (schema.type !== "object") throw new Error("its input schema is not one of an object");
   requireSound(schema, "its input schema");
@@ -64,7 +64,7 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
         return outputOf(await call(name, args, signal));
       } catch (thrown) {
         if (!signal.aborted) throw thrown;
-        // Whoever stopped it says why, and better than the protocol does.
+        // The aborting side explains it better than the protocol.
         return { content: "interrupted: this call may or may not have taken effect", isError: true };
       }
     },
@@ -75,19 +75,19 @@ function nameOf(raw: unknown): string {
   return typeof raw === "object" && raw !== null && "name" in raw && typeof raw.name === "string" ? raw.name : "?";
 }
 
-/** What every provider accepts as the name of a tool. */
+/** Accepted by every provider. */
 const NAME_CHARS_MAX = 64;
 const HASH_CHARS = 8;
 
 /**
- * The name a server's tool is offered under, by the two names alone: it is the same in every session, whichever other
- * servers answer. A name that had to be changed, or that another server's tool could have as well, ends in a hash.
+ * The name of a server's tool for the model. It depends on the two names only, so it is the same in every session. A
+ * changed or ambiguous name ends in a hash.
  */
 export function offeredName(server: string, tool: string): string {
   const [safeServer, safeTool] = [safe(server), safe(tool)];
   const name = `mcp__${safeServer}__${safeTool}`;
   const isKept = safeServer === server && safeTool === tool && name.length <= NAME_CHARS_MAX;
-  // `a` with `b__c` and `a__b` with `c` would be one.
+  // `a` with `b__c` and `a__b` with `c` would be equal.
   if (isKept && !server.includes("__") && !server.endsWith("_")) return name;
   const mark = hash("sha256", `${server}\0${tool}`).slice(0, HASH_CHARS);
   return `${name.slice(0, NAME_CHARS_MAX - HASH_CHARS - 1)}_${mark}`;
@@ -97,9 +97,9 @@ function safe(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
 }
 
-/** Images of one result that are shown; each costs the model as much as pages of text. */
+/** Images per result; each costs as much as pages of text. */
 const IMAGES_MAX = 16;
-/** Larger ones are refused by providers, and with them the whole conversation. */
+/** Providers reject larger ones together with the conversation. */
 const IMAGE_CHARS_MAX = 5 * 1024 * 1024;
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -110,7 +110,7 @@ const Resource = z.object({
   blob: z.string().optional(),
 });
 
-/** Read by what it holds, not by what the protocol allows: what a server adds to a block must not lose the block. */
+/** Lenient: unknown fields that a server adds must not lose the block. */
 const Block = z.union([
   z.object({ type: z.literal("text"), text: z.string() }),
   z.object({ type: z.enum(["image", "audio"]), data: z.string(), mimeType: z.string() }),
@@ -118,7 +118,7 @@ const Block = z.union([
   z.object({ type: z.literal("resource_link"), uri: z.string(), name: z.string(), description: z.string().optional() }),
 ]);
 
-/** What a model is shown of a result: its texts and images, the rest in words. */
+/** A result for the model: texts and images, other content as a description. */
 function outputOf(result: Readonly<Record<string, unknown>>): ToolOutput {
   const blocks = Array.isArray(result.content) ? result.content.map(read) : [];
   const hasText = blocks.some((block) => block.type === "text" && block.text !== "");
@@ -159,7 +159,7 @@ function text(said: string): ContentBlock {
   return { type: "text", text: said };
 }
 
-/** One text between two images: the bound on tool output is for each text, so there must not be many. */
+/** One text between two images: the output limit applies per text, so there must be few. */
 function joined(blocks: readonly ContentBlock[]): string | readonly ContentBlock[] {
   const merged: ContentBlock[] = [];
   let images = 0;

@@ -5,18 +5,18 @@ import type { Tool } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
 import { type ListedBy, readTools } from "./listed-tools.ts";
 
-/** The tools of MCP servers, whose connections all sessions share. */
+/** The tools of MCP servers; all sessions share the connections. */
 export interface McpTools {
   /**
-   * Connects to what is due, side by side, and lists anew what changed. It resolves when that is done or the signal
-   * aborts and never rejects: a server that does not answer is left out, with a sentence.
+   * Connects in parallel to servers that are due, and lists changed tools again. Resolves when done or aborted, and
+   * never rejects: a server that does not answer is left out with a warning.
    */
   prepare(signal: AbortSignal): Promise<void>;
-  /** What there is as of the last `prepare`; nothing is started for it. */
+  /** The tools as of the last `prepare`; starts nothing. */
   tools(): readonly Tool[];
-  /** How each server is, in the order they were given. */
+  /** The state of each server, in configured order. */
   report(): readonly McpServerReport[];
-  /** Ends every connection and every program, in bounded time. */
+  /** Ends every connection and program in bounded time. */
   close(): Promise<void>;
 }
 
@@ -24,11 +24,10 @@ export interface McpServerReport {
   readonly name: string;
   readonly state: "connected" | "failed" | "off";
   readonly tools: readonly string[];
-  /** Why it failed. */
   readonly error?: string;
 }
 
-/** Nothing is loaded or started before the first `prepare`. */
+/** Loads and starts nothing before the first `prepare`. */
 export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotParts): McpTools {
   const slots = servers.map((server) => ({
     server,
@@ -42,7 +41,7 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
       const onAbort = (): void => resolve();
       if (signal.aborted) resolve();
       signal.addEventListener("abort", onAbort, { once: true });
-      // What was begun goes on: other sessions may wait for the same servers.
+      // Started work continues: other sessions may wait for the same servers.
       await Promise.race([ready, aborted]);
       signal.removeEventListener("abort", onAbort);
     },
@@ -61,17 +60,17 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
 }
 
 export interface SlotParts extends ConnectionPlace, Pick<ListedBy, "requireSound" | "warn"> {
-  /** Of a server that does not say. */
+  /** The default timeout. */
   readonly connectTimeoutMs: number;
 }
 
-/** One server: its connection while there is one, and when the next is tried while there is none. */
+/** One server: its connection, or when to retry. */
 interface ServerSlot {
-  /** Connects when that is due and lists the tools anew when they changed. A failure is told once; it never rejects. */
+  /** Connects when due, and lists changed tools again. A failure is reported once; never rejects. */
   prepare(): Promise<void>;
-  /** What the server offers as of the last `prepare`; nothing while it does not answer. */
+  /** The tools as of the last `prepare`; none while the server is down. */
   tools(): readonly Tool[];
-  /** Why it does not answer; undefined when it does. */
+  /** Why the server is down; undefined if it is up. */
   failure(): string | undefined;
   close(): Promise<void>;
 }
@@ -120,7 +119,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
 
   const leftOut = (why: string | undefined): string => `MCP server ${name} is left out: ${why}`;
 
-  /** The one connection of all sessions; a failure keeps from trying again for a while. */
+  /** The shared connection; a failure delays the next attempt. */
   const connect = async (): Promise<Connection> => {
     if (connection?.isOpen) return connection;
     if (closing.signal.aborted) throw new Error("this runtime is closed");
@@ -134,7 +133,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
       [failure, failures] = [undefined, 0];
       return connection;
     } catch (thrown) {
-      // Only the first of those who waited for it counts the failure.
+      // Only the first waiting caller counts the failure.
       if (failure === undefined || clock.now() >= retryAtMs) {
         retryAtMs = clock.now() + Math.min(RETRY_MS_MAX, RETRY_FIRST_MS * 2 ** failures);
         failures += 1;
@@ -167,7 +166,6 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
   };
 }
 
-/** Waits for an answer of a server, and no longer than it may take. */
 async function withTimeout<T>(
   { clock, timeoutMs, closed }: { clock: Clock; timeoutMs: number; closed: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
@@ -189,10 +187,10 @@ async function withTimeout<T>(
 
 const WARNINGS_MAX = 100;
 
-/** Says each sentence once: a server that fails turn after turn is no news. */
+/** Reports each sentence once, even if a server fails turn after turn. */
 function createWarnings(warn: (sentence: string) => void) {
   const told = new Set<string>();
-  // Servers choose some of the words; none may steer a terminal.
+  // Servers control parts of the text; remove terminal control characters.
   const plain = (sentence: string): string => sentence.replaceAll(/\p{Cc}+/gu, " ");
   return {
     once: (sentence: string): void => {
@@ -200,7 +198,7 @@ function createWarnings(warn: (sentence: string) => void) {
       told.add(plain(sentence));
       warn(plain(sentence));
     },
-    /** The next time it is news again. */
+    /** Report it again next time. */
     forget: (sentence: string): void => {
       told.delete(plain(sentence));
     },
