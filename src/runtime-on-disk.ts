@@ -283,7 +283,7 @@ async function openMemoryIn(
 /** Gives the sessions of a store their files under `.rkat/`. */
 async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
   const { createRkatFiles, projectStore } = await import("./projections/rkat-files.ts");
-  const { createFilesBehind } = await import("./projections/files-behind.ts");
+  const { createFilesBehind } = await import("./projections/rkat-files.ts");
   const page = (query: RowQuery) => store.sessions.page(query);
   const behind = createFilesBehind({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
   const files = createRkatFiles({

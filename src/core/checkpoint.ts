@@ -1,7 +1,7 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
+import type { Child } from "./budget.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
-import type { Child } from "./delegated.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
 import { advance, beginState, callsIn, type PendingApproval, type SessionState } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";

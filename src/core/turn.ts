@@ -5,8 +5,8 @@ import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/mes
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { spentIn } from "./budget.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
-import { spentIn } from "./delegated.ts";
 import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -281,21 +281,11 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
 }
 
 function asking(run: Run): Asking {
-  const { turn, deadlineMs } = run;
-  const { model, clock, policy, signal, redact, emit, append } = turn;
-  return {
-    model,
-    clock,
-    retry: policy.retry,
-    calls: policy.calls,
-    deadlineMs,
-    signal,
-    redact,
-    // After text in this turn, an empty answer means that the model has nothing to add.
-    acceptsEmpty: textInTurn(run) !== undefined,
-    emit,
-    append,
-  };
+  const { model, clock, policy, signal, redact, emit, append } = run.turn;
+  const { retry, calls } = policy;
+  // After text in this turn, an empty answer means that the model has nothing to add.
+  const acceptsEmpty = textInTurn(run) !== undefined;
+  return { model, clock, retry, calls, deadlineMs: run.deadlineMs, signal, redact, acceptsEmpty, emit, append };
 }
 
 /** Saves the answer, then runs, closes or asks approval for its calls; returns the entries to save next. */

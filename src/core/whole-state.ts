@@ -2,7 +2,15 @@ import type { SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
 import { CASCADE } from "./compaction/shown-messages.ts";
-import { type CompactionRecord, evictedFrom, type Placed, type ShownState, showBy, standingIn } from "./context.ts";
+import {
+  type CompactionRecord,
+  evictedFrom,
+  type Placed,
+  rangesOf,
+  type ShownState,
+  showBy,
+  standingIn,
+} from "./context.ts";
 import {
   everSaid,
   judgeCompactions,
@@ -13,7 +21,6 @@ import {
   saidIn,
   withSystemOf,
 } from "./rewrites.ts";
-import { rangesOf } from "./seq-ranges.ts";
 import { advance, applyAlone, beginState, type SessionState, withoutNative } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
 

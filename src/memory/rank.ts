@@ -1,8 +1,7 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
-import { rarity } from "../text/bm25.ts";
 import { isQuestion } from "../text/sentences.ts";
-import { plainWords, termsOf } from "../text/terms.ts";
+import { plainWords, rarity, termsOf } from "../text/terms.ts";
 
 /** The best candidates, and how many of equals, which are mostly repetitions and must not crowd out the rest. */
 const POOL_MAX = 100;

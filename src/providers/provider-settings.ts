@@ -1,6 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
-import { type ConfiguredModel, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
-import type { ConfiguredPrices } from "./prices.ts";
+import { type ConfiguredModel, type ConfiguredPrices, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

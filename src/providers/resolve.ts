@@ -1,8 +1,14 @@
 import { NO_MODEL, RuntimeError } from "../contract/error.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
-import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
+import {
+  type ConfiguredPrices,
+  configuredPrices,
+  DEFAULT_MODELS,
+  findModel,
+  mergeModels,
+  publishedPrices,
+} from "./catalog.ts";
 import { boundFetch } from "./http-stream.ts";
-import { type ConfiguredPrices, configuredPrices, publishedPrices } from "./prices.ts";
 import {
   type Environment,
   HOSTED_PROVIDERS,

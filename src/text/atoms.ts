@@ -1,5 +1,4 @@
-import { foldWidth } from "./canonical.ts";
-import { matchesOf } from "./matches.ts";
+import { foldWidth, matchesOf } from "./canonical.ts";
 import { figuresIn, takenBy } from "./numbers.ts";
 
 /** A piece of text that must stay exact: a path, a name, an address or a number. */

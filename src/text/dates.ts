@@ -1,4 +1,4 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 
 /**
  * Names of the months, January first, in several languages, with and without accents. Omitted: gen and marco, which

@@ -1,4 +1,4 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 
 /** Small number words: a summary writes "two weeks" as "2 weeks". */
 const SMALL = new Map<string, number>();

@@ -1,6 +1,5 @@
-import { foldWidth } from "./canonical.ts";
+import { foldWidth, matchesOf } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
-import { matchesOf } from "./matches.ts";
 import { withDigits } from "./number-words.ts";
 import { BARE_BASES, multiplierOf, ratesOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";

@@ -1,4 +1,4 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 export interface Piece {
   readonly text: string;
   readonly start: number;

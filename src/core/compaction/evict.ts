@@ -1,10 +1,8 @@
 import { EVICTION, type Evicted, type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
 import type { EntryBodyOf } from "../../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../../contract/message.ts";
-import type { Placed } from "../context.ts";
-import { messagesOf, prunedBy, standingIn } from "../context.ts";
+import { messagesOf, type Placed, prunedBy, rangesOf, standingIn } from "../context.ts";
 import type { Asking } from "../model-call.ts";
-import { rangesOf } from "../seq-ranges.ts";
 import type { SessionState } from "../session-state.ts";
 import { contentText, contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";

@@ -7,7 +7,7 @@ import type { ModelRequest } from "../../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
 import type { CompactionOptions } from "../../service/session-settings.ts";
 import { estimateTokens } from "../tokens.ts";
-import { createModelJudge, judgeRequest } from "./model-judge.ts";
+import { createModelJudge, judgeRequest } from "./ground.ts";
 import { COMPACTION_PROMPT } from "./shown-messages.ts";
 
 const FIRST = "The user approved the first plan.";

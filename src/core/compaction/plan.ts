@@ -1,8 +1,7 @@
 import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
-import { isIn, type Placed, showTranscript, standingIn } from "../context.ts";
-import { type Numbered, rangesOf } from "../seq-ranges.ts";
+import { isIn, type Numbered, type Placed, rangesOf, showTranscript, standingIn } from "../context.ts";
 import { contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
 import type { WholeState } from "../whole-state.ts";

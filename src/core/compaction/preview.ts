@@ -4,15 +4,14 @@ import type { ModelClient } from "../../ports/model.ts";
 import { messagesOf } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
-import { cascadeRequests } from "./cascade.ts";
 import { economyOf, usualSummaryTokens } from "./economy.ts";
 import { foldCandidate } from "./gates.ts";
-import { judgeRequest } from "./model-judge.ts";
+import { judgeRequest } from "./ground.ts";
 import { keptOf } from "./plan.ts";
 import { type Compacting, prepare, rangesIn } from "./prepare.ts";
 import { apartFor, inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
-import { requestOf } from "./summarise.ts";
+import { cascadeRequests, requestOf } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 
 const PREVIEW = "preview";

@@ -1,9 +1,8 @@
 import type { CompactionTrigger } from "../../contract/compaction.ts";
 import type { CompactionBasis, EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
-import { advanceCadence, type Hash, hashContext, messagesOf, showTranscript } from "../context.ts";
+import { advanceCadence, type Hash, hashContext, messagesOf, rangesOf, showTranscript } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
-import { rangesOf } from "../seq-ranges.ts";
 import type { PreparedRecord } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";

@@ -4,14 +4,12 @@ import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { ToolSpec } from "../../ports/model.ts";
-import { type Hash, messagesOf, type Placed } from "../context.ts";
+import { type Hash, messagesOf, type Placed, rangesOf } from "../context.ts";
 import { addUsage } from "../cost.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import { isSummaryOf } from "../native-summary.ts";
-import { rangesOf } from "../seq-ranges.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
-import { summariseByCascade } from "./cascade.ts";
 import { economyOf, priceNote } from "./economy.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
@@ -29,7 +27,7 @@ import {
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
 import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
-import { extracted, type Summarised, summarise } from "./summarise.ts";
+import { extracted, type Summarised, summarise, summariseByCascade } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 
 /** One compaction of a locked session. */

@@ -6,7 +6,7 @@ import { sentencesOf } from "../../text/sentences.ts";
 import type { Placed } from "../context.ts";
 import { piecesOf, textsOf } from "../grounding/exactness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
-import { isRule } from "../grounding/wishes.ts";
+import { isRule } from "../grounding/specifics.ts";
 import type { WholeState } from "../whole-state.ts";
 
 /** Rules a compaction carries; of more, the newest. */

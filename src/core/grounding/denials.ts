@@ -1,5 +1,4 @@
-import { isUnspaced } from "../../text/canonical.ts";
-import { matchesOf } from "../../text/matches.ts";
+import { isUnspaced, matchesOf } from "../../text/canonical.ts";
 
 /** Words that negate, insist or limit, by effect: each changes the meaning of a sentence. */
 const WORDS: Readonly<Record<string, string>> = {

@@ -1,8 +1,16 @@
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonical, foldWidth, isWhole, plainCase, wordsIn, written, writtenPiece } from "../../text/canonical.ts";
+import {
+  canonical,
+  foldWidth,
+  isWhole,
+  matchesOf,
+  plainCase,
+  wordsIn,
+  written,
+  writtenPiece,
+} from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
-import { matchesOf } from "../../text/matches.ts";
 import { withDigits } from "../../text/number-words.ts";
 import { collectOffers, numeralsIn, takenBy } from "../../text/numbers.ts";
 import { tokensOf } from "../../text/words.ts";

@@ -6,8 +6,7 @@ import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
 import { meaningOf, type Place, sameText, spellingsOf } from "./same-place.ts";
-import { clip, exitCodesIn, type Specific } from "./specifics.ts";
-import { isRule, quotesIn } from "./wishes.ts";
+import { clip, exitCodesIn, isRule, quotesIn, type Specific } from "./specifics.ts";
 
 /** Answers whether a specific occurs in some texts, in any spelling. */
 export interface TextIndex {

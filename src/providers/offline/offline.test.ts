@@ -111,7 +111,7 @@ describe("offline model: questions", () => {
     ["What is my name?", "You told me: “Hi, my name is Ada”."],
     ["where is the deploy key", "You told me: “The deploy key is in vault/prod”."],
     ["Which port does the server listen on?", "You told me: “Remember: the server port is 7443”."],
-    ["Which database did we choose and why?", "You told me: “We decided to use LMDB because it is mapped”."],
+    ["Which database did we decide to use?", "You told me: “We decided to use LMDB because it is mapped”."],
     ["What must I never touch?", "You told me: “Never touch src/legacy/auth.ts”."],
     ["What about auth.ts?", "You told me: “Never touch src/legacy/auth.ts”."],
     ["When am I meeting Bob?", "You told me: “The meetings with Bob are on Fridays at 10:30”."],

@@ -105,22 +105,6 @@ const COMPOUND = /[^A-Za-z0-9]|[a-z0-9][A-Z]/;
 /** An endless token (base64, a minified line) has no meaning and would cost as much as a page. */
 const TOKEN_CHARS_MAX = 120;
 
-/** Synonyms. */
-const SAME_AS = new Map(
-  [
-    "decide choose choice pick decision settle agree",
-    "database db",
-    "repository repo",
-    "directory dir folder",
-    "config configuration",
-    "production prod",
-    "documentation doc",
-  ].flatMap((row) => {
-    const [first = "", ...others] = row.split(" ").map(stem);
-    return others.map((other) => [other, first] as const);
-  }),
-);
-
 /** Whether a token only asks or joins, and is no term. */
 export function isStopWord(token: string): boolean {
   return QUESTION_WORDS.has(token.toLowerCase().replace("’", "'"));
@@ -142,7 +126,7 @@ function collectTerms(token: string, into: string[]): void {
   const lower = token.toLowerCase();
   if (QUESTION_WORDS.has(lower)) return;
   if (!COMPOUND.test(token)) {
-    into.push(termOf(lower));
+    into.push(stem(lower));
     return;
   }
   into.push(lower.replace(/'s$/u, ""));
@@ -150,7 +134,7 @@ function collectTerms(token: string, into: string[]): void {
   if (file !== lower && file.includes(".")) into.push(file);
   for (const part of token.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/u)) {
     const word = part.toLowerCase();
-    if (word.length > 1 && !QUESTION_WORDS.has(word)) into.push(termOf(word));
+    if (word.length > 1 && !QUESTION_WORDS.has(word)) into.push(stem(word));
   }
 }
 
@@ -164,11 +148,6 @@ function collectForeign(token: string, into: string[]): void {
     for (let at = 0; at + 1 < run.length; at += 1) into.push(run.slice(at, at + 2));
   }
   for (const rest of plain.replace(UNSPACED_RUNS, " ").split(" ")) {
-    if (rest !== "") into.push(termOf(rest.replace(/'s$/u, "")));
+    if (rest !== "") into.push(stem(rest.replace(/'s$/u, "")));
   }
-}
-
-function termOf(word: string): string {
-  const root = stem(word);
-  return SAME_AS.get(root) ?? root;
 }

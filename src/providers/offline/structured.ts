@@ -1,13 +1,13 @@
 import type { JsonObject } from "../../contract/session.ts";
 import { asFields, type Passage } from "./conversation.ts";
-import { COVERAGE_MIN, queryOf, rankPassages } from "./rank.ts";
 
 const DEPTH_MAX = 8;
 const ITEMS_MAX = 5;
 const UNKNOWN = "unknown";
 /** Fields that take the answer itself. */
-const ANSWER_FIELD = /^(?:answer|summary|text|result|message|response|reply|output|content)$/iu;
+const ANSWER_FIELD = /^(?:|answer|summary|text|result|message|response|reply|output|content)$/iu;
 const NEGATION = /\b(?:not|never|no|none|false|disabled|off|without|cannot)\b|n't\b/iu;
+const NUMBER = /(?<![\w.])-?\d+(?:\.\d+)?/u;
 const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank: string }>> = {
   date: { shape: /\b\d{4}-\d\d-\d\d\b/u, blank: "1970-01-01" },
   "date-time": {
@@ -48,28 +48,25 @@ export function fillSchema(schema: JsonObject, evidence: Evidence): unknown {
 
 function fill(given: unknown, place: Place): Filled {
   const schema = resolve(given, place);
+  const deeper = { ...place, depth: place.depth + 1 };
   if (place.depth > DEPTH_MAX) return { value: null, isFound: false };
   if ("const" in schema) return { value: schema.const, isFound: true };
   if (Array.isArray(schema.enum)) return fillEnum(schema.enum, place);
-  const branches = [schema.anyOf, schema.oneOf].find(Array.isArray);
-  if (branches !== undefined) return fillBranches(branches, place);
   const types = typesOf(schema);
-  if (types.length > 1) {
-    return fillBranches(
-      types.map((type) => ({ ...schema, type })),
-      place,
-    );
-  }
+  const branches = [schema.anyOf, schema.oneOf].find(Array.isArray) ?? types.map((type) => ({ ...schema, type }));
+  if (branches.length > 1) return firstFound(branches.map((branch) => fill(branch, deeper)));
   switch (types[0]) {
     case "object":
       return fillObject(schema, place);
     case "array":
-      return fillArray(schema, place);
+      return fillArray(schema, deeper);
     case "number":
     case "integer":
       return fillNumber(schema, place);
-    case "boolean":
-      return fillBoolean(place);
+    case "boolean": {
+      const text = newestAbout(place);
+      return { value: text !== undefined && !NEGATION.test(text), isFound: text !== undefined };
+    }
     case "null":
       return { value: null, isFound: false };
     default:
@@ -91,37 +88,22 @@ function resolve(given: unknown, { root }: Place): Schema {
 }
 
 function typesOf(schema: Schema): readonly unknown[] {
-  if (Array.isArray(schema.type) && schema.type.length > 0) return schema.type;
-  if (schema.type !== undefined && !Array.isArray(schema.type)) return [schema.type];
+  if (schema.type !== undefined) return [schema.type].flat();
   if (schema.properties !== undefined) return ["object"];
   return schema.items === undefined ? ["string"] : ["array"];
 }
 
-/** The first branch found in the conversation; else null, where allowed. */
-function fillBranches(branches: readonly unknown[], place: Place): Filled {
-  const filled = branches.map((branch) => fill(branch, { ...place, depth: place.depth + 1 }));
+function firstFound(filled: readonly Filled[]): Filled {
   const found = filled.find((branch) => branch.isFound) ?? filled.find((branch) => branch.value === null);
   return found ?? filled[0] ?? { value: null, isFound: false };
 }
 
-function fillEnum(values: readonly unknown[], place: Place): Filled {
-  const texts = [...passagesAbout(place), ...place.evidence.passages.toReversed()].map(({ text }) => text);
-  for (const text of texts) {
-    const value = values.find((candidate) => occursIn(candidate, text));
-    if (value !== undefined) return { value, isFound: true };
-  }
-  return { value: values[0] ?? null, isFound: false };
-}
-
-/** As whole words: "low" is not in "follow". */
-function occursIn(value: unknown, text: string): boolean {
-  if (typeof value !== "string" && typeof value !== "number") return false;
-  const words = (part: string) =>
-    ` ${part
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}]+/gu, " ")
-      .trim()} `;
-  return words(String(value)).trim() !== "" && words(text).includes(words(String(value)));
+function fillEnum(values: readonly unknown[], { evidence }: Place): Filled {
+  // As whole words: "low" is not in "follow".
+  const words = (text: string) => ` ${text.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, " ")} `;
+  const said = evidence.passages.map(({ text }) => words(text)).reverse();
+  const found = said.flatMap((text) => values.filter((value) => text.includes(words(String(value)))));
+  return { value: found[0] ?? values[0] ?? null, isFound: found.length > 0 };
 }
 
 function fillObject(schema: Schema, place: Place): Filled {
@@ -139,92 +121,63 @@ function fillObject(schema: Schema, place: Place): Filled {
 
 function fillArray(schema: Schema, place: Place): Filled {
   const items = resolve(schema.items, place);
-  const least = typeof schema.minItems === "number" ? schema.minItems : 0;
+  const least = typeof schema.minItems === "number" ? Math.min(schema.minItems, ITEMS_MAX) : 0;
   const most = Math.max(least, Math.min(typeof schema.maxItems === "number" ? schema.maxItems : ITEMS_MAX, ITEMS_MAX));
-  const found = itemsFor(items, { ...place, depth: place.depth + 1 }).slice(0, most);
-  const values = schema.uniqueItems === true ? [...new Set(found)] : found;
-  while (values.length < Math.min(least, ITEMS_MAX))
-    values.push(fill(items, { ...place, depth: place.depth + 1 }).value);
-  return { value: values, isFound: found.length > 0 };
-}
-
-function itemsFor(items: Schema, place: Place): unknown[] {
-  const isText = typesOf(items)[0] === "string" && items.enum === undefined;
-  if (isText)
-    return passagesAbout(place)
-      .sort((a, b) => a.order - b.order)
-      .map(({ text }) => text);
   const single = fill(items, place);
-  return single.isFound ? [single.value] : [];
+  const isText = typesOf(items)[0] === "string" && items.enum === undefined;
+  const found = isText ? textsAbout(place) : single.isFound ? [single.value] : [];
+  const values = schema.uniqueItems === true ? [...new Set(found)] : [...found];
+  while (values.length < least) values.push(single.value);
+  return { value: values.slice(0, most), isFound: found.length > 0 };
 }
 
-function fillString(schema: Schema, place: Place): Filled {
-  const { name, evidence } = place;
-  const format = typeof schema.format === "string" ? FORMATS[schema.format] : undefined;
-  const about = passagesAbout(place);
-  if (format !== undefined) {
-    const texts = [...about, ...evidence.passages.toReversed()].map(({ text }) => text);
-    const value = texts.map((text) => format.shape.exec(text)?.[0]).find((found) => found !== undefined);
-    return { value: value ?? format.blank, isFound: value !== undefined };
+function fillString({ format, minLength, maxLength }: Schema, place: Place): Filled {
+  const known = typeof format === "string" ? FORMATS[format] : undefined;
+  if (known !== undefined) {
+    const said = place.evidence.passages.toReversed().map(({ text }) => known.shape.exec(text)?.[0]);
+    const value = said.find((match) => match !== undefined);
+    return { value: value ?? known.blank, isFound: value !== undefined };
   }
-  const [best] = about;
-  const isAnswer = (name === "" || ANSWER_FIELD.test(name)) && evidence.reply !== "";
-  const text = best === undefined ? (isAnswer ? evidence.reply : UNKNOWN) : valueIn({ sentence: best.text, name });
-  return { value: fitLength(text, schema), isFound: best !== undefined || isAnswer };
+  const { reply } = place.evidence;
+  const isAnswer = ANSWER_FIELD.test(place.name) && reply !== "";
+  const found = newestAbout(place) ?? (isAnswer ? reply : undefined);
+  const text = valueIn(found ?? UNKNOWN, place);
+  const padded = typeof minLength === "number" ? text.padEnd(minLength, ".") : text;
+  return {
+    value: typeof maxLength === "number" ? padded.slice(0, maxLength) : padded,
+    isFound: found !== undefined,
+  };
 }
 
-function fitLength(text: string, { minLength, maxLength }: Schema): string {
-  const padded = typeof minLength === "number" ? text.padEnd(minLength, ".") : text;
-  return typeof maxLength === "number" ? padded.slice(0, maxLength) : padded;
+function fillNumber({ type, minimum, maximum, ...exclusive }: Schema, place: Place): Filled {
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = exclusive;
+  const found = NUMBER.exec(valueIn(newestAbout(place) ?? "", place).replaceAll(/(?<=\d),(?=\d{3}\b)/gu, ""))?.[0];
+  const low = [minimum, typeof above === "number" ? above + 1 : above].find(Number.isFinite) ?? -Infinity;
+  const high = [maximum, typeof below === "number" ? below - 1 : below].find(Number.isFinite) ?? Infinity;
+  const value = Math.min(Math.max(Number(found ?? 0), Number(low)), Math.max(Number(high), Number(low)));
+  return { value: type === "integer" ? Math.trunc(value) : value, isFound: found !== undefined };
 }
 
 /** "The deploy key is in vault/prod." gives "in vault/prod" for `deploy_key`; otherwise the whole sentence. */
-function valueIn({ sentence, name }: { sentence: string; name: string }): string {
-  const lastWord = wordsOf(name).at(-1) ?? name;
-  const escaped = lastWord.replace(/[^\p{L}\p{N}]/gu, "");
-  const said = new RegExp(
-    `${escaped}\\w*[^.:=]{0,40}?(?:\\bis\\b|\\bare\\b|\\bwas\\b|=|:)\\s*(?<value>.+)$`,
-    "iu",
-  ).exec(sentence);
-  const value = said?.groups?.value?.replace(/[.。!]$/u, "").trim();
-  return value === undefined || value === "" ? sentence : value;
+function valueIn(sentence: string, { name }: Place): string {
+  const verb = "(?:\\bis\\b|\\bare\\b|\\bwas\\b|=|:)";
+  const said = new RegExp(`${lastWord(name)}\\w*[^.:=]{0,40}?${verb}\\s*(?<value>.+)$`, "iu").exec(sentence);
+  return said?.groups?.value?.replace(/[.。!]$/u, "").trim() || sentence;
 }
 
-function fillNumber(schema: Schema, place: Place): Filled {
-  const lastWord = wordsOf(place.name).at(-1)?.toLowerCase() ?? "";
-  for (const { text } of passagesAbout(place)) {
-    const at = text.toLowerCase().indexOf(lastWord);
-    const found = numbersIn(text.slice(Math.max(at, 0)))[0] ?? numbersIn(text)[0];
-    if (found !== undefined) return { value: fitRange(Number(found), schema), isFound: true };
-  }
-  return { value: fitRange(0, schema), isFound: false };
+function newestAbout(place: Place): string | undefined {
+  return textsAbout(place).at(-1);
 }
 
-function fitRange(value: number, { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Schema): number {
-  const low =
-    typeof minimum === "number" ? minimum : typeof exclusiveMinimum === "number" ? exclusiveMinimum + 1 : value;
-  const high =
-    typeof maximum === "number" ? maximum : typeof exclusiveMaximum === "number" ? exclusiveMaximum - 1 : value;
-  const fitted = Math.min(Math.max(value, low), Math.max(high, low));
-  return type === "integer" ? Math.trunc(fitted) : fitted;
+/** The sentences with the last word of the field's name, oldest first. */
+function textsAbout({ name, evidence }: Place): readonly string[] {
+  const word = lastWord(name);
+  if (word === "") return [];
+  return evidence.passages.flatMap(({ text }) => (text.toLowerCase().includes(word) ? [text] : []));
 }
 
-function numbersIn(text: string): string[] {
-  return text.replace(/(?<=\d),(?=\d{3}\b)/gu, "").match(/(?<![\w.])-?\d+(?:\.\d+)?/gu) ?? [];
-}
-
-function fillBoolean(place: Place): Filled {
-  const [best] = passagesAbout(place);
-  return { value: best !== undefined && !NEGATION.test(best.text), isFound: best !== undefined };
-}
-
-/** The passages that hold the words of the field's name, best first. */
-function passagesAbout({ name, evidence }: Place): Passage[] {
-  return rankPassages(queryOf(wordsOf(name).join(" ").toLowerCase()), evidence.passages)
-    .filter(({ coverage }) => coverage >= COVERAGE_MIN)
-    .map(({ passage }) => passage);
-}
-
-function wordsOf(name: string): string[] {
-  return name.split(/[^\p{L}\p{N}]+|(?<=[\p{Ll}\p{N}])(?=\p{Lu})/u).filter((word) => word !== "");
+/** In lower case and singular, without signs that mean something in an expression. */
+function lastWord(name: string): string {
+  const words = name.split(/[^\p{L}\p{N}]+|(?<=[\p{Ll}\p{N}])(?=\p{Lu})/u).filter((word) => word !== "");
+  return (words.at(-1) ?? "").toLowerCase().replace(/(?<=\p{L}{2})s$/u, "");
 }
