@@ -74,8 +74,8 @@ export async function ruleAgain(
 export const TIMEOUT = "timeout";
 
 function refusalBy({ by, reason }: EntryBodyOf<"approval_answered">): string {
-  if (by === TIMEOUT) return "not run: nobody said in time whether it may";
-  return `not run: the user said no${reason === undefined || reason === "" ? "" : `: ${reason}`}`;
+  if (by === TIMEOUT) return "not run: approval timed out";
+  return `not run: the user denied it${reason === undefined || reason === "" ? "" : `: ${reason}`}`;
 }
 
 /** The entry that makes a turn wait for approval. */
@@ -93,6 +93,6 @@ export function requireNotWaiting(state: Pick<SessionState, "approval" | "sessio
   const { approval, sessionId } = state;
   if (approval === undefined || !isWaiting(state) || clock.now() >= approval.asked.expires_at_ms) return;
   const names = [...new Set(approval.asked.calls.map(({ name }) => name))].join(", ");
-  const message = `session ${sessionId} waits for a word on ${names}; answer it, or interrupt the turn`;
+  const message = `session ${sessionId} waits for approval of ${names}; answer it, or interrupt the turn`;
   throw new RuntimeError("SESSION_BUSY", message, { details: { approval_id: approval.asked.approval_id } });
 }

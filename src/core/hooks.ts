@@ -284,7 +284,7 @@ const PATCH_AT: Readonly<Record<HookPatch["patch_type"], HookPoint>> = {
 function judge({ capability, point }: Hook, given: unknown): Said {
   if (given === undefined || given === null) return ALLOWED;
   const read = readAnswer(given);
-  if (read === undefined) return { kind: "failed", error: "it answered what is no answer of a hook" };
+  if (read === undefined) return { kind: "failed", error: "its answer is not a valid hook answer" };
   const { decision, patches } = read;
   const rewrites = patches ?? [];
   const isDenied = decision?.decision === "deny";
@@ -371,9 +371,9 @@ function cutSentence(text: string): string {
 function kept(payload: unknown, redact: Redact): unknown {
   try {
     const text = redact(JSON.stringify(payload) ?? "null");
-    return text.length > PAYLOAD_CHARS_MAX ? "left out: it is too long" : JSON.parse(text);
+    return text.length > PAYLOAD_CHARS_MAX ? "omitted: it is too long" : JSON.parse(text);
   } catch {
-    return "left out: it is no JSON";
+    return "omitted: it is not JSON";
   }
 }
 

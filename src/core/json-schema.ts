@@ -60,7 +60,7 @@ export async function createValidator(schema: JsonObject): Promise<(value: unkno
 
 /** The validator's messages continue with a list of every schema it knows. */
 function faultOf(thrown: unknown): string {
-  if (thrown instanceof RangeError) return "it refers to itself without end";
+  if (thrown instanceof RangeError) return "it refers to itself endlessly";
   return messageOf(thrown).split("\n", 1).join("");
 }
 
@@ -108,7 +108,7 @@ function schemaFault(root: JsonObject): string | undefined {
     const fault = keywordFault(schema);
     if (fault !== undefined) return fault;
     const none = nestedIn(schema).find(({ value }) => typeof value !== "boolean" && !isObject(value));
-    if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema should stand`;
+    if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema is expected`;
   }
   const schemas = [...depths.keys()];
   const references = schemas.flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]));
@@ -141,9 +141,9 @@ function keywordFault(schema: JsonObject): string | undefined {
   const list = LISTS.find((keyword) => schema[keyword] !== undefined && !Array.isArray(schema[keyword]));
   if (list !== undefined) return `${list} is no list`;
   const table = TABLES.find((keyword) => schema[keyword] !== undefined && !isObject(schema[keyword]));
-  if (table !== undefined) return `${table} is no table of schemas`;
+  if (table !== undefined) return `${table} is not a map of schemas`;
   const pattern = patternsOf(schema).find((source) => !isPattern(source));
-  return pattern === undefined ? undefined : `pattern ${JSON.stringify(pattern)} is no regular expression`;
+  return pattern === undefined ? undefined : `pattern ${JSON.stringify(pattern)} is not a regular expression`;
 }
 
 function patternsOf({ pattern, patternProperties }: JsonObject): readonly string[] {

@@ -92,7 +92,7 @@ function ahead(state: WholeState, to: RewriteTo): Ahead {
 function requireChange({ transcript }: WholeState, after: readonly Placed[]): void {
   const isSameList = after.length === transcript.length && after.every(({ seq }, at) => seq === transcript[at]?.seq);
   if (!isSameList) return;
-  throw new RuntimeError("INVALID_PARAMS", "the transcript says this already; nothing would change");
+  throw new RuntimeError("INVALID_PARAMS", "the transcript already has this content; nothing would change");
 }
 
 /** Refuses a rewrite that a provider would reject, unless it already rejects the session as it is. */

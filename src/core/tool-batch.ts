@@ -116,7 +116,7 @@ export async function takeResults(
 }
 
 /** The result of a client's call when the turn continued without one. */
-export const UNANSWERED = "no result: whoever asked went on without one";
+export const UNANSWERED = "no result: the caller continued without one";
 
 /** Answers calls that will not run, so that providers accept the history. */
 export function closeCalls(
@@ -159,7 +159,7 @@ export function interruptedIn({ children }: Pick<SessionState, "children">): (ca
     const child = children.find((one) => one.callId === callId);
     if (child === undefined) return INTERRUPTED;
     const { agent, childId } = child;
-    return `interrupted: sub-agent ${agent} worked in session ${childId}; agent with this session_id goes on with it`;
+    return `interrupted: sub-agent ${agent} worked in session ${childId}; call agent with this session_id to continue it`;
   };
 }
 const OUT_OF_CALLS = "not run: the tool call budget of this session is exhausted";

@@ -56,13 +56,13 @@ function whyTooLong({ state, model, compacting }: FailedTurn): string {
   const { contextWindow, modelId } = model;
   const isWrong = contextWindow !== undefined && state.shownTokens < contextWindow;
   const window = contextWindow === undefined || isWrong ? "" : ` of the model's ${contextWindow}`;
-  const why = compacting === undefined ? "compaction is off" : "nothing more can be taken out";
+  const why = compacting === undefined ? "compaction is off" : "nothing more can be removed";
   const section = /^[\w-]+$/.test(modelId) ? modelId : JSON.stringify(modelId);
   const advice = isWrong
     ? `set context_window under [models.${section}] to what the model has, which is less than the ${contextWindow} it is taken for`
     : largest.role === "user"
       ? "send it in parts"
-      : "begin a new session, or use a model with a larger window";
+      : "start a new session, or use a model with a larger window";
   return (
     `the context is about ${state.shownTokens} tokens${window}, of which the ${largest.role} message at seq ` +
     `${largest.seq} takes ${largest.tokens}, and ${why}: ${advice}`
@@ -96,7 +96,7 @@ export type Left = Pick<
 export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "sessionId" | "openCalls" | "pending">) {
   if (pending.length === 0) return;
   const names = [...new Set(openCalls.filter(({ data }) => pending.includes(data.id)).map(({ data }) => data.name))];
-  const message = `session ${sessionId} waits for the results of ${names.join(", ")}; give them, or go on with a prompt`;
+  const message = `session ${sessionId} waits for the results of ${names.join(", ")}; send them, or continue with a prompt`;
   throw new RuntimeError("SESSION_BUSY", message);
 }
 
@@ -107,7 +107,7 @@ export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] 
   if (state.isCompacting) {
     ends.push({ kind: "compaction_failed", error: "the process ended before the compaction did" });
   }
-  if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: nobody said in time whether it may", clock)];
+  if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: approval timed out", clock)];
   if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
   // Calls are not repeated: they may have taken effect.
   if (state.openCalls.length > 0) {

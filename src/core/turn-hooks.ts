@@ -130,8 +130,8 @@ export interface GuardedCalls {
   readonly decided: Progress["hooks"];
 }
 
-const UNJUDGED = "not run: the turn was interrupted before hooks had judged it";
-const CLIENTS = "it rewrote the arguments of a tool that the client runs, which only the client could do";
+const UNJUDGED = "not run: the turn was interrupted before hooks checked it";
+const CLIENTS = "it changed the arguments of a tool that the client runs";
 
 /** Calls the hooks of each call before the permission rules: calls in parallel, the hooks of one call in sequence. */
 export async function guardCalls({ turn, ...run }: Run, calls: readonly ToolUseBlock[]): Promise<GuardedCalls> {
@@ -243,7 +243,7 @@ async function judgeOutput(
   return hooked.result ?? { content, isError };
 }
 
-const UNSEEN = "the turn was interrupted before hooks had judged what this call gave; it has run";
+const UNSEEN = "the turn was interrupted before hooks checked the output of this call; it has run";
 
 function refused(denial: HookDenial): Output {
   return { content: denialText(denial), isError: true };

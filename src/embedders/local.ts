@@ -120,7 +120,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     },
     async embed(texts, kind, signal) {
       if (calls >= CALLS_MAX) {
-        const message = `the local embedder cannot be used: ${CALLS_MAX} calls wait for it already`;
+        const message = `the local embedder cannot be used: ${CALLS_MAX} calls are already waiting for it`;
         throw new RuntimeError("CAPABILITY_UNAVAILABLE", message);
       }
       calls += 1;

@@ -18,7 +18,7 @@ export async function openDefaultEmbedder(
     return rememberTexts(local);
   } catch (thrown) {
     await local.close();
-    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the local embedder was not waited for");
+    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "loading the local embedder was cancelled");
     // Word vectors are a package file, too.
     if (packageFile("assets") === undefined) throw thrown;
     tell(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);

@@ -107,7 +107,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   };
   let making: Promise<void> | undefined;
   const makeUp = async (): Promise<void> => {
-    making ??= behind?.makeUp(bring).catch((error) => warn(`files that lag are not looked for: ${messageOf(error)}`));
+    making ??= behind?.makeUp(bring).catch((error) => warn(`outdated files are not searched for: ${messageOf(error)}`));
     await making;
   };
   const first = setTimeout(makeUp, DELAY_MS).unref();
@@ -130,7 +130,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     // Running jobs store their progress.
     await within(STOP_MS_MAX, Promise.all([settled(), making]));
     if (left > 0 && behind !== undefined)
-      warn(`${left} sessions lack their files under .rkat/sessions; whoever opens the folder next goes on with them`);
+      warn(`${left} sessions lack their files under .rkat/sessions; the next process that opens the folder continues`);
     await behind?.close(left === 0 && !isIncomplete).catch((error) => warn(messageOf(error)));
   };
   return {

@@ -198,7 +198,7 @@ export async function writeNumbered(
     if (there === undefined || !isOurs(name, there) || there.body !== parseMarkdown(text.toWellFormed()).body) {
       const aside = join(folder, `${stemOf(number)}-found.md`);
       await parts.io.rename(path, aside);
-      parts.warn(`${path} was somebody's own file; it is ${aside} now`);
+      parts.warn(`${path} was a user's file; it was renamed to ${aside}`);
     }
   }
   await replace(parts.io, path, text);

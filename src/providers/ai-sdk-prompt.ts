@@ -125,7 +125,7 @@ function partOf(block: ContentBlock, dialect: Dialect): UserPart {
 
 /** Why a new block would be replaced by its name. */
 export function refuseContent(block: ContentBlock, { takesFiles, takesUrls }: Dialect): string | undefined {
-  if (block.type === "file" && !takesFiles) return "its provider takes no files; send what it says as text";
+  if (block.type === "file" && !takesFiles) return "its provider accepts no files; send the content as text";
   if (block.type === "image" && block.source === "url" && !takesUrls)
     return "its provider fetches no images; send the bytes, inline";
   return undefined;

@@ -301,7 +301,7 @@ export class CompactionAnswer {
     if (this.#chars > STREAMED_CHARS_MAX) {
       return {
         type: "failed",
-        failure: { kind: "answer_too_long", message: "the provider's compaction does not end" },
+        failure: { kind: "answer_too_long", message: "the provider's compaction is endless" },
       };
     }
     const end = this.#answer.take(part);

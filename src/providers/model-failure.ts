@@ -118,7 +118,7 @@ const PHRASES: Readonly<Record<FailureKind, string>> = {
   stalled: "stopped sending",
   empty_response: "gave an empty answer",
   malformed_stream: "sent an answer that cannot be read",
-  answer_too_long: "sent an answer that does not end",
+  answer_too_long: "sent an endless answer",
   context_exceeded: "says the conversation is larger than the model's context window",
   auth: "refused the API key",
   invalid_request: "refused the request",
@@ -133,7 +133,7 @@ function describe(kind: FailureKind, facts: ErrorFacts, context: FailureContext)
   if (facts.names.includes("WebPageError")) {
     return `${context.provider} answered with a web page, not a model: check the base URL`;
   }
-  const phrase = kind === "auth" && context.isKeyless ? "wants an API key, and none was sent" : PHRASES[kind];
+  const phrase = kind === "auth" && context.isKeyless ? "requires an API key, and none was sent" : PHRASES[kind];
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const detail = redact(facts.message, context.secrets ?? [])
     .replace(/\s+/g, " ")

@@ -24,12 +24,12 @@ export function createOllamaGenerateModel(options: OllamaGenerateOptions): Model
     modelId: options.modelId ?? options.model,
     contextWindow: options.contextWindow,
     url: options.baseUrl,
-    noToolChoice: "a model of text completion calls no tools; choose a model that chats",
+    noToolChoice: "a text completion model calls no tools; choose a chat model",
     refuseParams: ({ parallel_tool_calls }) =>
-      parallel_tool_calls === undefined ? undefined : "parallel_tool_calls: a model of text completion calls no tools",
+      parallel_tool_calls === undefined ? undefined : "parallel_tool_calls: a text completion model calls no tools",
     refuseContent: (block) => {
       const isNew = block.type === "file" || (block.type === "image" && block.source === "url");
-      return isNew ? "a model of text completion is shown no media; send what it says as text" : undefined;
+      return isNew ? "a text completion model accepts no media; send the content as text" : undefined;
     },
     stream: (request, signal) => streamCompletion(options, request, signal),
   };

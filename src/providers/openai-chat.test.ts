@@ -181,7 +181,7 @@ describe("the Chat wire", () => {
   });
 
   it.each([401, 403])("[A7] a server that answers %i to a call without a key is said to want one", async (status) => {
-    const message = `lab wants an API key, and none was sent (${status}): who are you?`;
+    const message = `lab requires an API key, and none was sent (${status}): who are you?`;
     const given = { status, type: "text/plain" };
     expect(await ask("who are you?", given)).toEqual([{ type: "failed", failure: { kind: "auth", message, status } }]);
     expect(await ask("who are you?", { ...given, apiKey: "hunter2" })).toMatchObject([

@@ -34,7 +34,7 @@ export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
     contextWindow,
     url,
     refuseContent: ({ type }) =>
-      type === "file" ? "servers of this wire take no files; send what it says as text" : undefined,
+      type === "file" ? "servers of this API accept no files; send the content as text" : undefined,
     stream: (request, signal) => streamChat(options, request, signal),
   };
 }

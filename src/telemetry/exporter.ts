@@ -61,7 +61,7 @@ export async function openExporter(settings: ExportSettings, warn: (sentence: st
   const { url, serviceName } = settings;
   let isTold = false;
   const tell = (why: string): void => {
-    if (!isTold) warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is told once`);
+    if (!isTold) warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is reported once`);
     isTold = true;
   };
   const otlp = new sdk.OTLPTraceExporter({ url, headers: { ...settings.headers } });

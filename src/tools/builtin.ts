@@ -225,7 +225,7 @@ function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: n
   const message = transcript.findLast((placed) => placed.seq === seq)?.message;
   if (message?.role !== "tool_results") {
     throw invalid(
-      `seq: there is no tool output at ${seq} of this session; write a seq that a line of the context names`,
+      `seq: there is no tool output at ${seq} of this session; use a seq from a line of the context`,
     );
   }
   const { results } = message;

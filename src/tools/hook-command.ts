@@ -79,10 +79,10 @@ async function answerOf({ ended, stdout, stderr }: RunningCommand): Promise<unkn
     case "signalled":
       throw new Error(`its command was ended by ${end.signal}`);
     case "flooded":
-      throw new Error(`its command said more than ${OUTPUT_BYTES_MAX} bytes and was ended`);
+      throw new Error(`its command wrote more than ${OUTPUT_BYTES_MAX} bytes and was ended`);
     case "timed_out":
     case "cancelled":
-      throw new Error("its command was not waited for and was ended");
+      throw new Error("its command was cancelled");
     case "not_started":
       throw new Error(`its command could not be started: ${end.reason}`);
   }
@@ -98,6 +98,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Error("its command answered what is no JSON", { cause });
+    throw new Error("its command's answer is not JSON", { cause });
   }
 }

@@ -100,7 +100,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
       if (!input.background) return runToEnd(start(spec), signal);
       const job_id = jobs.add(sessionId, input.command, () => start(spec));
-      const message = `started in the background; shell_job_status with job_id ${job_id} tells how it goes`;
+      const message = `started in the background; shell_job_status with job_id ${job_id} reports its state`;
       return JSON.stringify({ job_id, status: "running", message });
     },
   });

@@ -12,7 +12,7 @@ afterEach(() => server.close());
 
 const call = (name: string) => ({ calls: [{ name: `mcp__t__${name}`, args: { text: "again" } }] });
 const STREAM = { "content-type": "text/event-stream" };
-const ADVICE = "; the call may or may not have taken effect, and the next one connects anew";
+const ADVICE = "; the call may or may not have taken effect, and the next one reconnects";
 
 /** Calls a tool while something happens to the server, and then another; what the model was shown of both. */
 async function callTwice(transport: "streamable-http" | "sse", tool: string, happens: () => void) {

@@ -33,16 +33,16 @@ export async function checkTier(
   { sources, sourceChars, cutsInvented, breathe }: Checking,
 ): Promise<CheckedTier> {
   const summary = withoutPromptLines(written);
-  if (summary === "") throw new Error("the summary is nothing but lines of the prompt");
+  if (summary === "") throw new Error("the summary only repeats the prompt");
   // Sentences of the sources invent nothing, and of one short memory they are all of it.
   if (by === "extractive") return { summary, by, invented: [], inventedCut: false, unverified: [] };
   if (summary.length > Math.max(sourceChars, SUMMARY_ROOM_CHARS)) {
-    throw new Error(`the summary is not smaller than what it sums up (${summary.length} characters of ${sourceChars})`);
+    throw new Error(`the summary is not shorter than its source (${summary.length} characters of ${sourceChars})`);
   }
   const { invented, unverified } = await checkSummary(summary, sources, breathe);
   if (invented.length === 0 || !cutsInvented) return { summary, by, invented, inventedCut: false, unverified };
   const kept = cutInvented(summary, invented).trim();
-  if (kept === "") throw new Error("nothing in the summary is said by its source");
+  if (kept === "") throw new Error("nothing in the summary is supported by its source");
   const left = unverified.filter((sentence) => kept.includes(sentence));
   return { summary: kept, by, invented, inventedCut: true, unverified: left };
 }

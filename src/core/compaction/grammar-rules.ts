@@ -41,7 +41,7 @@ export function pairFault(messages: readonly Message[], rules: PairRules): Fault
     const fault = readMessage(pairing, message, at);
     if (fault !== undefined) return fault;
   }
-  return pairing.open.size === 0 ? undefined : unanswered(pairing, "which the context ends with");
+  return pairing.open.size === 0 ? undefined : unanswered(pairing, "at the end of the context");
 }
 
 interface Pairing {
@@ -114,7 +114,7 @@ export function systemFault(messages: readonly Message[]): Fault | undefined {
   let hasBegun = false;
   for (let at = 0; at < messages.length; at += 1) {
     const isSystem = messages[at]?.role === "system";
-    if (isSystem && hasBegun) return { at, fault: "a system message stands in the middle of the conversation" };
+    if (isSystem && hasBegun) return { at, fault: "a system message is in the middle of the conversation" };
     hasBegun ||= !isSystem;
   }
   return undefined;

@@ -147,9 +147,9 @@ function thinkingFault(answer: Answer, message: AssistantMessage, at: number): F
     if (block.block_type === "server_tool_content") answer.hasServerTool = true;
     if (block.block_type === "reasoning") isThinking ||= !isCutOff && isReadable(block.data.meta, "anthropic");
     if (!isSaidIn(message, block, "anthropic")) continue;
-    if (isThinking && answer.hasCall) return { at, fault: "thinking stands after a tool call of its answer" };
+    if (isThinking && answer.hasCall) return { at, fault: "thinking comes after a tool call of its answer" };
     if (isThinking && answer.beginsWith === "words" && !answer.hasServerTool) {
-      return { at, fault: "thinking stands after other content of its answer" };
+      return { at, fault: "thinking comes after other content of its answer" };
     }
     if (answer.beginsWith === "nothing") answer.beginsWith = isThinking ? "thinking" : "words";
     answer.hasCall ||= block.block_type === "tool_use";
@@ -311,7 +311,7 @@ function reasoningFault(messages: readonly Message[]): Fault | undefined {
     const message = messages[at];
     if (message?.role !== "block_assistant" || message.stop_reason === "cancelled") continue;
     const id = repeatedItem(sentAt, message, at);
-    if (id !== undefined) return { at, fault: `the reasoning item ${id} stands in two answers` };
+    if (id !== undefined) return { at, fault: `the reasoning item ${id} is in two answers` };
   }
   return undefined;
 }

@@ -63,11 +63,11 @@ export async function ground(
   if (kept.trim() !== "") return { ...told, ...left(kept, unverified), invented: all, inventedCut: true };
   // A manipulated judge must not prevent the session from ever compacting.
   const exact = opposed.length === 0 ? "" : cut(invented);
-  if (exact.trim() === "") return { ok: false, error: "nothing in the summary is said by its source", usage };
+  if (exact.trim() === "") return { ok: false, error: "nothing in the summary is supported by its source", usage };
   return {
     ...told,
     ...left(exact, claims),
-    notes: [...told.notes, "the judge left nothing of the summary, so what it said was not followed"],
+    notes: [...told.notes, "the judge rejected the whole summary, so its verdicts were ignored"],
     invented,
     inventedCut: invented.length > 0,
   };
@@ -106,7 +106,7 @@ interface JudgedClaims {
 function readVerdicts(answer: Verdicts | undefined): Verdicts {
   const isSound = Array.isArray(answer?.verdicts) && Usage.safeParse(answer.usage).success;
   if (answer === undefined || !isSound || typeof (answer.note ?? "") !== "string") {
-    throw new TypeError("it gave no list of verdicts with their usage");
+    throw new TypeError("it returned no list of verdicts with their usage");
   }
   return answer;
 }

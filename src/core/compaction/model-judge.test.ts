@@ -167,7 +167,7 @@ describe("the session's model as a judge", () => {
   ])("[C16] a judge of one's own that gives %s has failed, and the compaction stands", async (_, answer) => {
     const judge = { judge: async () => answer as never };
     const { made } = await compacted({ text: "" }, { judge });
-    expect(made?.notes).toEqual(["the judge failed: it gave no list of verdicts with their usage"]);
+    expect(made?.notes).toEqual(["the judge failed: it returned no list of verdicts with their usage"]);
     expect(made?.usage).toEqual({ input_tokens: 700, output_tokens: 33 });
   });
 

@@ -56,7 +56,7 @@ export async function compactNatively(work: NativeWork): Promise<NativeOutcome> 
 const NO_RETRY = ({ retry }: Asking): Asking["retry"] => ({ ...retry, maxRetries: 0 });
 
 function without(why: string, usage: Usage = NO_USAGE): NativeOutcome {
-  return { usage, notes: [`no compaction of the provider's own is kept beside the summary: ${why}`] };
+  return { usage, notes: [`no native compaction is stored with the summary: ${why}`] };
 }
 
 /** The estimate can be below the provider's count. */
@@ -65,8 +65,8 @@ const WINDOW_SHARE = 0.9;
 function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): string | undefined {
   const { asking, isSummaryFirst, instructions } = work;
   const { provider, contextWindow = Number.POSITIVE_INFINITY } = asking.model;
-  if (!isSummaryFirst) return "something else than the summary comes first in the context";
-  if (instructions !== undefined && !takesInstructions) return `${provider} takes no instructions for it`;
+  if (!isSummaryFirst) return "the summary is not first in the context";
+  if (instructions !== undefined && !takesInstructions) return `${provider} accepts no instructions for it`;
   const { messages, tools, maxOutputTokens = 0 } = requestOf(work);
   const tokens = estimateTokens(messages) + toolTokens(tools) + maxOutputTokens;
   if (tokens > contextWindow * WINDOW_SHARE) return `about ${tokens} tokens leave the context, too many for one call`;
@@ -109,9 +109,9 @@ function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAn
   const { provider, modelId } = model;
   const given = blocks.find((block) => block.block_type === "server_tool_content");
   const item = given?.data.content;
-  if (!isObject(item)) return without(`${provider} gave none, and stopped with ${stopReason}`, usage);
+  if (!isObject(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
   const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
-  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to keep`, usage);
+  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to store`, usage);
   const host = hostOf(model);
   const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
   return { native, usage, notes: [] };

@@ -31,7 +31,7 @@ export function readPlan(source: Source, result: CompactionResult, summary: stri
     const at = places.get(message) ?? -1;
     const placed = shown[at];
     if (placed === undefined) return [newItem(message, summary)];
-    if (at <= newest) throw new Error("the compactor keeps messages twice or not in their order");
+    if (at <= newest) throw new Error("the compactor keeps messages twice or out of order");
     newest = at;
     left.delete(placed);
     return [isLogged(placed) ? { kept: placed } : { message }];

@@ -74,11 +74,11 @@ export function prepare(
     DRAFT_SUMMARY,
   );
   if (retained.plan.discarded.length === 0 && !prunesMore(state, retained)) {
-    return { nothing: "there is nothing to take out: every turn is among the recent ones that are kept" };
+    return { nothing: "nothing to remove: every turn is among the recent turns that are kept" };
   }
   const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message));
   if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
-    return { nothing: "what could be taken out is shorter than the shortest summary" };
+    return { nothing: "the messages that could be removed are shorter than the shortest summary" };
   }
   const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
   const summarised = isOurs ? forSummary(shown, compacting) : structuredClone(forSummary(shown, compacting));

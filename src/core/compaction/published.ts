@@ -108,7 +108,7 @@ export function droppedEntry({ body }: PreparedRecord, reason: string): EntryBod
   return { kind: "compaction_dropped", compaction_id, reason, usage };
 }
 
-export const TOUCHED = "what it covers has changed since it was prepared";
+export const TOUCHED = "the covered messages have changed since it was prepared";
 
 function decide(
   publishing: Publishing,
@@ -118,12 +118,12 @@ function decide(
   if (!isUntouched(state, prepared, hash)) return { reason: TOUCHED };
   const entry = preparedEntry(publishing, prepared, asking.clock.now());
   const { tokens_before: tokensBefore, tokens_after: tokensAfter } = entry;
-  if (tokensAfter > tokensMax) return { reason: "so much was said since that the context would still not fit" };
+  if (tokensAfter > tokensMax) return { reason: "with the messages added since, the context would still not fit" };
   if (!removesEnough({ tokensBefore, tokensAfter })) {
-    return { reason: "so much was said since that it would take out less than 5 % of the context" };
+    return { reason: "with the messages added since, it would remove less than 5 % of the context" };
   }
   const fault = faultWith(state, entry);
-  return fault === undefined ? { entry } : { reason: `with what was said since, ${fault}` };
+  return fault === undefined ? { entry } : { reason: `with the messages added since, ${fault}` };
 }
 
 export function preparedEntry(

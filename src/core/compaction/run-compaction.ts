@@ -296,11 +296,11 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
 /** The current prompt must stay, and discarded messages need a summary. */
 function requireWhole({ isTurnOpen, transcript }: WholeState, { plan }: Extract<Passed, { ok: true }>): void {
   if (plan.discarded.length > 0 && plan.items.every((item) => "kept" in item)) {
-    throw new Rejected("the compactor takes messages out and puts no summary in their place");
+    throw new Rejected("the compactor discards messages without a summary");
   }
   const question = isTurnOpen ? transcript.findLast(({ message }) => message.role === "user") : undefined;
   if (question !== undefined && plan.discarded.some(({ seq }) => seq === question.seq)) {
-    throw new Rejected("the compactor takes out what is being answered");
+    throw new Rejected("the compactor discards the message being answered");
   }
 }
 
@@ -339,8 +339,8 @@ async function passWithRules(
     passed = pass(rules);
     leftOut += following;
   }
-  const hint = "what may follow a summary; pin a message to keep its rules in the context";
-  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} rules of the user, beyond ${hint}`] };
+  const hint = "the limit of a summary; pin a message to keep its rules in the context";
+  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} user rules beyond ${hint}`] };
 }
 
 function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared, summary: string): Retained {

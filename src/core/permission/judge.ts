@@ -94,7 +94,7 @@ export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement
   const why =
     asked?.why ??
     (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ??
-    "no rule speaks of it";
+    "no rule matches it";
   const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
   const named = alwaysOf(
     (left.length === 0 ? open : left).map(({ part }) => part),
@@ -169,7 +169,7 @@ function judgePart(part: Part, layers: readonly Layer[], call: JudgedCall): Part
   if (first !== undefined) return { verdict: "allow", why: ruleText("allow", first.rule, first.from) };
   return {
     verdict: undefined,
-    why: part.kind === "unknown" ? `it cannot be told what it runs: ${part.why}` : "no rule speaks of it",
+    why: part.kind === "unknown" ? `cannot determine what it runs: ${part.why}` : "no rule matches it",
   };
 }
 
@@ -183,11 +183,11 @@ function doubtOf(part: Part): string {
       return part.why;
     case "command":
       return part.command.words.every(isKnown)
-        ? "the command may start what one of its arguments names"
-        : "part of the command is not known before it runs";
+        ? "the command may start a program that an argument names"
+        : "part of the command is unknown before it runs";
     case "path":
     case "call":
-      return "it cannot be told which file it is about";
+      return "cannot determine which file it affects";
   }
 }
 
@@ -224,7 +224,7 @@ function shellParts({ args, root, readLink }: PartsSource, shellProgram = "bash"
   const { command, working_dir } = args;
   const unread = (why: string): readonly Part[] => [{ kind: "unknown", why, within: [] }];
   if (typeof command !== "string") return unread("it has no command line");
-  if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
+  if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not parsed`);
   const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
   const seeing = { place: createPlacing({ folder, root }, readLink), namesOf: createNaming(command) };
   const parts = partsOfLine(readShellLine(command), [], seeing);

@@ -51,13 +51,13 @@ export function describeCommand(
       bare: words,
       isLeaf: true,
       isHarmless: false,
-      runs: { line: unknownLine("a program's name is made by an expansion"), namedTo: NEVER },
+      runs: { line: unknownLine("an expansion produces a program's name"), namedTo: NEVER },
     };
   }
   const find = FINDERS.get(program) ?? FINDERS.get(program.toLowerCase());
   const found =
     depth >= WRAPPERS_MAX
-      ? { line: unknownLine("programs run programs too deep"), namedTo: NEVER }
+      ? { line: unknownLine("programs are nested too deeply"), namedTo: NEVER }
       : find?.(words, read, depth + 1);
   // A path or a variable may lead to another program of that name.
   const isItself = name.text === program && assigned.length === 0;
@@ -106,7 +106,7 @@ const GIT_OPTIONS: Options = {
   longValued: "git-dir work-tree namespace exec-path".split(" "),
 };
 
-const OPTIONS_UNKNOWN = "an option decides what is run";
+const OPTIONS_UNKNOWN = "an option decides what runs";
 
 /** The index of the first word that is no option; undefined after an unknown option. */
 function afterOptions(
@@ -206,10 +206,10 @@ const shell: Finder = (words, read) => {
   }
   const script = words[at];
   if (!hasScript || script === undefined) {
-    const line = unknownLine("a shell reads what it runs from a file or from its input");
+    const line = unknownLine("a shell reads its script from a file or from its input");
     return { line, namedTo: script === undefined ? NEVER : at, isOpaque: true };
   }
-  if (!isKnown(script)) return { line: unknownLine("a shell's script is made by an expansion"), namedTo: NEVER };
+  if (!isKnown(script)) return { line: unknownLine("an expansion produces a shell's script"), namedTo: NEVER };
   return { line: read(script.text), namedTo: at };
 };
 
@@ -243,7 +243,7 @@ const opaqueWith =
     return last < 0 ? undefined : opaque(why, last)(words, read, depth);
   };
 
-const NAMES = "it may set a variable that decides what is run";
+const NAMES = "it may set a variable that decides what runs";
 
 /** Whether a word may set an unsafe variable, or a computed name, which runs its content. */
 const setsUnsafe =
@@ -276,7 +276,7 @@ const test = opaqueWith("a test may compute a name", (word, at, words) => {
 
 const HARMLESS_SET = /^(?:[-+][euxvf]+o?|[-+]o|errexit|nounset|pipefail|xtrace|noglob)$/;
 const set = opaqueWith(
-  "it changes how the shell reads what follows",
+  "it changes how the shell parses what follows",
   ({ text, isMany }) => isMany === true || !HARMLESS_SET.test(text),
 );
 
@@ -314,7 +314,7 @@ const runsForJobs = launcher({ flags: "x" });
 const jobs: Finder = (words, read, depth) =>
   /^(?:%.*|-[lnprs]+)?$/.test(words[1]?.text ?? "") ? undefined : runsForJobs(words, read, depth);
 
-const NOT_READ = "it runs a program in a way that is not read";
+const NOT_READ = "it runs a program in a way that cannot be analysed";
 /** Allowed by a pattern that spells their first argument: a host, a script, a program. */
 const NAMED =
   "ssh su flock strace ltrace entr at batch ash ksh mksh zsh fish csh tcsh pwsh rksh posh yash elvish nu toybox";

@@ -37,9 +37,9 @@ const COMMANDS_MAX = 256;
  * May list more than runs, never less.
  */
 export function readShellLine(text: string, depth = 0): ShellLine {
-  if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
-  if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
-  if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
+  if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts are nested too deeply");
+  if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} characters`);
+  if (text.includes(UNKNOWN)) return unknownLine("part of it is unknown before it runs");
   const doubt = doubtIn(text);
   // An unparsed line may write anything.
   if (doubt !== undefined) return { ...unknownLine(doubt), writes: text.includes(">") ? [undefined] : [] };
@@ -59,14 +59,14 @@ const WRAPPED = /(?:^|[\s;&|(`"'])(?:command|builtin|eval)(?=\s|$)/;
 
 /** Why a line is not parsed: forms that the parser or the program tables have got wrong. */
 function doubtIn(text: string): string | undefined {
-  if (text.split("${").slice(1).some(quotesWithin)) return "a quotation or a command stands in an expansion";
+  if (text.split("${").slice(1).some(quotesWithin)) return "an expansion contains a quotation or a command";
   if (/\]\+?=/.test(text)) return ARITHMETIC;
-  if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an option is made by an expansion";
-  if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an option is made by an expansion";
+  if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an expansion produces an option";
+  if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an expansion produces an option";
   if (/\beval\s+--|\benv\s+-(?:\s|$)|\s-c\s+--?(?:\s|$)|\bxargs\b.*--max-|\bxargs\b.*-I.*-I/s.test(text)) {
-    return "an option in it is read in more than one way";
+    return "an option in it is ambiguous";
   }
-  return FOLDER.test(text) && WRAPPED.test(text) ? "it changes the folder in a way that is not seen" : undefined;
+  return FOLDER.test(text) && WRAPPED.test(text) ? "it changes the folder in a way that cannot be followed" : undefined;
 }
 
 /** Whether something is quoted or run before the end of a `${`. */
@@ -181,13 +181,13 @@ function doubtOf(node: SyntaxNode): string | undefined {
     case "ArithmeticCommandExpansion":
       return node.script === undefined ? "a substitution cannot be read" : undefined;
     case "For":
-      return isHarmlessForShell(node.name.text) ? undefined : "it sets a variable that may decide what is run";
+      return isHarmlessForShell(node.name.text) ? undefined : "it sets a variable that may decide what runs";
     case "FileDescriptorVariable":
-      return "it sets a variable that may decide what is run";
+      return "it sets a variable that may decide what runs";
     case "Assignment":
       return node.index === undefined ? undefined : ARITHMETIC;
     default:
-      return KNOWN_NODES.has(node.type) ? undefined : "it holds something that is not known here";
+      return KNOWN_NODES.has(node.type) ? undefined : "it contains unknown syntax";
   }
 }
 
@@ -205,7 +205,7 @@ function doubtOfParameter({
   switch (operation?.type) {
     case "Default":
       return operation.operator.includes("=") && !isHarmlessForShell(parameter)
-        ? "it sets a variable that may decide what is run"
+        ? "it sets a variable that may decide what runs"
         : undefined;
     case "Slice": {
       const { offset, length } = operation;

@@ -100,7 +100,7 @@ export async function openConnection(
         }
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
         const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
-        const advice = "the call may or may not have taken effect, and the next one connects anew";
+        const advice = "the call may or may not have taken effect, and the next one reconnects";
         throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
       } finally {
         calls -= 1;

@@ -232,7 +232,7 @@ export function readTools(listed: readonly unknown[], by: ListedBy): readonly To
   for (const raw of wanted.slice(0, TOOLS_MAX)) {
     try {
       const tool = readTool(raw, by);
-      if (tools.has(tool.name)) throw new Error("the server has another of this name");
+      if (tools.has(tool.name)) throw new Error("the server has another tool of this name");
       tools.set(tool.name, tool);
     } catch (thrown) {
       by.warn(`tool ${nameOf(raw)} of MCP server ${name} is left out: ${messageOf(thrown)}`);
@@ -249,11 +249,11 @@ const ListedTool = z.object({
 
 function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
   const parsed = ListedTool.safeParse(raw);
-  if (!parsed.success) throw new Error("its description is not one of a tool");
+  if (!parsed.success) throw new Error("its description is not that of a tool");
   const { name, description = "", inputSchema } = parsed.data;
   // Without the dialect marker: a validator that does not know it rejects the whole schema.
   const { $schema: _dialect, ...schema } = inputSchema;
-  if (schema.type !== "object") throw new Error("its input schema is not one of an object");
+  if (schema.type !== "object") throw new Error("its input schema is not that of an object");
   requireSound(schema, "its input schema");
   return {
     name: offeredName(server.name, name),

@@ -121,7 +121,7 @@ function watchAnswers() {
           waiting.delete(message.id);
           throw thrown;
         }
-        if (request.stream === "none") lose(message.id, "it took the request and sent no answer to it");
+        if (request.stream === "none") lose(message.id, "it accepted the request and sent no answer");
       };
       return transport;
     },

@@ -29,7 +29,7 @@ export function fillHeaders(headers: Texts, env: Env): Texts {
   const broken = Object.keys(filled).find((name) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(filled[name] ?? ""));
   // Named without its value: a later error would quote it.
   if (broken !== undefined)
-    throw new Error(`its header ${broken} holds a character that a header cannot, such as a line break`);
+    throw new Error(`its header ${broken} contains a character that is invalid in a header, such as a line break`);
   return filled;
 }
 
