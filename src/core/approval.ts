@@ -29,12 +29,12 @@ export interface Approvals {
 }
 
 /** Either some calls wait for approval, or all run except the refused ones. */
-export type Ruled = { readonly asked: readonly AskedCall[] } | { readonly refusals: ReadonlyMap<string, string> };
+export type Ruling = { readonly asked: readonly AskedCall[] } | { readonly refusals: ReadonlyMap<string, string> };
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
 
 /** Applies the rules to the calls of one answer; all calls that need approval are asked for together. */
-export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattended }: Approvals): Promise<Ruled> {
+export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattended }: Approvals): Promise<Ruling> {
   const asked: AskedCall[] = [];
   const refusals = new Map<string, string>();
   for (const { data } of calls) {
@@ -52,10 +52,7 @@ export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattende
   return asked.length > 0 ? { asked } : { refusals };
 }
 
-/**
- * Applies the rules again once every approval is answered. An approval covers its own call only, and a deny rule still
- * wins.
- */
+/** Applies the rules again once every approval is answered; a deny rule still wins. */
 export async function ruleAgain(
   calls: readonly ToolUseBlock[],
   { answers }: PendingApproval,

@@ -102,9 +102,7 @@ function judgeFor(
 /** From this share of the window on, a summary is prepared whether or not it pays, because it will be needed soon. */
 const NEARLY_FULL = 0.9;
 
-/**
- * Whether to prepare a compaction in the background. `idleMs`: how long the model will have been idle when it is used.
- */
+/** Whether to prepare a compaction in the background, if the model will then have been idle for `idleMs`. */
 export function isWorthPreparing(
   at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
   idleMs: number,

@@ -7,10 +7,7 @@ import { advance, beginState, callsIn, type PendingApproval, type SessionState }
 import { measure, withSystem } from "./shown-state.ts";
 import { assistantText } from "./tokens.ts";
 
-/**
- * A session state as stored beside its log: numbers and seqs only. It holds no message text, so erasing need not look
- * here.
- */
+/** A session state beside its log: numbers and seqs only, so that erasing need not look here. */
 type KeptState = ReturnType<typeof keepState>;
 
 /** Fields computed from the others. */
@@ -123,10 +120,7 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
   return [...seqs].sort((a, b) => a - b);
 }
 
-/**
- * Restores the state from the log; undefined if the checkpoint belongs to another log. `entryAt` returns the entry that
- * covers a seq.
- */
+/** Restores the state from the log; undefined if the checkpoint belongs to another log. */
 export function restoreState(
   { anchor, kept }: Checkpoint,
   entryAt: (seq: number) => Entry | undefined,
@@ -184,13 +178,11 @@ function saysSettings(body: Entry["body"] | undefined) {
 
 function shownOf(kept: KeptState, entryAt: EntryAt): Placed[] | undefined {
   const { shown, shownFrom, shownBy } = kept;
-  const standing = shownBy.at(-1);
-  const body = standing && entryAt(standing.seq)?.body;
+  const active = shownBy.at(-1);
+  const body = active && entryAt(active.seq)?.body;
   const messageAt = (seq: number): Message | undefined => messageIn(entryAt(seq), seq);
   const made =
-    standing === undefined || body?.kind !== "compacted"
-      ? []
-      : rebuild(shownFrom, { seq: standing.seq, body }, messageAt);
+    active === undefined || body?.kind !== "compacted" ? [] : rebuild(shownFrom, { seq: active.seq, body }, messageAt);
   const before = placedAt(shown.system === 0 ? [] : [shown.system], entryAt);
   const after = placedAt(shown.said, entryAt);
   return made && before && after && [...before, ...made, ...after];

@@ -38,10 +38,7 @@ export function withSkill(messages: readonly Message[], skill: string | undefine
 
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
 
-/**
- * One hash for a whole context, chained over its messages. Earlier hashes are cached, so a call pays for its new
- * messages only.
- */
+/** One hash for a whole context. Earlier hashes are cached, so a call pays for its new messages only. */
 export function hashContext(messages: readonly Message[], hash: Hash): string {
   return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
 }
@@ -77,7 +74,6 @@ export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted"
   /** How many messages of the transcript, without the system message, it was made from. */
   readonly madeFrom: number;
   readonly undone: boolean;
-  /** Ranges expanded since. */
   readonly expanded: readonly SeqRange[];
   /** The provider refused its native compaction. */
   readonly nativeRefused?: true;
@@ -92,33 +88,30 @@ export function showTranscript(
   compactions: readonly CompactionRecord<Showing>[],
   pins: ReadonlySet<number>,
 ): Placed[] {
-  const standing = standingIn({ compactions });
-  if (standing === undefined) return [...transcript];
-  return showBy(transcript, standing, pins).shown;
+  const active = activeCompaction({ compactions });
+  if (active === undefined) return [...transcript];
+  return showBy(transcript, active, pins).shown;
 }
 
-/**
- * A message of a compacted context: its seq, and the indexes of the pruned references in it. Parts written by the
- * compaction have the compaction's seq.
- */
+/** A message of a compacted context: its seq, and the indexes of the pruned references in it. */
 export type ShownRef = readonly [seq: number, ...pruned: readonly number[]];
 
 /** The messages that an active compaction shows, and their references. */
 export function showBy(
   transcript: readonly Placed[],
-  standing: CompactionRecord<Showing>,
+  active: CompactionRecord<Showing>,
   pins: ReadonlySet<number>,
 ): { readonly shown: Placed[]; readonly from: readonly ShownRef[] } {
   const systems = transcript[0]?.message.role === "system" ? 1 : 0;
-  const cut = systems + standing.madeFrom;
-  const from = refsBy(transcript.slice(systems, cut), standing, pins);
+  const cut = systems + active.madeFrom;
+  const from = refsBy(transcript.slice(systems, cut), active, pins);
   const said = new Map(transcript.slice(systems, cut).map(({ seq, message }) => [seq, message]));
-  const made = rebuild(from, standing, (seq) => said.get(seq)) ?? [];
+  const made = rebuild(from, active, (seq) => said.get(seq)) ?? [];
   return { shown: [...transcript.slice(0, systems), ...made, ...transcript.slice(cut)], from };
 }
 
 /** The active compaction: the newest that was not undone. */
-export function standingIn<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
+export function activeCompaction<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
   return of.compactions.findLast((record) => !record.undone);
 }
 
@@ -132,13 +125,11 @@ export function prunedBy(
 
 /** Outputs that are evicted from the current context. */
 export function evictedFrom({ shownBy, pins, shown }: ShownState): readonly Pruned[] {
-  const standing = shownBy.at(-1);
-  if (standing === undefined || !standing.body.pruned.some(({ reason }) => reason !== undefined)) return [];
+  const active = shownBy.at(-1);
+  if (active === undefined || !active.body.pruned.some(({ reason }) => reason !== undefined)) return [];
   const seqs = new Set(shown.map(({ seq }) => seq));
   const pinned = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
-  return prunedBy(standing, (seq) => pinned.has(seq)).filter(
-    ({ seq, reason }) => reason !== undefined && seqs.has(seq),
-  );
+  return prunedBy(active, (seq) => pinned.has(seq)).filter(({ seq, reason }) => reason !== undefined && seqs.has(seq));
 }
 
 /** The covered messages that a compaction shows, in order, with their form. */

@@ -11,10 +11,7 @@ export interface EventSource {
   textAt(seq: number): string;
 }
 
-/**
- * The durable events of an entry. Live listening and replay both use this function, so they cannot differ; nothing that
- * a message says is stored twice.
- */
+/** The durable events of an entry. Live listening and replay both use this function, so they cannot differ. */
 export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEvent[] {
   switch (body.kind) {
     case "session_created":
@@ -113,7 +110,6 @@ export function spokenOf(body: EntryBody): number {
   return body.kind === "turn_closed" && body.end.status === "completed" ? (body.end.text_seq ?? 0) : 0;
 }
 
-/** The text of the answer at a seq of this entry. */
 export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
   if (body.kind === "assistant") return assistantText(body.message);
   // An answer copied by a fork, or written by a rewrite.

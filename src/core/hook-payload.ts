@@ -5,10 +5,7 @@ const BYTES_PER_UNIT = 6;
 /** Allowance for names, numbers and punctuation. */
 const REST_BYTES = 64;
 
-/**
- * A copy of the call for one hook, so that changes to it affect nothing else. Its JSON is bounded: long texts are cut
- * and marked.
- */
+/** A copy of the call for one hook. Its JSON is bounded: long texts are cut and marked. */
 export function fitPayload(given: HookCall, bytesMax: number): HookCall {
   // The plan of a custom compactor need not be JSON.
   if (given.compaction !== undefined) return fitted(structuredClone(given), bytesMax);

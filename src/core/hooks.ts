@@ -110,7 +110,7 @@ function decides({ mode, capability, failurePolicy }: Hook): boolean {
 }
 
 /** A step and the results of its hooks so far. */
-interface Going {
+interface HookStep {
   readonly hooks: readonly Hook[];
   readonly point: HookPoint;
   readonly wait: HookWait;
@@ -120,47 +120,45 @@ interface Going {
   rewritten: Pick<Hooked, "args" | "result">;
 }
 
-/**
- * Calls hooks one after the other. Waits only for hooks that return a promise: most observe and answer synchronously.
- */
-function runFrom(parts: HookParts, going: Going, first: number): Hooked | Promise<Hooked> {
-  const { hooks, point, wait, told } = going;
+/** Calls hooks one after the other; waits only for those that return a promise. */
+function runFrom(parts: HookParts, step: HookStep, first: number): Hooked | Promise<Hooked> {
+  const { hooks, point, wait, told } = step;
   const labelled = parts.labels && { labels: parts.labels };
   for (let index = first; index < hooks.length; index += 1) {
     const hook = hooks[index];
     if (hook === undefined) break;
     const call = fitPayload(
-      { point, session_id: parts.sessionId, ...going.subject, ...labelled },
+      { point, session_id: parts.sessionId, ...step.subject, ...labelled },
       parts.payloadBytesMax,
     );
     if (hook.mode === "background") {
       startBehind(parts, hook, call);
       continue;
     }
-    if (wait.signal.aborted) return cut(going, hook);
+    if (wait.signal.aborted) return cut(step, hook);
     const startedMs = parts.clock.now();
     parts.emit({ type: "hook_started", hook_id: hook.id, point });
     const ended = runOne(parts, hook, { call, wait });
     if (ended instanceof Promise) {
       return ended.then(
-        (later) => take(parts, going, { hook, ended: later, startedMs }) ?? runFrom(parts, going, index + 1),
+        (later) => take(parts, step, { hook, ended: later, startedMs }) ?? runFrom(parts, step, index + 1),
       );
     }
-    const over = take(parts, going, { hook, ended, startedMs });
+    const over = take(parts, step, { hook, ended, startedMs });
     if (over !== undefined) return over;
   }
-  return { told, ...going.rewritten };
+  return { told, ...step.rewritten };
 }
 
 /** Records how a hook ended; returns the step's result if no further hook is called. */
 function take(
   { emit, redact, clock }: HookParts,
-  going: Going,
+  step: HookStep,
   { hook, ended, startedMs }: { readonly hook: Hook; readonly ended: Ended; readonly startedMs: number },
 ): Hooked | undefined {
-  const { point, told } = going;
+  const { point, told } = step;
   const hook_id = hook.id;
-  if (ended.kind === "interrupted") return cut(going, hook);
+  if (ended.kind === "interrupted") return cut(step, hook);
   const said = ended.kind === "failed" ? ended : judge(hook, ended.answer);
   if (said.kind === "failed") {
     const error = cutSentence(redact(said.error));
@@ -182,13 +180,13 @@ function take(
   const completed = { type: "hook_completed" as const, hook_id, point, duration_ms };
   if (said.patches.length > 0) {
     told.push({ kind: "event", event: { ...completed, rewrote: true } });
-    for (const patch of said.patches) [going.subject, going.rewritten] = patched(going.subject, going.rewritten, patch);
+    for (const patch of said.patches) [step.subject, step.rewritten] = patched(step.subject, step.rewritten, patch);
   } else emit(said.isIgnored ? { ...completed, ignored: true } : completed);
   return undefined;
 }
 
 /** A cut-off observer has no effect. */
-function cut({ told, rewritten }: Going, { capability }: Hook): Hooked {
+function cut({ told, rewritten }: HookStep, { capability }: Hook): Hooked {
   return { told, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
 }
 

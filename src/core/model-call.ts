@@ -47,14 +47,22 @@ export type ModelAnswer =
 /** Calls the model once. Never rejects: a client that throws, stalls, ends early or ignores its signal is a failure. */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const partAtMs = call.clock.now();
-  const heard: Heard = { blocks: [], text: "", pending: "", deltaChars: 0, blockChars: 0, partAtMs, end: undefined };
+  const received: Received = {
+    blocks: [],
+    text: "",
+    pending: "",
+    deltaChars: 0,
+    blockChars: 0,
+    partAtMs,
+    end: undefined,
+  };
   const attempt = new AbortController();
   const stopped = Promise.withResolvers<void>();
   let because: "failure" | "interrupted" | "out_of_time" = "failure";
   const stop = (why: typeof because, failure: ModelFailure): void => {
-    if (heard.end !== undefined) return;
+    if (received.end !== undefined) return;
     because = why;
-    heard.end = { ok: false, failure };
+    received.end = { ok: false, failure };
     attempt.abort();
     stopped.resolve();
   };
@@ -63,11 +71,11 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   if (call.signal.aborted) onInterrupt();
   call.signal.addEventListener("abort", onInterrupt, { once: true });
   const finished = new AbortController();
-  const watch = watchClock(call, heard, { signal: finished.signal, stop });
+  const watch = watchClock(call, received, { signal: finished.signal, stop });
   try {
     // Do not wait for a client that is slow to end after its last part.
     await Promise.race([
-      listen(call, heard, { signal: attempt.signal, stop, ended: stopped.resolve }),
+      listen(call, received, { signal: attempt.signal, stop, ended: stopped.resolve }),
       stopped.promise,
     ]);
   } finally {
@@ -75,21 +83,21 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     finished.abort("finished"); // A word: without a reason each call would make an error, stack and all, for nobody.
     await watch;
   }
-  const end = heard.end ?? { ok: false, failure: CUT_SHORT };
+  const end = received.end ?? { ok: false, failure: CUT_SHORT };
   const { prices } = call.model;
   if (end.ok) {
-    return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: withCost(end.usage, prices) };
+    return { ok: true, blocks: received.blocks, stopReason: end.stopReason, usage: withCost(end.usage, prices) };
   }
-  const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || heard.deltaChars > 0;
-  const usage = isMade && isCut ? withCost(estimateUsage(call.request, heard), prices) : undefined;
-  return { ok: false, failure: end.failure, text: heard.text, because, usage };
+  const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || received.deltaChars > 0;
+  const usage = isMade && isCut ? withCost(estimateUsage(call.request, received), prices) : undefined;
+  return { ok: false, failure: end.failure, text: received.text, because, usage };
 }
 
 /** Failures after the provider started work; refused requests cost nothing. */
 const CUT_KINDS: readonly FailureKind[] = ["call_timeout", "stalled", "malformed_stream"];
 
-function estimateUsage({ messages, tools }: ModelRequest, heard: Heard): Usage {
-  const chars = Math.max(heard.deltaChars, heard.blockChars);
+function estimateUsage({ messages, tools }: ModelRequest, received: Received): Usage {
+  const chars = Math.max(received.deltaChars, received.blockChars);
   return {
     input_tokens: estimateTokens(messages) + toolTokens(tools),
     output_tokens: Math.ceil(chars / CHARS_PER_TOKEN),
@@ -113,7 +121,7 @@ const TOO_LONG: ModelFailure = {
 };
 
 /** The parts received so far; `end` is set once, and later parts are ignored. */
-interface Heard {
+interface Received {
   readonly blocks: AssistantBlock[];
   text: string;
   /** Text streamed since the last text block. */
@@ -132,40 +140,40 @@ interface Guard {
   stop(why: "failure" | "out_of_time", failure: ModelFailure): void;
 }
 
-async function listen(call: ModelCall, heard: Heard, guard: Guard & { ended(): void }): Promise<void> {
+async function listen(call: ModelCall, received: Received, guard: Guard & { ended(): void }): Promise<void> {
   try {
     for await (const part of call.model.stream(call.request, guard.signal)) {
-      if (heard.end !== undefined) return;
-      heard.partAtMs = call.clock.now();
-      const over = measure(heard, part) - ANSWER_CHARS_MAX;
-      if (over <= 0) hear(call, heard, part);
+      if (received.end !== undefined) return;
+      received.partAtMs = call.clock.now();
+      const over = measure(received, part) - ANSWER_CHARS_MAX;
+      if (over <= 0) receive(call, received, part);
       else {
         // Text up to the bound is kept.
-        if (part.type === "text_delta") hear(call, heard, { ...part, delta: part.delta.slice(0, -over) });
+        if (part.type === "text_delta") receive(call, received, { ...part, delta: part.delta.slice(0, -over) });
         guard.stop("failure", TOO_LONG);
       }
-      if (heard.end !== undefined) return guard.ended();
+      if (received.end !== undefined) return guard.ended();
     }
   } catch (thrown) {
     // A client should report failures as a part; one that throws must not fail the turn.
     const message = thrown instanceof Error ? thrown.message : String(thrown);
-    heard.end ??= { ok: false, failure: { kind: "unknown", message } };
+    received.end ??= { ok: false, failure: { kind: "unknown", message } };
   }
 }
 
 /** The answer's length with this part; deltas and blocks mostly repeat each other. */
-function measure(heard: Heard, part: ModelPart): number {
-  if (part.type === "text_delta" || part.type === "reasoning_delta") heard.deltaChars += part.delta.length;
-  if (part.type === "block") heard.blockChars += JSON.stringify(part.block).length;
-  return Math.max(heard.deltaChars, heard.blockChars);
+function measure(received: Received, part: ModelPart): number {
+  if (part.type === "text_delta" || part.type === "reasoning_delta") received.deltaChars += part.delta.length;
+  if (part.type === "block") received.blockChars += JSON.stringify(part.block).length;
+  return Math.max(received.deltaChars, received.blockChars);
 }
 
-function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
+function receive(call: ModelCall, received: Received, part: ModelPart): void {
   switch (part.type) {
     case "text_delta":
       if (part.delta === "") return;
-      heard.text += part.delta;
-      heard.pending += part.delta;
+      received.text += part.delta;
+      received.pending += part.delta;
       call.emit(part);
       return;
     case "reasoning_delta":
@@ -174,29 +182,29 @@ function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
     case "block":
       if (part.block.block_type === "text") {
         // A client may send a block without deltas: listeners still receive its text.
-        const unseen = part.block.data.text.slice(heard.pending.length);
+        const unseen = part.block.data.text.slice(received.pending.length);
         if (unseen !== "") call.emit({ type: "text_delta", delta: unseen });
-        heard.text += unseen;
-        heard.pending = "";
+        received.text += unseen;
+        received.pending = "";
       }
-      heard.blocks.push(part.block);
+      received.blocks.push(part.block);
       return;
     case "finish":
-      if (heard.pending !== "") heard.blocks.push({ block_type: "text", data: { text: heard.pending } });
-      heard.end = { ok: true, stopReason: part.stopReason, usage: part.usage };
+      if (received.pending !== "") received.blocks.push({ block_type: "text", data: { text: received.pending } });
+      received.end = { ok: true, stopReason: part.stopReason, usage: part.usage };
       return;
     case "failed":
-      heard.end = { ok: false, failure: part.failure };
+      received.end = { ok: false, failure: part.failure };
       return;
   }
 }
 
 /** One timer for the three limits: silence, the call's timeout, the turn's budget. */
-async function watchClock(call: ModelCall, heard: Heard, guard: Guard): Promise<void> {
+async function watchClock(call: ModelCall, received: Received, guard: Guard): Promise<void> {
   const { clock, limits } = call;
   const callEndsMs = clock.now() + limits.callTimeoutMs;
   while (!guard.signal.aborted) {
-    const stallsMs = heard.partAtMs + limits.stallTimeoutMs;
+    const stallsMs = received.partAtMs + limits.stallTimeoutMs;
     const waitMs = Math.min(stallsMs, callEndsMs, call.deadlineMs) - clock.now();
     if (waitMs > 0) {
       await clock.sleep(waitMs, guard.signal);
@@ -223,16 +231,12 @@ export interface Asking {
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   readonly redact: Redact;
-  /** Whether an empty answer is accepted. */
   readonly acceptsEmpty: boolean;
   emit(event: AgentEvent): void;
   append(bodies: readonly EntryBody[]): Promise<void>;
 }
 
-/**
- * Waits for external code no longer than a model call or the turn may take: code that never answers would block the
- * session.
- */
+/** Waits for external code no longer than a model call or the turn may take. */
 export async function waitFor<T>(
   { clock, calls, deadlineMs, signal }: Pick<Asking, "clock" | "calls" | "deadlineMs" | "signal">,
   work: (signal: AbortSignal) => Promise<T> | T,

@@ -42,9 +42,7 @@ export function planRewrite(
   return { body: rewritten(state, wanted, { ...making, after: next.transcript }), after: next.transcript };
 }
 
-/**
- * The replacement without messages it repeats at either end of the range: those keep their seqs, pins and compactions.
- */
+/** Drops messages that the replacement repeats at either end: those keep their seqs, pins and compactions. */
 export function splice(
   { transcript }: WholeState,
   input: Pick<OperationInput<"rewriteTranscript">, "selection" | "replacement">,

@@ -5,10 +5,7 @@ export type Redact = (text: string) => string;
 const MASK = "[redacted]";
 const SECRET_LENGTH_MIN = 8;
 
-/**
- * Where a key may start: not inside a word, but after an escaped line break, tab or terminal colour, whose last
- * character is a letter.
- */
+/** Where a key may start: not inside a word, but after an escaped line break, tab or terminal colour. */
 const START =
   "(?:(?<![A-Za-z0-9])|(?<=\\\\[bfnrt]|\\\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?:\\x1b|\\\\u001[bB])\\[[0-9;]{0,12}[A-Za-z]))";
 const key = (shape: string): RegExp => new RegExp(`${START}${shape}`, "g");

@@ -19,10 +19,7 @@ export function isRetentionSet({ sessions, labels }: Retention): boolean {
   return sessions !== undefined || Object.keys(labels).length > 0;
 }
 
-/**
- * The rule for a session with these labels, if any. Of several labels the longest wins: a session kept too long can go
- * later, a deleted one cannot come back.
- */
+/** The rule for these labels, if any. The longest wins: a deleted session cannot come back. */
 export function retentionRule(
   { sessions, labels }: Retention,
   had: Readonly<Record<string, string>>,

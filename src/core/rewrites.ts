@@ -37,10 +37,7 @@ export function transcriptAfter({ transcript, rewrites }: Transcripts, number: n
   return rewrites[number]?.before ?? transcript;
 }
 
-/**
- * The compactions for the current transcript. A summary of removed messages must not be shown; if a rewrite restores
- * them, it is active again.
- */
+/** The compactions for the current transcript: summaries of removed messages are inactive until restored. */
 export function judgeCompactions(
   compactions: readonly KeptCompaction[],
   transcripts: Transcripts,

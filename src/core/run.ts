@@ -92,7 +92,7 @@ export interface Run {
   /** The native compaction that the call omits after a call with it was refused. */
   leftOut: { readonly compactionId: string; readonly error: string } | undefined;
   /** Steps that observers are notified of after the next save. */
-  untold: ("run_started" | "pre_llm_request" | "turn_boundary")[];
+  unnotified: ("run_started" | "pre_llm_request" | "turn_boundary")[];
 }
 
 export function createRun(turn: Turn, before?: Progress): Run {
@@ -108,7 +108,7 @@ export function createRun(turn: Turn, before?: Progress): Run {
     isRecovering: false,
     recoveries: 0,
     leftOut: undefined,
-    untold: [],
+    unnotified: [],
   };
 }
 

@@ -5,9 +5,7 @@ import { contentText, estimateTokens } from "./tokens.ts";
 export const SEPARATOR = "\n\n";
 
 const HEAD_SHARE = 1 / 3;
-/**
- * The share of the room that one message may take while others need it, so head and tail show several messages each.
- */
+/** The share that one message may take, so that head and tail show several messages each. */
 const PIECE_SHARE = 1 / 9;
 /** Shorter pieces are useless; in a small room a few messages are better than fragments of many. */
 const PIECE_BYTES_MIN = 200;
@@ -122,10 +120,7 @@ function resultText({ tool_use_id, content, is_error }: ToolResult, names: CallN
 /** Tool names by call id. */
 type CallNames = ReadonlyMap<string, string>;
 
-/**
- * For each message of results, the calls of the answer before it. One map per answer, because a provider may count its
- * ids from one in every answer.
- */
+/** The calls of each message of results; per answer, because a provider may reuse ids in every answer. */
 function namesOfCalls(messages: readonly Message[]): ReadonlyMap<Message, CallNames> {
   const answered = new Map<Message, CallNames>();
   let names: CallNames = new Map();

@@ -87,13 +87,17 @@ const CUT_SHORT: TurnEnd = {
 };
 
 /** The part of a state that shows what was left open. */
-export type Left = Pick<
+export type Unfinished = Pick<
   SessionState,
   "sessionId" | "isCompacting" | "isTurnOpen" | "openCalls" | "pending" | "heldResults" | "approval" | "children"
 >;
 
 /** Throws SESSION_BUSY while calls wait for the client's results, which must come first. */
-export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "sessionId" | "openCalls" | "pending">) {
+export function requireAnswered({
+  sessionId,
+  openCalls,
+  pending,
+}: Pick<Unfinished, "sessionId" | "openCalls" | "pending">) {
   if (pending.length === 0) return;
   const names = [...new Set(openCalls.filter(({ data }) => pending.includes(data.id)).map(({ data }) => data.name))];
   const message = `session ${sessionId} waits for the results of ${names.join(", ")}; send them, or continue with a prompt`;
@@ -101,7 +105,7 @@ export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "s
 }
 
 /** Closes what a process that died left open; the next owner of the session appends this. */
-export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] {
+export function closeLeftovers(state: Unfinished, clock: Clock): readonly EntryBody[] {
   requireNotWaiting(state, clock);
   const ends: EntryBody[] = [];
   if (state.isCompacting) {

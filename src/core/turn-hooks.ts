@@ -14,7 +14,7 @@ interface Guarded {
   readonly end: TurnEnd | undefined;
 }
 
-type GuardedPoint = Run["untold"][number];
+type GuardedPoint = Run["unnotified"][number];
 
 /**
  * Calls the hooks of a step once everything before it is durable; undefined if there are none. If all only observe,
@@ -28,7 +28,7 @@ export async function guardStep(
   const { hooks } = run.turn;
   if (hooks?.has(point) !== true) return undefined;
   if (!hooks.decides(point)) {
-    run.untold.push(point);
+    run.unnotified.push(point);
     return undefined;
   }
   const before = await saveAndTell(run, unsaved);
@@ -38,11 +38,11 @@ export async function guardStep(
 }
 
 /** Notifies observers of the past steps, which are saved now; returns the entries to save next. */
-export async function tellObservers(run: Run): Promise<EntryBody[]> {
+export async function notifyObservers(run: Run): Promise<EntryBody[]> {
   const { hooks } = run.turn;
   const all: EntryBody[] = [];
   if (hooks === undefined) return all;
-  for (const point of run.untold.splice(0)) {
+  for (const point of run.unnotified.splice(0)) {
     const { told } = await hooks.run(point, subjectOf(run, point), waitOf(run));
     all.push(...told);
   }
@@ -51,12 +51,12 @@ export async function tellObservers(run: Run): Promise<EntryBody[]> {
 
 async function saveAndTell(run: Run, unsaved: readonly EntryBody[]): Promise<EntryBody[]> {
   if (unsaved.length > 0) await run.turn.append(() => stillUnsaved(run, unsaved));
-  return run.untold.length === 0 ? [] : tellObservers(run);
+  return run.unnotified.length === 0 ? [] : notifyObservers(run);
 }
 
 /** The entries to save when the turn ends before its next call; observers of its steps are notified first. */
-export async function tellBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
-  return run.untold.length === 0 ? unsaved : saveAndTell(run, unsaved);
+export async function notifyBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
+  return run.unnotified.length === 0 ? unsaved : saveAndTell(run, unsaved);
 }
 
 /**
@@ -69,10 +69,10 @@ export async function guardEnd(run: Run, said: EntryBody[]): Promise<Guarded> {
   if (hooks?.has("turn_boundary") !== true) return { unsaved: said, end: undefined };
   if (hooks.decides("turn_boundary"))
     return (await guardStep(run, "turn_boundary", said)) ?? { unsaved: said, end: undefined };
-  const telling = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
-  if (!(telling instanceof Promise)) return { unsaved: [...said, ...telling.told], end: undefined };
+  const notifying = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
+  if (!(notifying instanceof Promise)) return { unsaved: [...said, ...notifying.told], end: undefined };
   await turn.append(() => stillUnsaved(run, said));
-  return { unsaved: [...(await telling).told], end: undefined };
+  return { unsaved: [...(await notifying).told], end: undefined };
 }
 
 function subjectOf({ turn, turns: turn_number }: Run, point: GuardedPoint): HookSubject {

@@ -34,12 +34,12 @@ import {
   closePending,
   completed,
   type Failed,
-  type Left,
   outputLimit,
   type Served,
   type TurnOutcome,
   textInTurn,
   timestamp,
+  type Unfinished,
 } from "./turn-end.ts";
 import {
   decidedBefore,
@@ -49,8 +49,8 @@ import {
   guardStep,
   judgeResults,
   judgingOutputs,
-  tellBeforeEnd,
-  tellObservers,
+  notifyBeforeEnd,
+  notifyObservers,
 } from "./turn-hooks.ts";
 
 /** The outcome of a turn that waits for approval; `resumeTurn` continues it, in any process. */
@@ -128,7 +128,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
       stop = checkBudget(run, unsaved);
     }
-    if (stop !== undefined) return closeBy(run, await tellBeforeEnd(run, unsaved), causeOf(stop));
+    if (stop !== undefined) return closeBy(run, await notifyBeforeEnd(run, unsaved), causeOf(stop));
     if (turn.hooks !== undefined) {
       const asked = await guardStep(run, "pre_llm_request", unsaved);
       if (asked?.end !== undefined) return closeAt(run, asked.unsaved, asked.end);
@@ -136,7 +136,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     }
     const { settings } = turn.state;
     const { messages, native } = await openCall(run, unsaved, run.turns);
-    if (run.untold.length > 0) await tellAndKeep(run);
+    if (run.unnotified.length > 0) await notifyAndSave(run);
     turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
@@ -171,15 +171,15 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
     unsaved = crossed?.unsaved ?? unsaved;
   }
-  return closeBy(run, await tellBeforeEnd(run, unsaved), "turn_limit_reached");
+  return closeBy(run, await notifyBeforeEnd(run, unsaved), "turn_limit_reached");
 }
 
 function closeAt(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
   return close(run, unsaved, () => end);
 }
 
-async function tellAndKeep(run: Run): Promise<void> {
-  const told = await tellObservers(run);
+async function notifyAndSave(run: Run): Promise<void> {
+  const told = await notifyObservers(run);
   if (told.length > 0) await run.turn.append(told);
 }
 
@@ -198,7 +198,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     if (isSaved) return;
     await turn.append(() => stillUnsaved(run, unsaved));
     isSaved = true;
-    if (run.untold.length > 0) await tellAndKeep(run);
+    if (run.unnotified.length > 0) await notifyAndSave(run);
   };
   const hasEvicted = await evictIfDue(turn, at, asking(run), save);
   // Whether to summarise depends on what the eviction left.
@@ -233,7 +233,12 @@ async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boo
   return isShorter;
 }
 
-function openTurn(turn: Turn, prompt: Content, instructions: readonly string[], state: Left = turn.state): EntryBody[] {
+function openTurn(
+  turn: Turn,
+  prompt: Content,
+  instructions: readonly string[],
+  state: Unfinished = turn.state,
+): EntryBody[] {
   const { clock } = turn;
   const created_at = timestamp(clock);
   return [
@@ -327,7 +332,6 @@ function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["ca
   return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
 
-/** Runs the calls except those that are refused or that the client runs. */
 async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],

@@ -3,13 +3,13 @@ import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
 import { CASCADE } from "./compaction/shown-messages.ts";
 import {
+  activeCompaction,
   type CompactionRecord,
   evictedFrom,
   type Placed,
   rangesOf,
   type ShownState,
   showBy,
-  standingIn,
 } from "./context.ts";
 import {
   everSaid,
@@ -120,9 +120,9 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
       return;
     }
     case "expanded": {
-      const standing = standingIn(state);
+      const active = activeCompaction(state);
       state.compactions = state.compactions.map((one) =>
-        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
+        one === active ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
       );
       state.shownAnewSeq = seq;
       return;
@@ -144,8 +144,8 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
 }
 
 export function showAnew(state: WholeState): void {
-  const standing = standingIn(state);
-  const made = standing && showBy(state.transcript, standing, state.pins);
+  const active = activeCompaction(state);
+  const made = active && showBy(state.transcript, active, state.pins);
   state.shown = made === undefined ? [...state.transcript] : made.shown;
   state.shownFrom = made?.from ?? [];
   state.shownBy = showing(state);
@@ -156,10 +156,10 @@ export function showAnew(state: WholeState): void {
 
 /** The compactions that determine the context. */
 function showing({ compactions, shown }: WholeState): readonly KeptCompaction[] {
-  const standing = standingIn({ compactions });
-  if (standing === undefined) return [];
+  const active = activeCompaction({ compactions });
+  if (active === undefined) return [];
   const ids = new Set(shown.map(({ message }) => (message.role === "user" ? message.compaction_id : undefined)));
-  return compactions.filter((one) => one === standing || (!one.undone && ids.has(one.body.compaction_id)));
+  return compactions.filter((one) => one === active || (!one.undone && ids.has(one.body.compaction_id)));
 }
 
 export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): SessionState["evictions"] {
@@ -172,7 +172,7 @@ export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): S
 function keptCompaction(state: WholeState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
   const madeFrom = saidIn(state.transcript).length;
   // An eviction keeps the rest of the context, including expanded messages.
-  const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
+  const expanded = body.evicted === undefined ? [] : (activeCompaction(state)?.expanded ?? []);
   return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
 }
 

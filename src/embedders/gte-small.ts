@@ -71,10 +71,7 @@ interface Loops {
 /** The sum of the model's outputs for at most 512 word pieces. */
 export type SumOfPieces = (pieces: readonly number[]) => Float32Array<ArrayBuffer>;
 
-/**
- * The model in our own WebAssembly; the vectors are equal in every engine and on every machine, with either kind of
- * products.
- */
+/** The model in our own WebAssembly; vectors are equal on every engine, machine and kind of products. */
 export function openGteSmall(weights: Uint8Array, products: Products = "relaxed"): SumOfPieces {
   if (weights.length !== WEIGHTS.end) throw new Error(`${weights.length} bytes are not the weights of gte-small`);
   const made = instantiate<Loops>(loopsFor(products), WORK.end);

@@ -14,10 +14,7 @@ export type ModelAnswer =
   | { readonly kind: "vector"; readonly vector: Float32Array }
   | { readonly kind: "failure"; readonly message: string };
 
-/**
- * Starts the embedding process. Unlike a thread, a process can run at low priority and frees all its memory when it
- * ends.
- */
+/** Starts the embedding process. Unlike a thread, it can have a low priority and frees all its memory. */
 export function startModelChild(weights: Asset): ChildProcess {
   const entry = workerFile("embedders/model-process");
   if (entry === undefined) throw unusable("the package rkat cannot be found from this bundle");

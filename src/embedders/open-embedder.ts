@@ -6,7 +6,7 @@ import { type Asset, createTokenizer, readAsset, readVocabulary, type Tokenize, 
 
 /** The local embedder, or the static one if it cannot be loaded; `warn` receives the reason. */
 export async function openDefaultEmbedder(
-  tell: (sentence: string) => void,
+  warn: (sentence: string) => void,
   signal: AbortSignal,
   local: LocalEmbedder = createLocalEmbedder(),
 ): Promise<Embedder> {
@@ -21,7 +21,7 @@ export async function openDefaultEmbedder(
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "loading the local embedder was cancelled");
     // Word vectors are a package file, too.
     if (packageFile("assets") === undefined) throw thrown;
-    tell(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
+    warn(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
     return createStaticEmbedder();
   } finally {
     signal.removeEventListener("abort", stop);

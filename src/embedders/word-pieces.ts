@@ -19,10 +19,7 @@ const PUNCTUATION = /[!-/:-@[-`{-~\p{P}]/u;
 const PLAIN = /^[\t\n\r -~]*$/;
 const PLAIN_WORDS = /[a-z0-9]+|[!-/:-@[-`{-~]/g;
 
-/**
- * BERT's uncased tokenizer: `vocabulary` lists the pieces by number. A special token such as `[SEP]` in a text is plain
- * text: user input must not end it.
- */
+/** BERT's uncased tokenizer. A special token such as `[SEP]` in a text is plain text. */
 export function createTokenizer(vocabulary: readonly string[]): Tokenize {
   const numbers = new Map(vocabulary.map((piece, number) => [piece, number]));
   const unknown = numbers.get(UNKNOWN) ?? 0;

@@ -17,7 +17,7 @@ interface Looking {
 }
 
 /** A chunk shown with another one. */
-interface Told {
+interface Companion {
   readonly chunk: Chunk;
   readonly of: number;
 }
@@ -30,7 +30,7 @@ export async function turnsAround(
   chunks: readonly Chunk[],
   looking: Looking,
 ): Promise<ReadonlyMap<number, readonly Chunk[]>> {
-  const told = new Set(chunks.map(({ text }) => text));
+  const shown = new Set(chunks.map(({ text }) => text));
   const sessions = new Set(chunks.map(({ session_id }) => session_id));
   const around = new Map<number, readonly Chunk[]>();
   let left = looking.tokensMax - chunks.reduce((sum, { text }) => sum + tokensIn(text), 0);
@@ -38,9 +38,9 @@ export async function turnsAround(
   for await (const { chunk, of } of byTurns(answeringToo(chunks, looking.next), nearby(chunks, looking))) {
     if (left <= PLACE_TOKENS) break;
     const tokens = tokensIn(chunk.text) + PLACE_TOKENS + (sessions.has(chunk.session_id) ? 0 : SESSION_TOKENS);
-    if (told.has(chunk.text) || tokens > left) continue;
+    if (shown.has(chunk.text) || tokens > left) continue;
     left -= tokens;
-    told.add(chunk.text);
+    shown.add(chunk.text);
     around.set(of, [...(around.get(of) ?? []), chunk].sort(inOrder));
   }
   return around;
@@ -50,7 +50,7 @@ export async function turnsAround(
  * The next best chunks, each with the nearest chunk of its session, or with the best if there is none. This costs fewer
  * tokens than a separate hit, so answers spread over several messages are read more completely.
  */
-function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Generator<Told> {
+function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Generator<Companion> {
   for (const chunk of next) {
     const distance = ({ id }: Chunk): number => Math.abs(id - chunk.id);
     const [nearest = chunks[0]] = chunks
@@ -61,7 +61,7 @@ function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Genera
 }
 
 /** The direct neighbours of chunks, then one step further away. */
-async function* nearby(chunks: readonly Chunk[], { store, scope }: Looking): AsyncGenerator<Told> {
+async function* nearby(chunks: readonly Chunk[], { store, scope }: Looking): AsyncGenerator<Companion> {
   /** How far the walk from each chunk has come, on either side. */
   let ends: readonly Walk[] = chunks.map((chunk) => ({ of: chunk.id, before: chunk, after: chunk }));
   for (let step = 1; step <= STEPS_MAX; step += 1) {

@@ -113,10 +113,7 @@ function boundedParts(text: string): readonly string[] {
   return [...splitText(head), ...splitText(tail)];
 }
 
-/**
- * The text to embed: a short chunk with the message before it, because "yes, at eight" means nothing alone. A longer
- * one would be blurred by it.
- */
+/** The text to embed: a short chunk with the message before it, because "yes" means nothing alone. */
 export function passageFor(chunk: Chunk, before: Chunk | undefined): string {
   if (!isShort(chunk.text) || before === undefined || before.session_id !== chunk.session_id) return chunk.text;
   return `${lastChars(before.text)}\n${chunk.text}`;

@@ -282,10 +282,7 @@ export function isBareQuestion(chunk: Chunk | undefined): chunk is Chunk {
   return chunk?.kind === "text" && chunk.text.length <= BARE_QUESTION_CHARS_MAX && isQuestion(chunk.text);
 }
 
-/**
- * The mean of the best chunks in the turns around one, itself included: a session of months covers as many topics as
- * many short ones.
- */
+/** The mean of the best chunks in the turns around one: a session of months covers many topics. */
 function createTalkAround(chunks: readonly Chunk[], worthOf: (id: number) => number): (chunk: Chunk) => number {
   const byPlace = Map.groupBy(chunks, ({ session_id, turn }) => `${session_id} ${turn}`);
   return ({ session_id, turn }) => {

@@ -186,7 +186,6 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   return { found: inOrder, lifts: liftsOf(fused, byId) };
 }
 
-/** The message of a chunk. */
 const messageOf = ({ session_id, seq }: Chunk): string => `${session_id} ${seq}`;
 
 /** How many times more chunks are fetched if too few messages were found. */
@@ -294,9 +293,7 @@ function exactFirst(hits: readonly Scored[]): readonly Scored[] {
 /** The lowest score of a possible answer; with few common words an answer scores little more. */
 const ANSWER_MIN = 0.15;
 
-/**
- * An earlier copy of the query answers nothing: it goes below all possible answers, with a score no higher than theirs.
- */
+/** An earlier copy of the query answers nothing: it goes below all possible answers. */
 function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, number>): readonly Scored[] {
   const [repeated, others] = [true, false].map((is) => hits.filter(({ chunk }) => isAskedAgain(chunk, weights) === is));
   if (repeated === undefined || others === undefined || repeated.length === 0) return hits;
@@ -349,10 +346,7 @@ function wordsOf({ text }: Chunk): string {
   return plainWords(text) || text;
 }
 
-/**
- * Whether a chunk is a short, repeated reply to no question: its meaning is that of the message before it, which is
- * found itself.
- */
+/** Whether a chunk is a short, repeated reply to no question: the message before it is found itself. */
 export function isMereReply({ chunk, copies }: Folded, byId: ById): boolean {
   return copies > 1 && isShort(chunk.text) && byId.has(chunk.before) && !isBareQuestion(byId.get(chunk.before));
 }

@@ -90,7 +90,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
       const failure = asFailure(sessionId, error);
       job.outcome.reject(failure);
       // A rebuild reports failures through its promise.
-      if (!job.isReplay) tell(sessionId, failure);
+      if (!job.isReplay) reportFailure(sessionId, failure);
     } finally {
       running.delete(sessionId);
       startDue();
@@ -111,7 +111,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     await making;
   };
   const first = setTimeout(makeUp, DELAY_MS).unref();
-  const tell = (sessionId: string, failure: RuntimeError): void => {
+  const reportFailure = (sessionId: string, failure: RuntimeError): void => {
     if (stop.signal.aborted || told.has(sessionId) || told.size >= SESSIONS_TOLD_MAX) return;
     told.add(sessionId);
     warn(failure.message);

@@ -39,7 +39,7 @@ export async function projectSession(
   if (checkpoint === undefined) await io.makeFolder(paths.folder);
   const file = await io.open(paths.events);
   // Without a text in the tail, the file still holds the last one.
-  const tellText = async (text: string | undefined): Promise<void> => {
+  const writeText = async (text: string | undefined): Promise<void> => {
     if (text === "") await io.remove(paths.summary);
     else if (text !== undefined) await replace(io, paths.summary, text);
   };
@@ -48,11 +48,11 @@ export async function projectSession(
     const seam = isBehind ? await soundSeam(parts, file, { sessionId, checkpoint }) : undefined;
     if (seam === undefined) await forget(io, file, paths);
     const reached = async (seq: number, text: string | undefined): Promise<void> => {
-      await tellText(text);
+      await writeText(text);
       await replace(io, paths.checkpoint, String(seq));
     };
     const tail = { row, seam: seam ?? FILE_START, signal: options.signal, reached };
-    await tellText(await writeEvents(parts, file, tail));
+    await writeText(await writeEvents(parts, file, tail));
   } finally {
     await file.close();
   }
@@ -90,8 +90,8 @@ async function soundSeam(
 ): Promise<Seam | undefined> {
   const seam = await findSeam(file, at.checkpoint);
   if (seam.seq === 0) return seam;
-  const [told] = await parts.readEvents(at.sessionId, seam.seq - 1, 1);
-  return (await isSound(file, seam, told)) ? seam : undefined;
+  const [logged] = await parts.readEvents(at.sessionId, seam.seq - 1, 1);
+  return (await isSound(file, seam, logged)) ? seam : undefined;
 }
 
 /** The checkpoint goes first: if this is interrupted, its absence marks the rest as unreliable. */
@@ -209,9 +209,9 @@ async function findSeam(file: OpenFile, seqMax: number): Promise<Seam> {
 }
 
 /** Whether the bytes of a seam match the log's event. */
-async function isSound(file: OpenFile, seam: Seam, told: ProjectedEvent | undefined): Promise<boolean> {
-  if (told === undefined) return false;
-  const line = Buffer.from(toLine(told));
+async function isSound(file: OpenFile, seam: Seam, logged: ProjectedEvent | undefined): Promise<boolean> {
+  if (logged === undefined) return false;
+  const line = Buffer.from(toLine(logged));
   if (line.length !== seam.end - seam.start) return false;
   const found = Buffer.alloc(line.length);
   return (await file.read(found, seam.start)) === line.length && found.equals(line);

@@ -178,7 +178,6 @@ export function numberedName(number: number): string {
   return `${stemOf(number)}.md`;
 }
 
-/** Undefined if the name has no number. */
 export function numberOf(name: string): number | undefined {
   const number = Number.parseInt(name, 10);
   return number > 0 && name.toLowerCase() === numberedName(number) ? number : undefined;

@@ -23,9 +23,7 @@ import {
 /** Each omitted file is reported once. */
 const TOLD_MAX = 1_000;
 
-/**
- * The vault in a state folder: `.rkat/agents/<name>/` with `memories/`, `notes/`, `summaries/` and the user's texts.
- */
+/** The vault `.rkat/agents/<name>/` with `memories/`, `notes/`, `summaries/` and the user's texts. */
 export function createVault({
   folder,
   io = nodeVaultCalls,

@@ -16,10 +16,7 @@ export type AnswerEnd =
   | { readonly type: "failed"; readonly failure: ModelFailure }
   | { readonly type: "error"; readonly error: unknown };
 
-/**
- * While a model writes a long tool input or hidden reasoning there is nothing to show; this part prevents a stall
- * timeout.
- */
+/** Prevents a stall timeout while a long tool input or hidden reasoning shows nothing. */
 export const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
 
 interface OpenBlock {

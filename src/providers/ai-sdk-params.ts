@@ -70,7 +70,7 @@ function camelCase(name: string): string {
 
 /** The parameter that a package would silently ignore, and why, as `name: why`. */
 export function refuseParams(params: JsonObject, dialect: Dialect): string | undefined {
-  const taken = takenBy(dialect);
+  const taken = acceptedBy(dialect);
   if (taken === undefined) return undefined;
   for (const [given, value] of Object.entries(params)) {
     const name = camelCase(given) === "stop" ? "stopSequences" : camelCase(given);
@@ -83,7 +83,7 @@ export function refuseParams(params: JsonObject, dialect: Dialect): string | und
 }
 
 /** The names a package accepts; undefined if it passes on everything. */
-function takenBy({ family, isResponses, version }: Dialect): readonly string[] | undefined {
+function acceptedBy({ family, isResponses, version }: Dialect): readonly string[] | undefined {
   // A model of another generation was passed as code; its names are unknown.
   if (version !== "v4") return undefined;
   switch (family) {

@@ -245,7 +245,6 @@ export function compactingApi({ version, family, isResponses }: Dialect): Compac
   return family === "anthropic" ? "anthropic" : isResponses ? "responses" : undefined;
 }
 
-/** A request for a compaction of its messages. */
 export function compactingRequest(request: NativeRequest, api: CompactingApi): ModelRequest {
   const { instructions, ...rest } = request;
   if (api === "responses") {

@@ -193,7 +193,6 @@ function profileOf(provider: string, id: string): ModelProfile | undefined {
   };
 }
 
-/** Configured prices by model name. */
 export type ConfiguredPrices = Readonly<Record<string, Omit<ModelPrices, "currency" | "above" | "source">>>;
 
 type PriceRow = readonly [names: readonly string[], rates: Rates, above?: ModelPrices["above"]];
@@ -272,7 +271,6 @@ export function publishedPrices(provider: string, model: string): ModelPrices | 
   return { currency: "USD", ...charged, ...(above === undefined ? {} : { above }), as_of, source };
 }
 
-/** The configured price of a model, if any. */
 export function configuredPrices(configured: ConfiguredPrices, model: string): ModelPrices | undefined {
   const name = Object.hasOwn(configured, model) ? model : Object.keys(configured).find((one) => isSame(model, one));
   const row = name === undefined ? undefined : configured[name];

@@ -17,7 +17,6 @@ export interface LocalModel {
   readonly bytes?: number | undefined;
 }
 
-/** The usual addresses of local servers. */
 export interface UsualServer extends Omit<LocalServer, "models"> {
   /** Required owner of its models, where other programs may use the port. */
   readonly owner?: string;

@@ -270,10 +270,7 @@ function usageOf(usage: Loose): Usage {
   };
 }
 
-/**
- * A request as JSON bytes. The previous request of the conversation is cached, so a call pays for its new messages
- * only.
- */
+/** A request as JSON bytes. The previous one is cached, so a call pays for its new messages only. */
 export function serialiseRequest(
   request: ModelRequest,
   asked: { model: string; stopSequences: readonly string[] | undefined },

@@ -10,7 +10,6 @@ interface Endpoint {
   readonly api?: string | undefined;
 }
 
-/** Configuration of models and providers. */
 export interface ProviderConfig {
   readonly defaultModel?: string | undefined;
   readonly defaultProvider?: string | undefined;

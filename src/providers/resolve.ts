@@ -51,7 +51,6 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
   };
 }
 
-/** The model with its configured price, if any. */
 export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}): ModelClient {
   const prices = configuredPrices(configured, model.modelId);
   if (prices === undefined) return model;
@@ -259,7 +258,6 @@ async function openServer(place: Place, modelId: string, remote: RemoteModel): P
   });
 }
 
-/** The key of a server that is configured with one. */
 function keyIn(place: Place, variable: string | undefined, server: string): string | undefined {
   if (variable === undefined) return undefined;
   const key = variableIn(place.env, variable);

@@ -65,11 +65,17 @@ interface Call {
 async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call): AsyncGenerator<ModelPart> {
   const { request, signal } = call;
   const span = watching.spans.begin(newChat(model, watching, request));
-  const heard: Heard = { begunMs: performance.now(), hasChunk: false, blocks: [], hasWords: false, isOver: false };
+  const received: Received = {
+    begunMs: performance.now(),
+    hasChunk: false,
+    blocks: [],
+    hasWords: false,
+    isOver: false,
+  };
   // An aborted call may never yield again.
   const onAbort = (): void => {
-    if (heard.isOver) return;
-    heard.isOver = true;
+    if (received.isOver) return;
+    received.isOver = true;
     if (watching.signal.aborted) span.end({ type: "interrupted" });
     else watching.undecided({ span, atMs: Date.now(), otherwise: { type: "timeout" } });
   };
@@ -83,12 +89,12 @@ async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call
       const next = await span.within(() => parts.next());
       if (next.done) break;
       rest = parts;
-      hear(next.value, heard, { span, watching });
+      receive(next.value, received, { span, watching });
       yield next.value;
     }
-    if (!heard.isOver) span.end({ type: "malformed_stream" });
+    if (!received.isOver) span.end({ type: "malformed_stream" });
   } catch (thrown) {
-    if (!heard.isOver) span.end({ type: errorTypeOf(thrown), message: messageIn(thrown) });
+    if (!received.isOver) span.end({ type: errorTypeOf(thrown), message: messageIn(thrown) });
     throw thrown;
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -96,7 +102,7 @@ async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call
   }
 }
 
-interface Heard {
+interface Received {
   readonly begunMs: number;
   hasChunk: boolean;
   readonly blocks: AssistantBlock[];
@@ -150,27 +156,28 @@ interface Hearing {
   readonly watching: ChatSpans;
 }
 
-function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void {
-  if (heard.isOver) return;
+function receive(part: ModelPart, received: Received, { span, watching }: Hearing): void {
+  if (received.isOver) return;
   // A finish or failure alone is no chunk.
   const isChunk = part.type !== "finish" && part.type !== "failed";
-  if (isChunk && !heard.hasChunk) span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(heard.begunMs) });
-  heard.hasChunk ||= isChunk;
+  if (isChunk && !received.hasChunk)
+    span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(received.begunMs) });
+  received.hasChunk ||= isChunk;
   switch (part.type) {
     case "text_delta":
-      heard.hasWords ||= part.delta.trim() !== "";
+      received.hasWords ||= part.delta.trim() !== "";
       return;
     case "reasoning_delta":
       return;
     case "block":
-      heard.blocks.push(part.block);
+      received.blocks.push(part.block);
       return;
     case "finish":
-      heard.isOver = true;
-      finish(part, heard, { span, watching });
+      received.isOver = true;
+      finish(part, received, { span, watching });
       return;
     case "failed":
-      heard.isOver = true;
+      received.isOver = true;
       span.set({ "http.response.status_code": part.failure.status });
       span.end({ type: part.failure.kind, message: part.failure.message });
       return;
@@ -179,7 +186,7 @@ function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void 
 
 function finish(
   { stopReason, usage, response }: Extract<ModelPart, { type: "finish" }>,
-  { blocks, hasWords }: Heard,
+  { blocks, hasWords }: Received,
   { span, watching }: Hearing,
 ): void {
   watching.answered(usage, stopReason);

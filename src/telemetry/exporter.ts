@@ -59,13 +59,14 @@ export async function openExporter(settings: ExportSettings, warn: (sentence: st
     return { tracer: new ProxyTracerProvider().getTracer("rkat"), close: async () => {} };
   }
   const { url, serviceName } = settings;
-  let isTold = false;
-  const tell = (why: string): void => {
-    if (!isTold) warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is reported once`);
-    isTold = true;
+  let isReported = false;
+  const report = (why: string): void => {
+    if (!isReported)
+      warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is reported once`);
+    isReported = true;
   };
   const otlp = new sdk.OTLPTraceExporter({ url, headers: { ...settings.headers } });
-  const processor = new sdk.BatchSpanProcessor({ exporter: telling(otlp, tell) });
+  const processor = new sdk.BatchSpanProcessor({ exporter: reportingFailures(otlp, report) });
   const resource = sdk.defaultResource().merge(sdk.resourceFromAttributes({ "service.name": serviceName }));
   const provider = new sdk.TracerProvider({ resource, spanProcessors: [processor] });
   let closing: Promise<void> | undefined;
@@ -74,8 +75,8 @@ export async function openExporter(settings: ExportSettings, warn: (sentence: st
     close: () => {
       closing ??= within(
         CLOSE_MS_MAX,
-        provider.shutdown().catch((thrown: unknown) => tell(reasonOf(thrown))),
-        () => tell(`not within ${CLOSE_MS_MAX} ms`),
+        provider.shutdown().catch((thrown: unknown) => report(reasonOf(thrown))),
+        () => report(`not within ${CLOSE_MS_MAX} ms`),
       );
       return closing;
     },
@@ -98,11 +99,11 @@ async function loadSdk() {
 }
 
 /** Reports the exporter's failures, which otherwise go to the SDK's disabled log. */
-function telling(exporter: SpanExporter, tell: (why: string) => void): SpanExporter {
+function reportingFailures(exporter: SpanExporter, report: (why: string) => void): SpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        if (result.code !== 0) tell(reasonOf(result.error));
+        if (result.code !== 0) report(reasonOf(result.error));
         done(result);
       }),
     shutdown: () => exporter.shutdown(),

@@ -75,11 +75,11 @@ export function createSpans(parts: {
           hasEnded = true;
           if (failure !== undefined) {
             const { type, message } = failure;
-            const isTold = capturesContent && message !== undefined;
+            const includesMessage = capturesContent && message !== undefined;
             span.setAttribute("error.type", type);
             span.setStatus({
               code: SpanStatusCode.ERROR,
-              ...(isTold ? { message: redact(message).slice(0, MESSAGE_CHARS_MAX) } : {}),
+              ...(includesMessage ? { message: redact(message).slice(0, MESSAGE_CHARS_MAX) } : {}),
             });
           }
           span.end(atMs);

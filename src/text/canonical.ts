@@ -23,10 +23,7 @@ export function canonical(text: string): string {
 /** Characters that `written` keeps in place of a space: dashes before or inside a word, of a pattern, of a pipe. */
 const KEPT = /[‑—*|-]/gu;
 
-/**
- * The canonical text with its capitals; characters attached to a word stay: `-18`, `--force`, `*.log`. Positions are
- * equal.
- */
+/** The canonical text with its capitals; characters attached to a word stay: `-18`, `--force`, `*.log`. */
 export function written(text: string): string {
   return unquoted(text.normalize("NFKC")).replace(SOFT, keptSign);
 }
@@ -114,9 +111,7 @@ export interface Word {
 const kinds = new Uint8Array(0x1_0000);
 const [OTHER, PART, WHOLE] = [1, 2, 3];
 
-/**
- * Every word of a canonical text with its position; faster than a regular expression, and all texts are read by words.
- */
+/** Every word of a canonical text with its position; faster than a regular expression. */
 export function wordsIn(text: string): readonly Word[] {
   const words: Word[] = [];
   let start = -1;
@@ -179,10 +174,7 @@ export function fold(text: string): string {
     .replace(LETTERS, (letter) => PLAIN_LETTERS.get(letter) ?? letter);
 }
 
-/**
- * Every match of a global expression. `matchAll` copies the expression for each text, which for short texts takes
- * longer than matching.
- */
+/** Every match of a global expression. For short texts `matchAll` takes longer to copy the expression. */
 export function matchesOf(form: RegExp, text: string): RegExpExecArray[] {
   const found: RegExpExecArray[] = [];
   form.lastIndex = 0;

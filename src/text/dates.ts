@@ -1,9 +1,6 @@
 import { matchesOf } from "./canonical.ts";
 
-/**
- * Names of the months, January first, in several languages, with and without accents. Omitted: gen and marco, which
- * mostly mean something else.
- */
+/** Month names in several languages, January first. Omitted: gen and marco, which mostly mean something else. */
 const MONTH_NAMES = [
   "january jan januar jän janvier janv enero ene gennaio janeiro januari",
   "february feb februar février fevrier févr fevr fev febrero febbraio fevereiro februari",
@@ -19,7 +16,6 @@ const MONTH_NAMES = [
   "december dec dezember dez décembre decembre déc diciembre dic dicembre dezembro",
 ];
 
-/** Names of the days of the week, Sunday first. */
 const WEEKDAY_NAMES = [
   "sunday sonntag dimanche domingo domenica zondag 星期日 星期天 周日 日曜日",
   "monday montag lundi lunes lunedi segunda-feira maandag 星期一 周一 月曜日",
@@ -186,7 +182,6 @@ export function daysIn(text: string): readonly Day[] {
   return mentionsIn(text).flatMap(({ days, needsYear }) => days.filter(({ year }) => year !== undefined || !needsYear));
 }
 
-/** The months with a year: in May 2023. */
 export function monthsOfYearsIn(text: string): readonly Omit<Day, "day">[] {
   // Searching for a year is ten times as fast as for a month name.
   if (!/(?:19|20)\d\d/.test(text)) return [];

@@ -60,7 +60,6 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
 export type ToolSettings = Readonly<SessionSettings["tools"]>;
 export type ToolPreset = NonNullable<CreateSession["tool_preset"]>;
 
-/** The tools of each preset of `--tools` and `tool_preset`. */
 export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   none: { builtins: "none", shell: false, memory: false },
   safe: { builtins: "safe", shell: false, memory: false },
@@ -224,9 +223,7 @@ const RecallOutput = z.strictObject({
 function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: number | undefined }): ToolResult {
   const message = transcript.findLast((placed) => placed.seq === seq)?.message;
   if (message?.role !== "tool_results") {
-    throw invalid(
-      `seq: there is no tool output at ${seq} of this session; use a seq from a line of the context`,
-    );
+    throw invalid(`seq: there is no tool output at ${seq} of this session; use a seq from a line of the context`);
   }
   const { results } = message;
   const result = results[(call ?? (results.length === 1 ? 1 : 0)) - 1];

@@ -5,10 +5,7 @@ import { RuntimeError } from "../contract/error.ts";
 
 const PATH_CHARS_MAX = 4_096;
 
-/**
- * The real path of a project-relative path, which need not exist yet. Rejects paths outside `root`, by name or through
- * a symbolic link.
- */
+/** The real path of a project-relative path, which need not exist. Rejects paths outside `root`, also by links. */
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const named = normalize(path);
   if (path.trim() === "" || path.includes("\0") || path.length > PATH_CHARS_MAX) {

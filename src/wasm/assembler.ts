@@ -8,7 +8,6 @@ export interface Local {
   readonly number: number;
 }
 
-/** An exported function. */
 export interface FunctionSource {
   readonly name: string;
   /** All parameters are i32. */
@@ -108,7 +107,6 @@ export function leb(value: number): Code {
   return bytes;
 }
 
-/** Signed LEB128. */
 function signedLeb(value: bigint): Code {
   const bytes: number[] = [];
   let rest = value;

@@ -105,10 +105,7 @@ export function totalsOf(vectors: readonly Local[], add: (a: Code, b: Code) => C
   ];
 }
 
-/**
- * `(from, to, facts, count)`: quantizes rows of floats to signed bytes. Each row has its own range that includes zero,
- * so rows are independent.
- */
+/** `(from, to, facts, count)`: quantizes rows of floats to signed bytes, each row with its own range. */
 export function toBytesSource(name: string, width: number): FunctionSource {
   const names = {
     parameters: ["from", "to", "facts", "count"],

@@ -48,10 +48,7 @@ export const i32x4Add = simd(0xae);
 export const i32x4Sub = simd(0xb1);
 export const i32x4Mul = simd(0xb5);
 export const i32x4DotI16x8S = simd(0xba);
-/**
- * Adds to each lane of the third operand four products of the first's signed bytes with the second's, which are below
- * 128.
- */
+/** Adds to each lane of the third operand four products of signed bytes with bytes below 128. */
 export const i32x4RelaxedDotI8x16I7x16AddS = simd(0x113);
 export const i64x2Lane = lane(0x1d);
 export const i32x4Lane = lane(0x1b);

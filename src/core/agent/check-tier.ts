@@ -68,7 +68,7 @@ export async function measureLongterm({ made, texts, specifics, before, breathe 
   const room = Math.max(made.summary.length, Math.min(SUMMARY_ROOM_CHARS, sourceChars));
   const isOwnSentences = made.by === "extractive";
   const attainable = isOwnSentences ? kept : await countIn(extractTier(texts, room), specifics, breathe);
-  const invented = standing(made);
+  const invented = inventedSentences(made);
   const sentences = Math.max(1, sentencesIn(made.summary).length);
   const step = keptShare({ kept, attainable }) * Math.max(0, 1 - invented / sentences);
   return {
@@ -86,7 +86,7 @@ function keptShare({ kept, attainable }: Pick<LongtermQuality, "kept" | "attaina
 }
 
 /** How many sentences with invented content remain. */
-function standing({ invented, inventedCut }: CheckedTier): number {
+function inventedSentences({ invented, inventedCut }: CheckedTier): number {
   return inventedCut ? 0 : new Set(invented.map(({ sentence }) => sentence)).size;
 }
 
@@ -115,10 +115,7 @@ export function distinct(specifics: readonly Specific[]): readonly Specific[] {
   return [...known.values()];
 }
 
-/**
- * A rebuild takes at most this many steps; for longer histories each step covers more, and the longest texts are
- * shortened.
- */
+/** A rebuild takes at most this many steps; for longer histories each step covers more. */
 const STEPS_MAX = 8;
 
 /** Groups texts, oldest first, by size; a step summarises one group with the result of the previous step. */

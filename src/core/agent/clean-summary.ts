@@ -5,10 +5,7 @@ const SUMMARY_CHARS_MAX = 4_000;
 /** A model that does not stop writes megabytes; a usable summary is at the beginning. */
 const READ_CHARS_MAX = 32_000;
 
-/**
- * Cleans a model's summary: removes commentary, a repeated prompt, repetitions and an unfinished last sentence. Empty
- * if nothing usable is left.
- */
+/** Removes commentary, a repeated prompt, repetitions and an unfinished last sentence; empty if nothing is left. */
 export function cleanSummary(text: string): string {
   const opened = dropOpening(text.slice(0, READ_CHARS_MAX).trim());
   const own = cutAtMark(opened);
@@ -25,7 +22,7 @@ export function cleanSummary(text: string): string {
 
 const SAYS_SOMETHING = /[\p{L}\p{N}]/u;
 
-const LEAD =
+const OPENING =
   "(?:(?:sure|certainly|of course|okay|ok|absolutely|alright|great|no problem)(?:\\s*[!,.:–—-]+)?\\s+)?" +
   "(?:(?:based on|given|from)\\s+(?:the|these|your)\\s+[^.:!?\\n]{0,60},\\s*)?";
 const HERE = "(?:here(?:['’]s|\\s+is|\\s+are)|below\\s+(?:is|are)|the\\s+following\\s+is|this\\s+is)";
@@ -40,8 +37,8 @@ const OPENINGS: readonly RegExp[] = [
   // A title, unless it names a task.
   /^###\s+(?!(?:instruction|input|response|question|task|user|human|assistant|system|example)s?\b)\S[^\n]*\n/iu,
   /^(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|alright|understood|got it|no problem|great)\s*[!.](?=\s|$)/iu,
-  new RegExp(`^${LEAD}${HERE}\\s+${NAMED}[^.:!?\\n]{0,120}[:：]`, "iu"),
-  new RegExp(`^${LEAD}${HERE}\\s+${NAMED}\\s+of\\s+${SOURCE}[^.:!?\\n]{0,60}[.!](?=\\s|$)`, "iu"),
+  new RegExp(`^${OPENING}${HERE}\\s+${NAMED}[^.:!?\\n]{0,120}[:：]`, "iu"),
+  new RegExp(`^${OPENING}${HERE}\\s+${NAMED}\\s+of\\s+${SOURCE}[^.:!?\\n]{0,60}[.!](?=\\s|$)`, "iu"),
   /^(?:the|a|my)\s+(?:[\w-]+\s+){0,2}summary\b[^.:!?\n]{0,80}\b(?:is|follows|below)\s*[:：]/iu,
   new RegExp(`^(?:an?\\s+)?(?:[\\w-]+\\s+)?summary\\s+of\\s+${SOURCE}\\s*[:：]`, "iu"),
   /^in\s+(?:2-3|two\s+(?:or|to)\s+three)\s+sentences\s*[:：]/iu,

@@ -131,9 +131,7 @@ function compacted(
   };
 }
 
-/**
- * Below this quality a long-term summary is compared with a rebuild from all memories, and replaced if that is better.
- */
+/** Below this quality a long-term summary is compared with a rebuild from all memories. */
 export const QUALITY_FLOOR = 0.5;
 /** After a rebuild in vain, the next is tried only after this many further short-term summaries. */
 const REST_COMPACTIONS = 8;
@@ -192,10 +190,7 @@ export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undef
   return waterfallAt(row, windows, Math.min(row.count, due + windows.recent - 1));
 }
 
-/**
- * Whether an agent cannot continue without a compaction: one failed, another whole window waits, and its context grows
- * with every memory.
- */
+/** Whether an agent cannot continue without a compaction: one failed, and another whole window waits. */
 export function mustCompact(row: AgentRow, windows: Windows): boolean {
   return row.failed_at_count !== undefined && row.count >= dueAt(row, windows) + windows.recent;
 }

@@ -1,7 +1,7 @@
 import { EVICTION, type Evicted, type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
 import type { EntryBodyOf } from "../../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../../contract/message.ts";
-import { messagesOf, type Placed, prunedBy, rangesOf, standingIn } from "../context.ts";
+import { activeCompaction, messagesOf, type Placed, prunedBy, rangesOf } from "../context.ts";
 import type { Asking } from "../model-call.ts";
 import type { SessionState } from "../session-state.ts";
 import { contentText, contentTokens, estimateTokens } from "../tokens.ts";
@@ -10,7 +10,7 @@ import type { WholeState } from "../whole-state.ts";
 import { passGates } from "./gates.ts";
 import { keepAll, partsOf } from "./plan.ts";
 import { type Compacting, sourceOf } from "./prepare.ts";
-import { apartFor, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { originalsOf, recoverByExpanding, workerFor, writeReceipt } from "./receipt.ts";
 import type { CompactionJob } from "./run-compaction.ts";
 import { isSummary, pinnedIn } from "./shown-messages.ts";
 
@@ -21,10 +21,7 @@ const LARGE_TOKENS_MIN = 500;
 const RECENT_TURNS = 2;
 /** or if this many tool exchanges followed it: one turn may be a day's work. */
 const RECENT_EXCHANGES = 8;
-/**
- * Freeing less is not worth rewriting the provider's cache and reading the rest for a receipt: at half of this a long
- * session evicted two outputs at every second turn.
- */
+/** Freeing less is not worth the provider's cache: at half of this, outputs were evicted at every second turn. */
 const FREED_SHARE_MIN = 0.1;
 
 export type Eviction = Pruned & { readonly reason: EvictionReason };
@@ -36,15 +33,15 @@ type Evictable = Pick<SessionState, "shown" | "shownTokens" | "shownBy" | "evict
  * last evicted one are considered, so evictions never overlap and an undone one is not repeated.
  */
 export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }: Evictable): readonly Eviction[] {
-  const standing = shownBy.at(-1);
+  const active = shownBy.at(-1);
   // Simplified messages differ from the log: they stay as they are.
-  if (standing !== undefined && standing.body.reshape !== "as_is") return [];
+  if (active !== undefined && active.body.reshape !== "as_is") return [];
   const from = shown.findLastIndex(({ seq }) => seq === evictions.upTo) + 1;
   const spared = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
-  const known = new Set(standing?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
-  const expanded = standing?.expanded ?? [];
+  const known = new Set(active?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  const expanded = active?.expanded ?? [];
   const isSpared = (seq: number, result: ToolResult): boolean =>
-    seq === standing?.seq ||
+    seq === active?.seq ||
     spared.has(seq) ||
     known.has(`${seq} ${result.tool_use_id}`) ||
     expanded.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
@@ -71,7 +68,6 @@ interface Exchange {
   readonly results: readonly ToolResult[];
   /** The answered calls by id; ids are unique within this exchange only. */
   readonly calls: ReadonlyMap<string, ToolUseBlock["data"]>;
-  /** The turn number. */
   readonly turn: number;
 }
 
@@ -102,9 +98,9 @@ function evictable(
     const isOld = turnsAfter >= RECENT_TURNS || after >= RECENT_EXCHANGES;
     const keys = results.map(({ tool_use_id }) => keyOf(calls.get(tool_use_id)));
     // Results are addressed by id: duplicates are skipped.
-    const isTold = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
+    const isUnambiguous = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
     // The model has not read the newest exchange yet.
-    for (const [at, result] of after === 0 || !isTold ? [] : [...results.entries()].toReversed()) {
+    for (const [at, result] of after === 0 || !isUnambiguous ? [] : [...results.entries()].toReversed()) {
       if (isSpared(seq, result)) continue;
       const tokens = contentTokens(result.content);
       if (tokens < EVICT_TOKENS_MIN) continue;
@@ -185,10 +181,7 @@ function lineFor({ name, content, tokens, seq, call, reason }: Line): string {
 /** How many characters are read per character shown. */
 const LOOKED_AT_PER_CHAR = 8;
 
-/**
- * The first words of external text on one line, without characters of the reference syntax: it can neither end the line
- * nor imitate another reference.
- */
+/** The first words of external text on one line; they cannot end the line or imitate another reference. */
 function plain(text: string, charsMax: number): string {
   const words = text
     .slice(0, charsMax * LOOKED_AT_PER_CHAR)
@@ -221,8 +214,8 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
   const source = sourceOf(state, transcript);
   const pinned = pinnedIn(source.shown, state.pins);
   const pinnedSeqs = new Set([...pinned].map(({ seq }) => seq));
-  const standing = standingIn(state);
-  const before = standing === undefined ? [] : prunedBy(standing, (seq) => pinnedSeqs.has(seq));
+  const active = activeCompaction(state);
+  const before = active === undefined ? [] : prunedBy(active, (seq) => pinnedSeqs.has(seq));
   const pruned = [...before, ...found];
   const compaction_id = clock.newId();
   const created_at = new Date(clock.now()).toISOString();
@@ -255,7 +248,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
     breathe: clock.breathe,
     // Each line names its output: searching memory for it would only delay the next call.
     recover: recoverByExpanding(transcript, clock.breathe),
-    ...apartFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
+    ...workerFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
   });
   await append(() => {
     // Messages added meanwhile, such as injected text, come after the examined ones.

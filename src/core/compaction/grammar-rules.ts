@@ -18,7 +18,6 @@ export type Rule = (messages: readonly Message[]) => Fault | undefined;
 
 /** How a wire format pairs calls with results. */
 export interface PairRules {
-  /** Whether a message is sent at all. */
   isSent(message: Message): boolean;
   /** An id as sent; two ids that become equal collide. */
   wireId(id: string): string;
@@ -120,10 +119,7 @@ export function systemFault(messages: readonly Message[]): Fault | undefined {
   return undefined;
 }
 
-/**
- * The conversation starts with a user message or notice: Anthropic, Gemini and templates of open models reject an
- * answer first.
- */
+/** The conversation starts with a user message or notice: several providers reject an answer first. */
 export function openingFault(messages: readonly Message[], isSent: (message: Message) => boolean): Fault | undefined {
   for (let at = 0; at < messages.length; at += 1) {
     const message = messages[at];
@@ -134,10 +130,7 @@ export function openingFault(messages: readonly Message[], isSent: (message: Mes
   return undefined;
 }
 
-/**
- * Inline media without data, which is left when bytes are dropped and the block is kept: Anthropic, OpenAI and Gemini
- * reject it.
- */
+/** Inline media without data, left when bytes are dropped and the block is kept: providers reject it. */
 export function mediaFault(messages: readonly Message[], wire: MediaWire): Fault | undefined {
   for (let at = 0; at < messages.length; at += 1) {
     const message = messages[at];

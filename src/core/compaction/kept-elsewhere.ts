@@ -82,10 +82,7 @@ interface Work {
   readonly append: CompactionJob["append"];
 }
 
-/**
- * Evicts tool output first, then summarises, and again if it still does not fit. Returns the reason if it cannot shrink
- * and no mark says so.
- */
+/** Evicts tool output, then summarises, twice if needed. Returns why it cannot shrink if no mark says so. */
 async function shrink(work: Work, next: NextCall): Promise<string | undefined> {
   const { state, compacting, asking, append } = work;
   if (state.lastSeq % SEQS_PER_MESSAGE >= MARKS_MAX) return "it was tried too often with the same messages";

@@ -36,10 +36,7 @@ const NOTHING: NativeOutcome = { usage: NO_USAGE, notes: [] };
 /** Several times the size of any provider's result; logs are read whole, so entries are bounded. */
 const NATIVE_BYTES_MAX = 512 * 1_024;
 
-/**
- * Asks the provider to compact exactly the messages that leave. The summary does not depend on it, so a failure is only
- * noted and not retried.
- */
+/** Asks the provider to compact the messages that leave; a failure is noted and not retried. */
 export async function compactNatively(work: NativeWork): Promise<NativeOutcome> {
   const { asking, compacting, leaving } = work;
   if (!compacting.native || leaving.every(({ role }) => role === "system")) return NOTHING;

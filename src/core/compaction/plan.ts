@@ -1,7 +1,7 @@
 import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
-import { isIn, type Numbered, type Placed, rangesOf, showTranscript, standingIn } from "../context.ts";
+import { activeCompaction, isIn, type Numbered, type Placed, rangesOf, showTranscript } from "../context.ts";
 import { contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
 import type { WholeState } from "../whole-state.ts";
@@ -182,9 +182,9 @@ export function shownWith(
   more: { ranges?: readonly SeqRange[]; pin?: number },
 ): readonly Placed[] {
   const { ranges = [], pin } = more;
-  const standing = standingIn({ compactions });
+  const active = activeCompaction({ compactions });
   const expanded = compactions.map((one) =>
-    one === standing ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
+    one === active ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
   );
   return showTranscript(transcript, expanded, pin === undefined ? pins : new Set([...pins, pin]));
 }

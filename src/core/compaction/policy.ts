@@ -27,9 +27,7 @@ export type Verdict = "not_due" | "due" | "full" | "overflow";
 /** The strictest request limit of all providers, in bytes. */
 const REQUEST_BYTES_MAX = 20 * 1_024 * 1_024;
 const BYTES_SHARE = 0.8;
-/**
- * The answer's reserve counts up to this share of the window, so that a generous limit on a small model changes little.
- */
+/** The answer's reserve counts up to this share, so that a generous limit on a small model changes little. */
 const OUTPUT_SHARE_MAX = 0.2;
 
 /** Decides at a boundary from numbers alone, so it costs the same at every length. */
@@ -139,10 +137,7 @@ export interface Floor {
   readonly summary: number;
 }
 
-/**
- * Refuses a threshold that a compacted context would still exceed: it would be compacted again and again. Kept turns
- * are not counted, because they are unknown.
- */
+/** Refuses a threshold that a compacted context would still exceed; unknown kept turns are not counted. */
 export function requireReachable(threshold: number, { system, tools, pins, summary }: Floor): void {
   const sum = system + tools + pins + summary;
   if (sum < threshold) return;

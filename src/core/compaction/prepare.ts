@@ -3,7 +3,7 @@ import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { Judge } from "../../ports/judge.ts";
-import { asKept, type Placed, prunedBy, rangesOf, standingIn } from "../context.ts";
+import { activeCompaction, asKept, type Placed, prunedBy, rangesOf } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
 import type { WholeState } from "../whole-state.ts";
@@ -109,7 +109,7 @@ interface Situation {
 export function retainFrom(situation: Situation, compacting: Compacting, summary: string): Retained {
   const { state, transcript, source, trigger, tokensTarget } = situation;
   const { compactor, prune } = compacting;
-  const standing = standingIn(state);
+  const active = activeCompaction(state);
   const retained = retain({
     source,
     draft: rebuild(
@@ -121,7 +121,7 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
     pins: state.pins,
     transcript,
     trigger,
-    prunedBefore: standing === undefined ? [] : prunedBy(standing, () => false),
+    prunedBefore: active === undefined ? [] : prunedBy(active, () => false),
     prune,
     tokensTarget,
     summaryTokens: compactor.maxSummaryTokens(),
@@ -150,8 +150,8 @@ function targetOf(shownTokens: number, { contextWindow }: { contextWindow: numbe
 }
 
 function prunesMore({ compactions }: WholeState, { pruned }: Retained): boolean {
-  const standing = standingIn({ compactions });
-  const before = new Set((standing?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  const active = activeCompaction({ compactions });
+  const before = new Set((active?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   return pruned.some(({ seq, tool_use_id }) => !before.has(`${seq} ${tool_use_id}`));
 }
 

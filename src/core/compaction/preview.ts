@@ -9,7 +9,7 @@ import { foldCandidate } from "./gates.ts";
 import { judgeRequest } from "./ground.ts";
 import { keptOf } from "./plan.ts";
 import { type Compacting, prepare, rangesIn } from "./prepare.ts";
-import { apartFor, inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { inheritedFrom, originalsOf, recoverByExpanding, workerFor, writeReceipt } from "./receipt.ts";
 import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
 import { cascadeRequests, requestOf } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
@@ -66,7 +66,7 @@ export async function previewCompaction(
     unverified: [],
     breathe: clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
-    ...apartFor(compacting, transcript, new AbortController().signal),
+    ...workerFor(compacting, transcript, new AbortController().signal),
   });
   const compaction: Compaction = {
     compaction_id: PREVIEW,

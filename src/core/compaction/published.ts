@@ -40,10 +40,7 @@ export function publishedEntry(
   return { ...body, cadence: advanceCadence(state.cadence, body) };
 }
 
-/**
- * The hash of everything a compaction depends on: context and seqs, pins, the active compaction with its expansions,
- * and the number of rewrites.
- */
+/** The hash of everything a compaction depends on: context, seqs, pins, the active compaction and rewrites. */
 export function basisOf(
   state: WholeState,
   { transcript, shown }: Pick<CompactionBasis, "transcript" | "shown">,
@@ -51,14 +48,14 @@ export function basisOf(
 ): string {
   const covered = state.shown.slice(0, shown);
   const said = new Set(state.transcript.slice(0, transcript).map(({ seq }) => seq));
-  const standing = state.compactions.findLast(({ undone }) => !undone);
+  const active = state.compactions.findLast(({ undone }) => !undone);
   return hash(
     JSON.stringify([
       hashContext(messagesOf(covered), hash),
       covered.map(({ seq }) => seq),
       said.size,
-      standing?.seq ?? 0,
-      standing?.expanded ?? [],
+      active?.seq ?? 0,
+      active?.expanded ?? [],
       state.rewrites.length,
       [...state.pins].filter((seq) => said.has(seq)).sort((a, b) => a - b),
     ]),
@@ -98,7 +95,7 @@ export async function publishPrepared(publishing: Publishing): Promise<string | 
     published = decided.entry.compaction_id;
     return [startedEntry(publishing.state, decided.entry), decided.entry];
   });
-  if (published !== undefined) await tellHook({ ...publishing, asking }, published);
+  if (published !== undefined) await callHook({ ...publishing, asking }, published);
   return published;
 }
 
@@ -139,10 +136,7 @@ export function preparedEntry(
   });
 }
 
-/**
- * Why a provider would reject the context with the newer messages; a provider that rejects the current one is not in
- * use.
- */
+/** Why a provider would reject the context; a provider that rejects the current one is not in use. */
 function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | undefined {
   const { transcript, compactions, pins } = state;
   const madeFrom = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
@@ -172,7 +166,7 @@ function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf
 }
 
 /** Calls the hook of an active compaction. */
-export async function tellHook(
+export async function callHook(
   { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
   compactionId: string,
 ): Promise<void> {

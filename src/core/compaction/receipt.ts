@@ -86,7 +86,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
 }
 
 /** The worker of a session, if it has one; expanding is tried there unless search is required. */
-export function apartFor(
+export function workerFor(
   { reading, recovering }: { readonly reading?: Reading | undefined; readonly recovering: object | undefined },
   transcript: readonly Placed[],
   signal: AbortSignal,
@@ -122,10 +122,7 @@ export async function account(given: Accounting, breathe: Clock["breathe"]): Pro
   });
 }
 
-/**
- * The discarded content as logged: a result shown as a reference counts whole, and so does one that becomes a reference
- * now.
- */
+/** The discarded content as logged: results that are or become references count whole. */
 export function originalsOf(
   transcript: readonly Placed[],
   gone: { discarded: readonly Placed[]; pruned: readonly Pruned[] },
@@ -147,10 +144,7 @@ export function inheritedFrom({ compactions }: WholeState, compactionId: string 
   return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
 }
 
-/**
- * Recovery by expanding: a specific is found if its logged message, which an expansion brings back, contains it. With
- * memory, a search has to find it instead.
- */
+/** A specific is found if its logged message contains it. With memory, a search has to find it instead. */
 export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
   const read = new Map<number, ReadMessage>();

@@ -18,7 +18,6 @@ export interface Retained {
 
 interface Retaining {
   readonly source: Source;
-  /** The compactor's result. */
   readonly draft: CompactionResult;
   readonly draftSummary: string;
   readonly pins: ReadonlySet<number>;

@@ -16,13 +16,13 @@ import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf } from "./plan.ts";
 import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
-import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
+import { basisOf, callHook, type Made, publishedEntry } from "./published.ts";
 import {
-  apartFor,
   inheritedFrom,
   originalsOf,
   type ReceiptSource,
   recoverByExpanding,
+  workerFor,
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
@@ -69,7 +69,7 @@ export async function runCompaction(given: CompactionJob): Promise<CompactionOut
     const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
     return [...(compacting.hooks.told?.() ?? []), publishedEntry(job.state, made, waited)];
   });
-  await tellHook(job, made.compaction.compaction_id);
+  await callHook(job, made.compaction.compaction_id);
   return { compacted: true, compactionId: made.compaction.compaction_id };
 }
 
@@ -379,7 +379,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     unverified,
     breathe: asking.clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
-    ...apartFor(compacting, prepared.transcript, asking.signal),
+    ...workerFor(compacting, prepared.transcript, asking.signal),
   };
   try {
     return await writeReceipt(source);

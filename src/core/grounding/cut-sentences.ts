@@ -27,7 +27,7 @@ function goneBlocks(blocks: readonly Block[], isCut: (sentence: string) => boole
   for (const [at, block] of blocks.entries()) {
     if (block.sentences.length === 0 || !block.sentences.every(({ text }) => isCut(text))) continue;
     gone.add(at);
-    if (leadsIn(block) || isTableHead(blocks, at)) for (const child of childrenOf(blocks, at)) gone.add(child);
+    if (introducesNext(block) || isTableHead(blocks, at)) for (const child of childrenOf(blocks, at)) gone.add(child);
   }
   if (gone.size === 0) return gone;
   for (let at = blocks.length - 1; at >= 0; at -= 1) if (isLeftEmpty(blocks, at, gone)) dropOwner(blocks, at, gone);
@@ -47,7 +47,7 @@ function isLeftEmpty(blocks: readonly Block[], at: number, gone: ReadonlySet<num
 function isOwner(blocks: readonly Block[], at: number): boolean {
   const block = blocks[at];
   if (block === undefined) return false;
-  return block.kind === "heading" || block.kind === "fence" || leadsIn(block) || isTableHead(blocks, at);
+  return block.kind === "heading" || block.kind === "fence" || introducesNext(block) || isTableHead(blocks, at);
 }
 
 function dropOwner(blocks: readonly Block[], at: number, gone: Set<number>): void {
@@ -100,7 +100,7 @@ const FRAME = /^\s*<\/?[\w-]+>\s*$/u;
 const RULE = /^\s*(?:\|\s*)?:?--[\s:|-]*$/u;
 const FENCE = /^\s*(?:```|~~~)/u;
 const LINE_ENDS = /[.!?:;…。！？：；)\]*|`]\s*$/u;
-const LEADS_IN = /[:：]\s*(?:(?:\*\*|__)\s*)?$/u;
+const INTRODUCES_NEXT = /[:：]\s*(?:(?:\*\*|__)\s*)?$/u;
 
 /** Splits a summary into blocks; joined they are the same text. */
 export function blocksOf(summary: string): readonly Block[] {
@@ -123,8 +123,8 @@ export function blocksOf(summary: string): readonly Block[] {
 }
 
 /** Whether a block introduces the following one. */
-function leadsIn(block: Block): boolean {
-  return (block.kind === "text" || block.kind === "bullet") && LEADS_IN.test(block.sentences.at(-1)?.text ?? "");
+function introducesNext(block: Block): boolean {
+  return (block.kind === "text" || block.kind === "bullet") && INTRODUCES_NEXT.test(block.sentences.at(-1)?.text ?? "");
 }
 
 /** Indexes of the blocks that depend on this one. */

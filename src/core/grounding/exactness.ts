@@ -99,7 +99,7 @@ export function withoutNumbers(text: string): string {
 }
 
 /** Openings of a report before its content. */
-const LEAD =
+const OPENING =
   /^\s*(?:[-*+•・]\s+)?(?:\[[ x]\]\s+)?[*_]*(?:(?:still\s)?(?:open|unclear|unanswered|to\sdo|asked)(?:\s(?:question|request))?|open\squestion\sabout|it\s(?:is\s(?:open|unclear)|was\sasked)|(?:noch\s)?(?:offen|unklar|gefragt)(?:e\sfrage)?(?:\s(?:ist|war|wurde|zu))?|question(?:\souverte|\ssur)?|(?:reste?\s)?ouvert|on\s(?:ignore|a\sdemandé)|待办|待确认|待解决的问题|问题|关于|还没有定|还不清楚|有人[问说]|未定|未解決の質問|質問)\s?[:：,，]?[*_]*[:：]?/iu;
 
 /** Whether a sentence has every mark, the same negations, and no replaced word. */
@@ -117,7 +117,7 @@ export function hasMarks(marks: Marks, sentence: string): boolean {
     const counted = asCounted(sentence);
     if (!marks.counts.every((count) => counted.includes(count))) return false;
   }
-  const said = sentence.replace(LEAD, "");
+  const said = sentence.replace(OPENING, "");
   if (!deniesTheSame(marks, said) || isOpposed(marks.words, allWords(said))) return false;
   const tokens = tokensOf(withoutNumbers(said));
   return !isReplaced(marks.tokens, tokens) && !isExchanged(marks, { text, tokens });

@@ -13,7 +13,7 @@ type Matches = (place: Place) => boolean;
 
 const DRIVE = /^[a-z]:/iu;
 /** Dashes and stars before a word: of an option, a number, a pattern. */
-const LEAD = /^[‑—*|-]/u;
+const PREFIX = /^[‑—*|-]/u;
 const VERSION = /^v?\d+(?:\.\d+)+/iu;
 const VERSION_SUFFIX = /^[-+][\p{L}\d]/u;
 /** A suffix that makes another name, `gpt-4o-mini`; German appends a noun, `gpt-4o-Modell`. */
@@ -31,10 +31,7 @@ export function spellingsOf(text: string): string[] {
   return spellings;
 }
 
-/**
- * Whether the text at a position is the same specific: its neighbours may make another path, address or question of it,
- * its case another name.
- */
+/** Whether the text at a position is the same specific: neighbours or case may make it another. */
 export function meaningOf(kind: SpecificKind, text: string): Matches {
   const own = writtenPiece(text);
   switch (kind) {
@@ -55,7 +52,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
     }
     case "identifier": {
       if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
-      const isSame = sameName(own, LEAD.test(own) || CODE_NAME.test(own));
+      const isSame = sameName(own, PREFIX.test(own) || CODE_NAME.test(own));
       const suffix = VERSION.test(own) ? VERSION_SUFFIX : /\d/u.test(own) ? SUFFIX : undefined;
       return (place) => isSame(place) && suffix?.test(place.after) !== true;
     }
@@ -82,7 +79,7 @@ export function sameText(text: string): Matches {
 
 /** The same with dashes and stars before it, and without a sign before its number. */
 function sameAs(text: string, isEqual: (own: string, other: string) => boolean): Matches {
-  const lead = LEAD.exec(text)?.[0] ?? "";
+  const lead = PREFIX.exec(text)?.[0] ?? "";
   const own = text.slice(lead.length);
   const isNumber = lead === "" && /^\d/u.test(own);
   return ({ before, itself }) => before.endsWith(lead) && !(isNumber && before.endsWith("‑")) && isEqual(own, itself);

@@ -92,9 +92,7 @@ export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement
   }
   const verdict = asked === undefined ? policy.fallback(call) : "ask";
   const why =
-    asked?.why ??
-    (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ??
-    "no rule matches it";
+    asked?.why ?? (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ?? "no rule matches it";
   const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
   const named = alwaysOf(
     (left.length === 0 ? open : left).map(({ part }) => part),

@@ -142,9 +142,7 @@ export function isHarmlessForPrograms(name: string): boolean {
   return HARMLESS.has(name) || /^LC_[A-Z]+$/.test(name);
 }
 
-/**
- * The same for shell variables. Lower-case names do not reach programs, except these, which may already be exported.
- */
+/** The same for shell variables: lower-case names do not reach programs, except these. */
 export function isHarmlessForShell(name: string): boolean {
   if (isHarmlessForPrograms(name)) return true;
   return /^[a-z][a-z0-9_]*$/.test(name) && !/^(?:npm|yarn|pip|git|make|cargo)_|_proxy$/.test(name);

@@ -114,7 +114,6 @@ function readHits(text: string): Passage[] {
     .map(({ text: sentence, place }, order) => ({ text: sentence, source: { kind: "memory", place }, order }));
 }
 
-/** A quotation with its source. */
 function quote({ text, source }: Passage): string {
   const said = `“${clip(text, QUOTE_CHARS_MAX).replace(/[.。]$/u, "")}”.`;
   switch (source.kind) {

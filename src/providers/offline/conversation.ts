@@ -47,7 +47,6 @@ export function contentText(content: Content): string {
   return content.map(blockText).join("\n");
 }
 
-/** Whether a message is the summary of a compaction. */
 export function isSummary(message: Message): boolean {
   return message.role === "user" && contentText(message.content).startsWith(SUMMARY_START);
 }
@@ -195,7 +194,6 @@ export function asFields(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
-/** The parsed text, or undefined when it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

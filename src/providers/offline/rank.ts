@@ -83,10 +83,7 @@ function cachedTerms(passage: Passage): readonly string[] {
   return terms;
 }
 
-/**
- * Rare terms weigh more. A term that occurs nowhere weighs half; a name that occurs nowhere makes the question
- * unanswerable.
- */
+/** Rare terms weigh more; a name that occurs nowhere makes the question unanswerable. */
 function weighTerms(query: Query, bits: readonly number[]): number[] {
   return query.map(({ isName }, index) => {
     const bit = 1 << index;

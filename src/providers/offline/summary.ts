@@ -73,8 +73,8 @@ export function extractiveMemorySummary(
 ): string {
   const memories = (memoriesOf(text) ?? text).slice(-MEMORIES_CHARS_MAX);
   const sentences = [...new Set(quotableSentences(memories))].filter((line) => !/^(?:#|---|```)/u.test(line));
-  const told = sentences.filter((sentence) => salienceOf(sentence) > -3);
-  const pool = told.length >= MEMORY_SENTENCES_MAX ? told : sentences;
+  const significant = sentences.filter((sentence) => salienceOf(sentence) > -3);
+  const pool = significant.length >= MEMORY_SENTENCES_MAX ? significant : sentences;
   const third = Math.ceil(pool.length / MEMORY_SENTENCES_MAX);
   const parts = [pool.slice(0, third), pool.slice(third, 2 * third), pool.slice(2 * third)];
   const chosen = parts.flatMap((part) => mostTelling(part));
@@ -171,17 +171,17 @@ function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Can
   switch (message.role) {
     case "user": {
       const { piped, asked } = splitPiped(text);
-      return [...toldBy("page", piped, isOpen), ...toldBy("user", asked, isOpen)];
+      return [...significantIn("page", piped, isOpen), ...significantIn("user", asked, isOpen)];
     }
     case "block_assistant":
-      return isOwnWords(text.trimStart()) ? [] : toldBy("model", text, isOpen);
+      return isOwnWords(text.trimStart()) ? [] : significantIn("model", text, isOpen);
     default:
-      return toldBy("page", text, isOpen);
+      return significantIn("page", text, isOpen);
   }
 }
 
 /** The significant sentences of a text; tool output and pages never give constraints. */
-function toldBy(who: "user" | "model" | "page", text: string, isOpen: boolean): Omit<Candidate, "order">[] {
+function significantIn(who: "user" | "model" | "page", text: string, isOpen: boolean): Omit<Candidate, "order">[] {
   return quotableSentences(text).flatMap((sentence) => {
     if (sentence.length < 2 || isOwnWords(sentence) || /^(?:#|```)/u.test(sentence)) return [];
     const salience = salienceOf(sentence);
@@ -199,8 +199,8 @@ function toldBy(who: "user" | "model" | "page", text: string, isOpen: boolean): 
 function earlierLines(body: string): Omit<Candidate, "order">[] {
   let part: Candidate["part"] | undefined;
   // The user's rules follow every summary literally and are not part of it.
-  const [told = ""] = body.split("\n\nRules of the user, word for word;");
-  return told.split("\n").flatMap((line) => {
+  const [own = ""] = body.split("\n\nRules of the user, word for word;");
+  return own.split("\n").flatMap((line) => {
     if (line.startsWith("(This summary was made without a model")) return [];
     if (line.startsWith("#")) {
       part = PARTS.find((name) => HEADINGS[name] === line.trim());

@@ -63,7 +63,6 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
 }
 
 export interface SlotParts extends ConnectionPlace, Pick<ListedBy, "requireSound" | "warn"> {
-  /** The default timeout. */
   readonly connectTimeoutMs: number;
 }
 
