@@ -186,7 +186,7 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
 
   it.each([
     ["refuses it", refusing("compaction: Extra inputs are not permitted"), /Extra inputs/],
-    ["answers as if it had been asked", answer("Hello!"), /gave none/],
+    ["answers as if it had been asked", answer("Hello!"), /returned none/],
     [
       "breaks off",
       { kind: "break", scenario: { text: ["x"] }, frames: 1, by: "reset" } as const,

@@ -137,7 +137,7 @@ describe("the session's model as a judge", () => {
     expect(result.compacted).toBe(true);
     expect(made?.summary).toBe(SUMMARY);
     expect(made?.receipt).toMatchObject({ invented: [], invented_cut: false, unverified: [FIRST, SECOND, THIRD] });
-    expect(made?.notes.join()).toContain("the judge left nothing of the summary");
+    expect(made?.notes.join()).toContain("the judge rejected the whole summary");
   });
 
   it("[C16] what it contradicts is told and stands, where nothing is cut", async () => {
