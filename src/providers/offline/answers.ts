@@ -12,7 +12,7 @@ const HIT_CHARS_MAX = 8_000;
 const QUOTE_CHARS_MAX = 400;
 const OUTPUT_LINES_MAX = 8;
 const LINE_CHARS_MAX = 200;
-/** More statements than this are counted, not repeated. */
+/** Further statements are counted, not repeated. */
 const STATEMENTS_ECHOED_MAX = 3;
 const ECHO_CHARS_MAX = 240;
 
@@ -130,8 +130,10 @@ function quote({ text, source }: Passage): string {
 
 /** Acknowledges statements by repeating them, so that a misreading is seen at once. */
 export function echo(statements: readonly string[]): string {
-  if (statements.length > STATEMENTS_ECHOED_MAX) return `Noted: ${statements.length} sentences.`;
-  return statements.map((statement) => `Noted: ${plainSentence(statement.replace(TO_REMEMBER, ""))}`).join("\n");
+  const repeated = statements.slice(0, STATEMENTS_ECHOED_MAX);
+  const rest = statements.length - repeated.length;
+  const lines = repeated.map((statement) => `Noted: ${plainSentence(statement.replace(TO_REMEMBER, ""))}`);
+  return [...lines, ...(rest === 0 ? [] : [`Noted: ${rest} more sentences.`])].join("\n");
 }
 
 function plainSentence(statement: string): string {

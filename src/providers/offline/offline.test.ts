@@ -81,7 +81,7 @@ describe("offline model: what it is and what it was told", () => {
     ["Hello.ts is broken.", "Noted: Hello.ts is broken."],
     ["Nice try, port is 9.", "Noted: Nice try, port is 9."],
     ["When it fails, run `make undo`.", "Noted: when it fails, run `make undo`."],
-    ["One. Two. Three. Four.", "Noted: 4 sentences."],
+    ["One. Two. Three. Four. Five.", "Noted: One.\nNoted: Two.\nNoted: Three.\nNoted: 2 more sentences."],
   ])("[A8] acknowledges “%s” with its specifics", async (said, answer) => {
     expect(await answerTo(said)).toBe(answer);
   });
