@@ -85,8 +85,11 @@ export function answerQuestion(question: string, { passages, tools, exchanges }:
   return { say: [...failures, `${NOTHING_FOUND}${where}. Tell me, and I can quote it later.`].join("\n") };
 }
 
+/** The best match; a question without words of its own, such as "and why?", is about the last statement. */
 function bestPassage(question: string, passages: readonly Passage[]): Passage | undefined {
-  return rankPassages(queryOf(question), passages).find(({ coverage }) => coverage >= COVERAGE_MIN)?.passage;
+  const query = queryOf(question);
+  if (query.length === 0) return passages.findLast(({ source }) => source.kind === "user");
+  return rankPassages(query, passages).find(({ coverage }) => coverage >= COVERAGE_MIN)?.passage;
 }
 
 /** The question's own words, without those that only ask. */
