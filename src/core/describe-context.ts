@@ -54,7 +54,7 @@ function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
 }
 
 /** Sums the context by kind. After an append only the new messages are read. */
-export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
+function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
   let seen: readonly Placed[] = [];
   let read = 0;
   let sums = new Map<PartKind, number>();

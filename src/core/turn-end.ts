@@ -15,7 +15,7 @@ import { closeCalls, interruptedIn, UNANSWERED } from "./tool-batch.ts";
 
 export const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
-export function outOfTime({ message }: ModelFailure): TurnEnd {
+function outOfTime({ message }: ModelFailure): TurnEnd {
   return {
     status: "failed",
     error_class: "budget",
@@ -25,7 +25,7 @@ export function outOfTime({ message }: ModelFailure): TurnEnd {
 }
 
 /** The end of a turn whose model failed, after retries and recovery. */
-export function endOfFailure(failure: ModelFailure, turn: FailedTurn): TurnEnd {
+function endOfFailure(failure: ModelFailure, turn: FailedTurn): TurnEnd {
   const { kind, message, retryAfterMs, status } = failure;
   const retry_after_ms = retryAfterMs === undefined ? {} : { retry_after_ms: Math.ceil(retryAfterMs) };
   const said = status === undefined ? {} : { provider_status: status };

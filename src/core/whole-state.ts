@@ -199,7 +199,7 @@ interface Hiding extends ShownState {
  * The messages that left the context, and their summaries unless undone. What a rewrite removed is excluded: its author
  * does not want the model to see it.
  */
-export function hiddenIn(state: Hiding): readonly SeqRange[] {
+function hiddenIn(state: Hiding): readonly SeqRange[] {
   if (state.compactions.length === 0) return [];
   // Of an evicted output only a line is shown.
   const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));

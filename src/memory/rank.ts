@@ -12,7 +12,7 @@ export function bestByTerms(weights: ReadonlyMap<string, number>): TermQuery {
   return { weights, max: POOL_MAX, equalsMax: EQUALS_MAX };
 }
 
-export function byValue(a: Ranked, b: Ranked): number {
+function byValue(a: Ranked, b: Ranked): number {
   return b.value - a.value || b.id - a.id;
 }
 

@@ -347,6 +347,6 @@ function wordsOf({ text }: Chunk): string {
 }
 
 /** Whether a chunk is a short, repeated reply to no question: the message before it is found itself. */
-export function isMereReply({ chunk, copies }: Folded, byId: ById): boolean {
+function isMereReply({ chunk, copies }: Folded, byId: ById): boolean {
   return copies > 1 && isShort(chunk.text) && byId.has(chunk.before) && !isBareQuestion(byId.get(chunk.before));
 }

@@ -240,12 +240,12 @@ export function preferOwn(own: ModelClient | undefined, others: ModelResolver): 
 type CompactingApi = "anthropic" | "responses";
 
 /** Packages of earlier generations silently ignore the request. */
-export function compactingApi({ version, family, isResponses }: Dialect): CompactingApi | undefined {
+function compactingApi({ version, family, isResponses }: Dialect): CompactingApi | undefined {
   if (version !== "v4") return undefined;
   return family === "anthropic" ? "anthropic" : isResponses ? "responses" : undefined;
 }
 
-export function compactingRequest(request: NativeRequest, api: CompactingApi): ModelRequest {
+function compactingRequest(request: NativeRequest, api: CompactingApi): ModelRequest {
   const { instructions, ...rest } = request;
   if (api === "responses") {
     // Reasoning counts as output: a limit for the summary would be used up before it starts.
@@ -263,11 +263,7 @@ const KEPT_BY_PROVIDER: Readonly<Record<CompactingApi, readonly string[]>> = {
 };
 
 /** An item as a provider message; undefined if it cannot be sent and the summary is used. */
-export function itemMessage(
-  item: JsonObject,
-  params: JsonObject,
-  dialect: Dialect,
-): LanguageModelV4Message | undefined {
+function itemMessage(item: JsonObject, params: JsonObject, dialect: Dialect): LanguageModelV4Message | undefined {
   const api = compactingApi(dialect);
   if (api === undefined || KEPT_BY_PROVIDER[api].some((name) => params[name] !== undefined)) return undefined;
   if (api === "anthropic") {
@@ -287,7 +283,7 @@ export function itemMessage(
 const STREAMED_CHARS_MAX = 4 * 1_024 * 1_024;
 
 /** Collects a compaction. It is not shown, so only keep-alive parts are emitted before it. */
-export class CompactionAnswer {
+class CompactionAnswer {
   readonly ready: ModelPart[] = [];
   readonly #answer = new Answer();
   readonly #items: JsonObject[] = [];

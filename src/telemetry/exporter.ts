@@ -37,7 +37,7 @@ export function createSending(
 }
 
 /** Sends spans to a collector in the background. */
-export interface Exporter {
+interface Exporter {
   readonly tracer: Tracer;
   /** Sends the rest, within a time limit. */
   close(): Promise<void>;
@@ -50,7 +50,7 @@ const CLOSE_MS_MAX = 2_000;
  * Loads the SDK and its OTLP exporter, which are optional: without them a warning is given and nothing is sent.
  * Failures are reported once and spans dropped.
  */
-export async function openExporter(settings: ExportSettings, warn: (sentence: string) => void): Promise<Exporter> {
+async function openExporter(settings: ExportSettings, warn: (sentence: string) => void): Promise<Exporter> {
   const sdk = await loadSdk();
   if (sdk === undefined) {
     warn(

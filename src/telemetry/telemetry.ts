@@ -179,7 +179,7 @@ async function recallInSpan(
   }
 }
 
-export interface ToolSpans {
+interface ToolSpans {
   readonly spans: Spans;
   /** Aborts when the work is interrupted; a tool aborted otherwise has timed out. */
   readonly signal: AbortSignal;
@@ -189,7 +189,7 @@ export interface ToolSpans {
 }
 
 /** Wraps the tools so that each run is a span; calls of a tool are inside it. */
-export function watchTools(tools: ReadonlyMap<string, Tool>, watching: ToolSpans): ReadonlyMap<string, Tool> {
+function watchTools(tools: ReadonlyMap<string, Tool>, watching: ToolSpans): ReadonlyMap<string, Tool> {
   return new Map([...tools].map(([name, tool]) => [name, watchTool(tool, watching)]));
 }
 
@@ -239,7 +239,7 @@ async function executeInSpan(
 }
 
 /** Ends the spans of abandoned tools. */
-export function leaveTools(watching: ToolSpans): void {
+function leaveTools(watching: ToolSpans): void {
   for (const [span, signal] of watching.running) span.end(stoppedBy(watching, signal) ?? { type: "unfinished" });
   watching.running.clear();
 }
@@ -255,7 +255,7 @@ function isError(output: unknown): boolean {
 }
 
 /** The running compaction, tracked by its entries. */
-export interface CompactionSpans {
+interface CompactionSpans {
   /** Undefined while none runs. */
   current(): OpenSpan | undefined;
   /** Starts the span of a prepared compaction, which ends when it is ready or dropped. */
@@ -271,7 +271,7 @@ interface Where {
   readonly turn: OpenSpan | undefined;
 }
 
-export function createCompactionSpans(spans: Spans, { sessionId, turn, traceparent }: Where): CompactionSpans {
+function createCompactionSpans(spans: Spans, { sessionId, turn, traceparent }: Where): CompactionSpans {
   let open: OpenSpan | undefined;
   const begin = (): OpenSpan =>
     spans.begin({

@@ -246,7 +246,7 @@ interface JobSummary {
 type JobReport = JobSummary & CommandReport & { readonly error?: string };
 
 /** The background commands of all sessions; each session sees only its own. */
-export interface JobBoard {
+interface JobBoard {
   /** Rejects if too many jobs run, before `start` is called. */
   add(sessionId: string, command: string, start: () => RunningCommand): string;
   list(sessionId: string): readonly JobSummary[];
@@ -256,11 +256,11 @@ export interface JobBoard {
 }
 
 /** Concurrent background commands of all sessions. */
-export const JOBS_RUNNING_MAX = 32;
+const JOBS_RUNNING_MAX = 32;
 /** Finished jobs whose output is kept; the oldest go first. */
-export const JOBS_FINISHED_MAX = 100;
+const JOBS_FINISHED_MAX = 100;
 
-export interface JobBounds {
+interface JobBounds {
   readonly runningMax: number;
   readonly finishedMax: number;
 }
@@ -273,7 +273,7 @@ interface Job {
   outcome: { readonly end: CommandEnd; readonly durationMs: number } | undefined;
 }
 
-export function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
+function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
   const jobs = new Map<string, Job>();
 
   const find = (sessionId: string, jobId: string): Job => {

@@ -9,7 +9,7 @@ import type { Specific } from "../grounding/specifics.ts";
 import { extractTier, withoutPromptLines } from "./tier-text.ts";
 
 /** The length of two or three sentences: a short text may be summarised in this much. */
-export const SUMMARY_ROOM_CHARS = 400;
+const SUMMARY_ROOM_CHARS = 400;
 
 /** A summary checked against its sources, without invented content. */
 export interface CheckedTier {

@@ -48,7 +48,7 @@ export async function summarise(work: Summarising): Promise<Summarised> {
 }
 
 /** A text requested from a model, and the source to extract it from if the model fails. */
-export interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extract" | "shown" | "mustSucceed"> {
+interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extract" | "shown" | "mustSucceed"> {
   /** The share of the summary's limit; defaults to all. */
   readonly share?: number;
   request(): SummaryRequest;
@@ -56,7 +56,7 @@ export interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extr
   read(answer: string): string;
 }
 
-export async function askForText(work: Wanted): Promise<Summarised> {
+async function askForText(work: Wanted): Promise<Summarised> {
   let request: SummaryRequest;
   try {
     request = work.request();
@@ -103,7 +103,7 @@ export function promptOf(content: string, { clock }: Pick<Asking, "clock">): Mes
   return { role: "user", content, created_at: new Date(clock.now()).toISOString() };
 }
 
-export function summaryTokensMax({ compactor, share = 1 }: Pick<RequestParts, "compactor" | "share">): number {
+function summaryTokensMax({ compactor, share = 1 }: Pick<RequestParts, "compactor" | "share">): number {
   return Math.floor(compactor.maxSummaryTokens() * share);
 }
 

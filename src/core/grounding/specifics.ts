@@ -304,14 +304,14 @@ export function asksIn(text: string): string[] {
 }
 
 /** The asks of the last user message: at least its first sentence. */
-export function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly string[] {
+function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly string[] {
   if (asks.length > 0) return asks;
   const [first = ""] = texts.filter((text) => text.trim() !== "");
   return sentencesOf(first).slice(0, 1);
 }
 
 /** The asks that the replies before the next user message do not take up. */
-export async function unansweredOf(
+async function unansweredOf(
   asks: readonly string[],
   replies: readonly string[],
   breathe: Clock["breathe"],

@@ -189,7 +189,7 @@ function doubtOf(part: Part): string {
   }
 }
 
-export interface PartsSource {
+interface PartsSource {
   readonly tool: string;
   readonly args: JsonObject;
   readonly root: string;
@@ -204,7 +204,7 @@ const PATHS_MAX = 1_000;
 const READ_SHELLS = /(?:^|\/)(?:bash|sh|dash)$/;
 
 /** The parts of a call that must be allowed: commands and files they write, files, or the call as a whole. */
-export function partsOf(call: PartsSource, shellProgram?: string): readonly Part[] {
+function partsOf(call: PartsSource, shellProgram?: string): readonly Part[] {
   const { tool, args, root, readLink } = call;
   if (tool === "shell") return shellParts(call, shellProgram);
   const paths = pathsOf(tool, args);
@@ -273,7 +273,7 @@ const PATTERNS_MAX = 5;
 const PATTERN_CHARS_MAX = 300;
 
 /** The narrowest patterns that would allow these parts in future; undefined if none can be named safely. */
-export function alwaysOf(parts: readonly Part[], call: CallNames): readonly string[] | undefined {
+function alwaysOf(parts: readonly Part[], call: CallNames): readonly string[] | undefined {
   const named = new Set<string>();
   for (const part of parts) {
     const pattern = patternOf(part, call);

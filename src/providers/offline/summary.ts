@@ -307,7 +307,7 @@ const UNREADABLE = /[!-~]{161,}/u;
 type Section = "progress" | "constraints" | "next" | "data";
 
 /** The importance of a sentence: rules, decisions and specifics score high, chatter at or below zero. */
-export function salienceOf(sentence: string): number {
+function salienceOf(sentence: string): number {
   if (UNREADABLE.test(sentence) || !/[\p{L}\p{N}]/u.test(sentence)) return -10;
   let score = 2 * countSpecifics(sentence);
   if (RULE.test(sentence)) score += 4;

@@ -207,7 +207,7 @@ function createWarnings(warn: (sentence: string) => void) {
   };
 }
 
-export interface ListedBy {
+interface ListedBy {
   readonly server: McpServerConfig;
   /** Throws for an invalid JSON schema. */
   requireSound(schema: JsonObject, what: string): void;
@@ -220,7 +220,7 @@ const TOOLS_MAX = 256;
 const DESCRIPTION_CHARS_MAX = 10_000;
 
 /** The usable tools of a server's list; unusable ones are reported and skipped. */
-export function readTools(listed: readonly unknown[], by: ListedBy): readonly Tool[] {
+function readTools(listed: readonly unknown[], by: ListedBy): readonly Tool[] {
   const { name, tools: allowed } = by.server;
   for (const missing of (allowed ?? []).filter((tool) => !listed.some((raw) => nameOf(raw) === tool)))
     by.warn(`MCP server ${name} has no tool ${missing}`);
