@@ -16,6 +16,15 @@ const LINE_CHARS_MAX = 200;
 const STATEMENTS_ECHOED_MAX = 3;
 const ECHO_CHARS_MAX = 240;
 
+const FIRST_PERSON = /(?<![\w/.'-])(?:I am|I'm|I|me|my|mine)(?![\w/'-])/giu;
+const SECOND: Readonly<Record<string, string>> = {
+  "i am": "you are",
+  "i'm": "you're",
+  i: "you",
+  me: "you",
+  my: "your",
+  mine: "yours",
+};
 const NOTHING_FOUND = "I find nothing about that in this conversation";
 const TO_REMEMBER =
   /^(?:(?:please|also|can you|could you|would you|will you)[,: ]+)*(?:remember|note|keep in mind)(?: this| it)?\s*(?:that\b|:|,)?\s*/iu;
@@ -140,7 +149,10 @@ export function echo(statements: readonly string[]): string {
 }
 
 function plainSentence(statement: string): string {
-  const said = clip(statement.trim(), ECHO_CHARS_MAX);
+  const said = clip(statement.trim(), ECHO_CHARS_MAX).replace(
+    FIRST_PERSON,
+    (word) => SECOND[word.toLowerCase()] ?? word,
+  );
   const opening = /^\p{L}+(?= )/u.exec(said)?.[0] ?? "";
   const begun = isStopWord(opening) ? opening.toLowerCase() + said.slice(opening.length) : said;
   return /[.!?。！？…]$/u.test(begun) ? begun : `${begun}.`;

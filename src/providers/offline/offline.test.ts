@@ -73,7 +73,7 @@ describe("offline model: what it is and what it was told", () => {
   });
 
   it.each([
-    ["My name is Ada", "Noted: my name is Ada."],
+    ["My name is Ada", "Noted: your name is Ada."],
     ["The deploy key is in vault/prod", "Noted: the deploy key is in vault/prod."],
     ["Remember: the port is 7443", "Noted: the port is 7443."],
     ["We decided to use LMDB because it is mapped.", "Noted: we decided to use LMDB because it is mapped."],

@@ -161,7 +161,9 @@ function fillNumber({ type, minimum, maximum, ...exclusive }: Schema, place: Pla
 /** "The deploy key is in vault/prod." gives "in vault/prod" for `deploy_key`; otherwise the whole sentence. */
 function valueIn(sentence: string, { name }: Place): string {
   const verb = "(?:\\bis\\b|\\bare\\b|\\bwas\\b|=|:)";
-  const said = new RegExp(`${lastWord(name)}\\w*[^.:=]{0,40}?${verb}\\s*(?<value>.+)$`, "iu").exec(sentence);
+  const said = new RegExp(`(?<![\\p{L}\\p{N}])${lastWord(name)}\\w*[^.:=]{0,40}?${verb}\\s*(?<value>.+)$`, "iu").exec(
+    sentence,
+  );
   return said?.groups?.value?.replace(/[.。!]$/u, "").trim() || sentence;
 }
 
@@ -172,8 +174,8 @@ function newestAbout(place: Place): string | undefined {
 /** The sentences with the last word of the field's name, oldest first. */
 function textsAbout({ name, evidence }: Place): readonly string[] {
   const word = lastWord(name);
-  if (word === "") return [];
-  return evidence.passages.flatMap(({ text }) => (text.toLowerCase().includes(word) ? [text] : []));
+  const form = new RegExp(`(?<![\\p{L}\\p{N}])${word}`, "iu");
+  return evidence.passages.flatMap(({ text }) => (word !== "" && form.test(text) ? [text] : []));
 }
 
 /** In lower case and singular, without signs that mean something in an expression. */
