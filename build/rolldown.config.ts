@@ -103,7 +103,7 @@ const EXTERNAL = [
   /^@opentelemetry\//,
   "@cfworker/json-schema",
   "commander",
-  "postgres",
+  "pg",
   "string-width",
   "yaml",
 ];
