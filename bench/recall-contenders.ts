@@ -1,9 +1,8 @@
 import { MemorySearch } from "../src/contract/memory.ts";
 import { turnsAround } from "../src/memory/around.ts";
-import { passageFor, toChunk } from "../src/memory/chunk.ts";
+import { passageFor, splitText, toChunk, tokensIn } from "../src/memory/chunk.ts";
 import { bestByTerms } from "../src/memory/rank.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
-import { splitText, tokensIn } from "../src/memory/split.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
 import { SCORE_MIN } from "../src/service/memory-operations.ts";

@@ -1,10 +1,9 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
-import { withGrasp } from "../src/embedders/grasp.ts";
+
 import { createLocalEmbedder } from "../src/embedders/local.ts";
-import { rememberTexts } from "../src/embedders/open-embedder.ts";
-import { passageFor, toChunk } from "../src/memory/chunk.ts";
+import { rememberTexts, withGrasp } from "../src/embedders/open-embedder.ts";
+import { passageFor, splitText, toChunk } from "../src/memory/chunk.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
-import { splitText } from "../src/memory/split.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
 import { SCORE_MIN } from "../src/service/memory-operations.ts";
 import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";

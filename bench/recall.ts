@@ -1,8 +1,7 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { withGrasp } from "../src/embedders/grasp.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
-import { createStaticEmbedder } from "../src/embedders/word-vectors.ts";
+import { createStaticEmbedder, withGrasp } from "../src/embedders/open-embedder.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";
 import { measureCosts, measureQuestions } from "./recall-costs.ts";

@@ -72,7 +72,6 @@ const FOLDER = [
   "src/stores/embedded/open.ts",
   "src/stores/recall/open.ts",
   "src/projections/rkat-files.ts",
-  "src/projections/files-behind.ts",
 ];
 const [index, client, folder] = [loadedBy("src/index.ts"), loadedBy("src/client.ts"), loadedBy(...FOLDER)];
 /** What threads and processes of ours run, under the names that `workerFile` knows them by. */

@@ -1,15 +1,13 @@
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Config } from "./config/load-config.ts";
-import { defaultConfig, modelConfig } from "./config/load-config.ts";
+import { type Config, defaultConfig, modelConfig } from "./config/load-config.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
 import type { EntryBody } from "./contract/entry.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import type { Policy, Simulation } from "./contract/simulation.ts";
 import type { Store } from "./ports/store.ts";
-import { findModel, mergeModels } from "./providers/catalog.ts";
+import { configuredPrices, findModel, mergeModels, publishedPrices } from "./providers/catalog.ts";
 import { createOfflineModel } from "./providers/offline/offline.ts";
-import { configuredPrices, publishedPrices } from "./providers/prices.ts";
 import { createModelResolver } from "./providers/resolve.ts";
 import { createInMemoryStore, createRuntime } from "./runtime.ts";
 import type { ReplayOptions } from "./service/replay.ts";

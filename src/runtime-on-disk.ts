@@ -49,7 +49,7 @@ export async function openRuntime(options: OpenOptions): Promise<Runtime> {
   requireNode(process.versions.node);
   const { config, telemetry, env = process.env, warn = () => {} } = options;
   if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
-  const { createSending } = await import("./telemetry/sending.ts");
+  const { createSending } = await import("./telemetry/exporter.ts");
   const sending = createSending(config.telemetry, { env, warn });
   if (sending === undefined) return openComposed(options);
   const secrets = [...(options.secrets ?? []), ...sending.secrets];
@@ -264,8 +264,7 @@ async function memoryOf(
     return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
   };
   const embedder = async (signal: AbortSignal) => {
-    const { openNamedEmbedder } = await import("./embedders/open-embedder.ts");
-    const { withGrasp } = await import("./embedders/grasp.ts");
+    const { openNamedEmbedder, withGrasp } = await import("./embedders/open-embedder.ts");
     const { embedder: name } = config.memory;
     const opened = await openNamedEmbedder(name, { tell: warn, openRemote, signal });
     return name === "remote" ? opened : withGrasp(opened);
@@ -284,7 +283,7 @@ async function openMemoryIn(
 /** Gives the sessions of a store their files under `.rkat/`. */
 async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
   const { createRkatFiles, projectStore } = await import("./projections/rkat-files.ts");
-  const { createFilesBehind } = await import("./projections/files-behind.ts");
+  const { createFilesBehind } = await import("./projections/rkat-files.ts");
   const page = (query: RowQuery) => store.sessions.page(query);
   const behind = createFilesBehind({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
   const files = createRkatFiles({

@@ -58,16 +58,16 @@ import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions, tellBoth } from "./telemetry/open-later.ts";
 import {
   createBuiltinTools,
+  createLoadSkill,
   createMemoryTools,
+  createRecallOutput,
   hasMcpTools,
   hasSkillTools,
   TOOL_PRESETS,
   type ToolPreset,
 } from "./tools/builtin.ts";
-import { createLoadSkill } from "./tools/load-skill.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { readLink } from "./tools/project-path.ts";
-import { createRecallOutput } from "./tools/recall-output.ts";
 import { secretsIn } from "./tools/shell.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";

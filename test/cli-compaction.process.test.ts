@@ -83,7 +83,7 @@ describe("rkat compact run", () => {
 
   it("[C8] says why there was nothing to do, which is no failure", async () => {
     await talk([fact(1)]);
-    expect(await text("compact", "run", "last")).toMatch(/^Not compacted: there is nothing to take out: .*\.\n$/);
+    expect(await text("compact", "run", "last")).toMatch(/^Not compacted: nothing to remove: .*\.\n$/);
     expect(await json("compact", "run", "last")).toEqual({ compacted: false, reason: expect.any(String) });
   });
 

@@ -82,7 +82,7 @@ describe("rkat run", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("42") });
     expect(stderr.split("\n").filter((line) => line.includes("telemetry"))).toEqual([
       expect.stringMatching(
-        /^! telemetry cannot be sent to http:\/\/127\.0\.0\.1:\d+\/v1\/traces \(.+\); it is dropped, and this is told once$/,
+        /^! telemetry cannot be sent to http:\/\/127\.0\.0\.1:\d+\/v1\/traces \(.+\); it is dropped, and this is reported once$/,
       ),
     ]);
   });

@@ -181,7 +181,7 @@ describe("MCP servers that fail", () => {
         {
           content:
             "MCP server t failed during the call: it ended with exit code 3; " +
-            "the call may or may not have taken effect, and the next one connects anew",
+            "the call may or may not have taken effect, and the next one reconnects",
           is_error: true,
         },
       ],

@@ -186,14 +186,14 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
 
   it.each([
     ["refuses it", refusing("compaction: Extra inputs are not permitted"), /Extra inputs/],
-    ["answers as if it had been asked", answer("Hello!"), /gave none/],
+    ["answers as if it had been asked", answer("Hello!"), /returned none/],
     [
       "breaks off",
       { kind: "break", scenario: { text: ["x"] }, frames: 1, by: "reset" } as const,
       /could not be reached/,
     ],
     ["is overloaded", { kind: "refuse", refusal: "overloaded" } as const, /overloaded/],
-    ["gives one of 600 kB", ownItem("x".repeat(600_000)), /bytes, too many to keep/],
+    ["gives one of 600 kB", ownItem("x".repeat(600_000)), /bytes, too many to store/],
   ])("[C10] where the provider %s, the compaction stands without it, with a note", async (_how, reply, note) => {
     const opened = await open(format);
     const { session, compaction } = await compacted(opened, reply);
@@ -329,7 +329,7 @@ describe("instructions for a compaction", () => {
     const second = await gpt.runtime.createSession(`Build 1 is fine. ${TALK}`);
     await second.turn(`Build 2 is fine. ${TALK}`);
     const result = await second.compact({ instructions: "Keep every port." });
-    expect(result.compaction?.notes).toEqual([expect.stringContaining("openai takes no instructions for it")]);
+    expect(result.compaction?.notes).toEqual([expect.stringContaining("openai accepts no instructions for it")]);
     expect(gpt.server.requests).toHaveLength(3);
   });
 });

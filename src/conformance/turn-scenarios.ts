@@ -183,7 +183,7 @@ export const TURNS: readonly Scenario[] = [
           { type: "tool_approval_answered", approval_id: "{approval}", decision: "deny", calls: ["call_task"] },
           { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
           ...answered("call_task", "task_create", {
-            result: /^not run: the user said no: Not today\.$/,
+            result: /^not run: the user denied it: Not today\.$/,
             is_error: true,
           }),
           ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),

@@ -5,43 +5,40 @@ import type { ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import { isWaiting, type PendingApproval, type SessionState } from "./session-state.ts";
 
-/** What rules say of a call. */
+/** The verdict of the permission rules on a call. */
 export interface Judged {
   readonly verdict: "allow" | "ask" | "deny";
-  /** Which rule says so, in a sentence for a person. */
+  /** The rule that decided, as a sentence for a person. */
   readonly why: string;
-  /** The rules that "always" would add; absent where none can be named that is safe. */
+  /** The rules that "always" would add; absent when no safe rule can be named. */
   readonly always?: readonly string[] | undefined;
-  /** The rules by which an `allow` of the session would let it run; absent where none would. */
+  /** The session's rules that would allow the call; absent when none would. */
   readonly allowing?: readonly string[] | undefined;
 }
 
-/** What a call is refused with where nobody can be asked about it. */
+/** The refusal of a call that needs approval when no approver is available. */
 export type Unattended = string | ((asked: Judged) => string);
 
-/** Judges a call before it is run. */
 export type Permit = (call: ToolUseBlock["data"]) => Promise<Judged> | Judged;
 
-/** How a turn asks. */
 export interface Approvals {
   readonly permit: Permit;
-  /** Set where nobody can answer: then what would be asked is denied. */
+  /** Set when no approver is available: calls that need approval are denied. */
   readonly unattended: Unattended | undefined;
-  /** How long an answer is waited for. */
   readonly timeoutMs: number;
 }
 
-/** What becomes of the calls of an answer: they wait, or they run but for those that are refused. */
-export type Ruled = { readonly asked: readonly AskedCall[] } | { readonly refusals: ReadonlyMap<string, string> };
+/** Either some calls wait for approval, or all run except the refused ones. */
+export type Ruling = { readonly asked: readonly AskedCall[] } | { readonly refusals: ReadonlyMap<string, string> };
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
 
-/** Rules on the calls of an answer: all that need a person's word are asked about together. */
-export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattended }: Approvals): Promise<Ruled> {
+/** Applies the rules to the calls of one answer; all calls that need approval are asked for together. */
+export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattended }: Approvals): Promise<Ruling> {
   const asked: AskedCall[] = [];
   const refusals = new Map<string, string>();
   for (const { data } of calls) {
-    // One whose arguments cannot be read is not run anyway.
+    // A call with unreadable arguments is not run anyway.
     const judged = data.args_error === undefined ? await permit(data) : ALLOWED;
     const { verdict, why, always } = judged;
     const { id, name, args } = data;
@@ -55,7 +52,7 @@ export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattende
   return asked.length > 0 ? { asked } : { refusals };
 }
 
-/** The same once every word is there: a yes counts for what it was asked, a rule that denies still denies. */
+/** Applies the rules again once every approval is answered; a deny rule still wins. */
 export async function ruleAgain(
   calls: readonly ToolUseBlock[],
   { answers }: PendingApproval,
@@ -74,11 +71,11 @@ export async function ruleAgain(
 export const TIMEOUT = "timeout";
 
 function refusalBy({ by, reason }: EntryBodyOf<"approval_answered">): string {
-  if (by === TIMEOUT) return "not run: nobody said in time whether it may";
-  return `not run: the user said no${reason === undefined || reason === "" ? "" : `: ${reason}`}`;
+  if (by === TIMEOUT) return "not run: approval timed out";
+  return `not run: the user denied it${reason === undefined || reason === "" ? "" : `: ${reason}`}`;
 }
 
-/** The entry by which a turn waits. */
+/** The entry that makes a turn wait for approval. */
 export function askedEntry(
   asked: readonly AskedCall[],
   of: { readonly clock: Clock; readonly timeoutMs: number; readonly progress: Progress },
@@ -88,11 +85,11 @@ export function askedEntry(
   return { kind: "approval_asked", approval_id: clock.newId(), calls: [...asked], expires_at_ms, progress };
 }
 
-/** Throws SESSION_BUSY while a turn waits for a word: whoever wants something else answers or interrupts it first. */
+/** Throws SESSION_BUSY while a turn waits for approval: the caller has to answer or interrupt it first. */
 export function requireNotWaiting(state: Pick<SessionState, "approval" | "sessionId">, clock: Clock): void {
   const { approval, sessionId } = state;
   if (approval === undefined || !isWaiting(state) || clock.now() >= approval.asked.expires_at_ms) return;
   const names = [...new Set(approval.asked.calls.map(({ name }) => name))].join(", ");
-  const message = `session ${sessionId} waits for a word on ${names}; answer it, or interrupt the turn`;
+  const message = `session ${sessionId} waits for approval of ${names}; answer it, or interrupt the turn`;
   throw new RuntimeError("SESSION_BUSY", message, { details: { approval_id: approval.asked.approval_id } });
 }

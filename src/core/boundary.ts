@@ -4,21 +4,19 @@ import type { Clock } from "../ports/clock.ts";
 import type { Compactor } from "../ports/compactor.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { Approvals } from "./approval.ts";
-import { readBudget } from "./budget.ts";
+import { readBudget, spentIn } from "./budget.ts";
+import { decidesByPrice, idleMsOf, paysNow } from "./compaction/economy.ts";
 import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
-import { decidesByPrice, idleMsOf, paysNow } from "./compaction/when-it-pays.ts";
 import type { Hash, Placed } from "./context.ts";
 import { addUsage, withCost } from "./cost.ts";
-import { spentIn } from "./delegated.ts";
 import type { Asking } from "./model-call.ts";
 import type { Behind } from "./run.ts";
 import type { Ahead, SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import type { WholeState } from "./whole-state.ts";
 
-/** What a boundary knows of its turn. */
 interface AtBoundary {
   readonly state: SessionState;
   readonly model: ModelClient;
@@ -28,14 +26,14 @@ interface AtBoundary {
   readonly behind?: Behind | undefined;
   readonly clock: Clock;
   readonly hash: Hash;
-  /** The state with everything that was said: what a compaction is made of. */
+  /** The state with the whole transcript, which a compaction needs. */
   whole(): Promise<WholeState>;
   append: CompactionJob["append"];
 }
 
 const BYTES_PER_TOKEN = 4;
 
-/** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
+/** Decides whether to compact before the next call. `ahead` is the state that call would start from. */
 export function judgeTurnBoundary(
   turn: Omit<AtBoundary, "append" | "hash" | "whole">,
   ahead: Ahead,
@@ -47,7 +45,7 @@ export function judgeTurnBoundary(
   const idleMs = idleMsOf(ahead, turn.clock.now());
   try {
     const verdict = judgeBoundary(facts, judgeFor(compacting, { state: ahead, model, idleMs, shown }));
-    // Nobody waits for a summary while the context fits: it is made behind the turn, and used when it is there.
+    // While the context fits, the turn does not wait: the summary is made in the background and used once it is ready.
     return verdict === "due" && compacting.prepares && ahead.prepared === undefined ? "not_due" : verdict;
   } catch (thrown) {
     return { error: `the compactor failed: ${messageOf(thrown)}` };
@@ -80,7 +78,7 @@ function factsOf(
   };
 }
 
-/** Who says whether a context that fits is due: the compactor, or what is cheaper. */
+/** Chooses who decides for a context that fits: the compactor, or the price. */
 function judgeFor(
   compacting: Compacting,
   at: {
@@ -101,20 +99,17 @@ function judgeFor(
   };
 }
 
-/** The share of the window from which on a summary is made ready whether or not it pays: soon it must be there. */
+/** From this share of the window on, a summary is prepared whether or not it pays, because it will be needed soon. */
 const NEARLY_FULL = 0.9;
 
-/**
- * Whether a compaction is worth being made ready behind the turn, of what is durable, or will be with what is `ahead`.
- * `idleMs`: how long the model will not have been asked when it is used.
- */
+/** Whether to prepare a compaction in the background, if the model will then have been idle for `idleMs`. */
 export function isWorthPreparing(
   at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
   idleMs: number,
 ): boolean {
   const { state, compacting, model } = at;
   if (compacting?.prepares !== true || state.prepared !== undefined || state.isCompacting) return false;
-  // What is open now could not stand at the end of what is covered.
+  // An open call cannot end the covered range.
   if (state.openCalls.length > 0) return false;
   const facts = factsOf({ ...at, compacting }, state, state.shown.length);
   if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
@@ -128,14 +123,14 @@ function isDue(compactor: Compactor, facts: BoundaryFacts): boolean {
   try {
     return compactor.shouldCompact(facts);
   } catch {
-    // The boundary tells of a compactor that fails.
+    // The boundary reports the compactor's failure.
     return false;
   }
 }
 
 /**
- * Lets tool output leave the context before the next call, where that is due; true where it did. `ahead` is the state
- * that call would be made in, once `save` has saved it; `isDue`: a compaction is, which this may make needless.
+ * Evicts tool output before the next call where that is due; true if it did. `ahead` is the state of that call once
+ * `save` has stored it. `isDue`: a compaction is due, which the eviction may make unnecessary.
  */
 export async function evictIfDue(
   turn: AtBoundary & { readonly approvals: Approvals },
@@ -148,23 +143,22 @@ export async function evictIfDue(
   const { evictFrom = Number.POSITIVE_INFINITY } = compacting ?? {};
   const size = Math.max(ahead.lastInputTokens, ahead.shownTokens);
   if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
-  // A summary that is ready, or nearly, is of the context as it is: to change that would be to throw it away.
+  // A summary that is ready or in progress describes the current context; evicting now would discard it.
   if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
-  const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
+  const { chooseEvictions, isTaskDone, runEviction } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
-  // Before a summary is made ready, too: it may not be needed then.
+  // Also before a summary is prepared: after the eviction it may not be needed.
   const isNeeded = isDue || (compacting.prepares && size >= compacting.prepareAt);
   if (!isNeeded && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
   if (chooseEvictions({ ...ahead, shown }).length === 0) return false;
-  // What the model may not read again must not be taken from it.
+  // Output that the model may not read again must stay in the context.
   const { verdict } = await approvals.permit({ id: "", name: RECALL_OUTPUT, args: { seq: 1 } });
   if (verdict === "deny" || (verdict === "ask" && approvals.unattended !== undefined)) return false;
   await save();
-  const { runEviction } = await import("./compaction/run-eviction.ts");
   return runEviction({ state: await turn.whole(), compacting, asking, append });
 }
 
-/** Whether what a summary takes leaves something of the session's budgets. */
+/** Whether a summary fits into the session's remaining budgets. */
 function isWithinBudget(
   {
     settings,
@@ -185,17 +179,16 @@ function summaryTokensOf(compactor: Compactor): number {
   try {
     return compactor.maxSummaryTokens();
   } catch {
-    // What is made with it fails, and tells of it; the turn does not.
+    // The compaction that uses it fails and reports this; the turn goes on.
     return 0;
   }
 }
 
-/** Why a context is compacted: a verdict, or that the provider refused it as too long. */
 type Why = Exclude<Verdict, "not_due"> | "refused";
 
 /**
- * Compacts: what is prepared is used; where nothing is, it is waited for only if the context would not fit. False when
- * there was nothing to take out, it failed, or nobody waits for it, which the events tell.
+ * Compacts. Uses a prepared compaction; without one, waits only if the context does not fit. False if nothing could be
+ * removed, it failed, or it was left to the background; events report which.
  */
 export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Why): Promise<boolean> {
   const { compacting, skill, append } = turn;
@@ -203,7 +196,7 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
   const state = await turn.whole();
   const trigger: CompactionTrigger = why === "overflow" || why === "refused" ? "overflow" : "threshold";
   const begunMs = asking.clock.now();
-  // What another process has made ready is used here, too, where none is made.
+  // A compaction that another process prepared is used even where preparing is off.
   if (compacting.prepares || state.prepared !== undefined) {
     const mustFit = why !== "due";
     if (mustFit && state.prepared === undefined) await turn.behind?.settled(asking.signal);
@@ -217,20 +210,20 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
     }
     if (!mustFit && compacting.prepares) return false;
   }
-  // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
+  // Most sessions end before their first compaction, so its modules are loaded on demand.
   const { runCompaction } = await import("./compaction/run-compaction.ts");
   const tools = [...turn.tools.values()];
   const outcome = await runCompaction({ state, compacting, asking, trigger, begunMs, tools, skill, append });
   return outcome.compacted;
 }
 
-/** Where a provider refuses a context that the estimate says would fit, the estimate is wrong. */
+/** A provider refused a context that should fit by the estimate, so the estimate is wrong. */
 const REFUSED_SHARE = 0.5;
 
-/** What a context may take that did not fit. */
+/** The size limit of a context that did not fit. */
 function roomFor({ state, model, tools }: AtBoundary, why: Why): number | undefined {
   if (why === "refused") return state.shownTokens * REFUSED_SHARE;
   const { contextWindow } = model;
-  // Not as much as there is: the answer and the next results need room, too.
+  // The answer and the next results need room, too.
   return contextWindow === undefined ? undefined : contextWindow * NEARLY_FULL - toolTokens(tools.values());
 }

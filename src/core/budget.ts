@@ -1,6 +1,7 @@
+import type { EntryBodyOf } from "../contract/entry.ts";
 import type { AgentEventOf, BudgetType, Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { nanosOf, totalTokens } from "./cost.ts";
+import { addUsage, NO_USAGE, nanosOf, totalTokens } from "./cost.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
@@ -16,7 +17,7 @@ export interface BudgetReading {
   readonly exhausted: BudgetType | undefined;
 }
 
-/** Reads the budget in the contract's order: tokens, time, tool calls; then cost. */
+/** Reads the budget in the contract's order: tokens, time, tool calls, then cost. */
 export function readBudget(
   limits: Limits,
   spent: Spent,
@@ -27,8 +28,8 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds, cost in whole millionths of a dollar, one that has begun among them: what is
-        // nearly used up is never 0. The share is taken before rounding.
+        // Time is reported in whole seconds and cost in whole millionths of a dollar, rounded up so that it is never 0.
+        // The share is computed before rounding.
         const perUnit = PER_UNIT[type];
         return {
           type: "budget_warning",
@@ -42,7 +43,7 @@ export function readBudget(
   };
 }
 
-/** Existing clients read whole numbers, so each is told in a unit that has them. */
+/** Existing clients read whole numbers, so each type has a unit that gives them. */
 const PER_UNIT: Readonly<Record<BudgetType, number>> = { tokens: 1, time: 1_000, tool_calls: 1, cost: 1_000 };
 
 function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: number; limit: number }[] {
@@ -60,3 +61,51 @@ function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: numbe
 }
 
 const FREE = { amount: 0 };
+
+export interface Child {
+  readonly callId: string;
+  readonly childId: string;
+  readonly agent: string;
+  /** The task's usage starts after this seq of the child's log. */
+  readonly fromSeq: number;
+  /** Whether the child runs or its process died: its usage is not counted yet. */
+  readonly isOpen: boolean;
+}
+
+export interface DelegatedState {
+  /** Tasks that are not finished, and those whose calls have no result yet. */
+  children: readonly Child[];
+  /** Usage of sub-agents at every depth. It counts towards budgets and nothing else. */
+  delegated: { readonly usage: Usage; readonly toolCalls: number };
+  /** Tasks given to sub-agents since the newest turn was opened. */
+  tasksOpened: number;
+}
+
+export const NOTHING_DELEGATED: DelegatedState = {
+  children: [],
+  delegated: { usage: NO_USAGE, toolCalls: 0 },
+  tasksOpened: 0,
+};
+
+export function openChild(state: DelegatedState, body: EntryBodyOf<"child_opened">): void {
+  const { call_id: callId, child_id: childId, agent, from_seq: fromSeq } = body;
+  state.children = [...state.children, { callId, childId, agent, fromSeq, isOpen: true }];
+  state.tasksOpened += 1;
+}
+
+export function closeChild(state: DelegatedState, body: EntryBodyOf<"child_closed">): void {
+  const { usage, toolCalls } = state.delegated;
+  state.delegated = { usage: addUsage(usage, body.usage), toolCalls: toolCalls + body.tool_calls };
+  state.children = state.children.map((child) =>
+    child.callId === body.call_id && child.childId === body.child_id ? { ...child, isOpen: false } : child,
+  );
+}
+
+/** What a session's budgets count: its own calls and those of its sub-agents. */
+export function spentIn({
+  usage,
+  toolCallsUsed,
+  delegated,
+}: Pick<DelegatedState, "delegated"> & { readonly usage: Usage; readonly toolCallsUsed: number }) {
+  return { usage: addUsage(usage, delegated.usage), toolCalls: toolCallsUsed + delegated.toolCalls };
+}

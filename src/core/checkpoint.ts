@@ -1,27 +1,24 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
+import type { Child } from "./budget.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
-import type { Child } from "./delegated.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
 import { advance, beginState, callsIn, type PendingApproval, type SessionState } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
 import { assistantText } from "./tokens.ts";
 
-/**
- * A state as it is kept beside its log: numbers, and where in the log the rest stands. Nothing that was said is in it, so
- * nobody has to look here for what is to be forgotten.
- */
+/** A session state beside its log: numbers and seqs only, so that erasing need not look here. */
 type KeptState = ReturnType<typeof keepState>;
 
-/** What follows from the rest. */
+/** Fields computed from the others. */
 type Derived = "shownTokens" | "shownMediaBytes" | "openCalls" | "allowed" | "lastEntry";
 
 function keepState(state: SessionState) {
   const { settingsFrom, shownFrom, shownBy, lastText } = state;
-  // Named, since what is declared of this file must be able to name it.
+  // Typed here, since the inferred type of this function must name it.
   const children: readonly Child[] = state.children;
   const [first] = state.shown;
-  // What a compaction begins with is no system message of the transcript, whatever it says.
+  // The first message of a compaction is no system message of the transcript, whatever its role.
   const hasSystem = first?.message.role === "system" && first.seq !== shownBy.at(-1)?.seq;
   const system = hasSystem ? first.seq : 0;
   const made = (hasSystem ? 1 : 0) + shownFrom.length;
@@ -68,42 +65,41 @@ function keepState(state: SessionState) {
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
 }
 
-/** How states are folded and kept: another number where either is done in another way, or what is kept would be wrong. */
+/** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
 const VERSION = 2;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
-/** A checkpoint as a text. It is tied to its log by two entries: of another log, or once they changed, it says nothing. */
+/** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */
 export function writeCheckpoint(state: SessionState, hash: Hash): string {
   const text = JSON.stringify({ anchor: anchorOf(state, hash), kept: keepState(state) });
   return `${HEAD}${hash(text)}\n${text}`;
 }
 
-/** Of the last entry, and of that of the newest model call, which has the hash of a context. */
+/** Hash of the last entry and of the newest model call, which contains a context hash. */
 function anchorOf({ lastEntry, callEntry }: Pick<SessionState, "lastEntry" | "callEntry">, hash: Hash): string {
   const facts = [lastEntry, callEntry].map((entry) => entry && [entry.seq, entry.span, entry.timestamp_ms, entry.body]);
   return hash(JSON.stringify(facts));
 }
 
-/** What a checkpoint says, before it is known whether it is of this log. */
 interface Checkpoint {
   readonly anchor: string;
   readonly kept: KeptState;
 }
 
-/** Undefined for a text that is none, is of another session, was written by another version, or is not whole. */
+/** Undefined for invalid or incomplete text, another session, or another version. */
 export function readCheckpoint(text: string, sessionId: string, hash: Hash): Checkpoint | undefined {
   const end = text.indexOf("\n");
   const body = text.slice(end + 1);
   if (end < 0 || text.slice(0, end) !== HEAD + hash(body)) return undefined;
-  // Its hash is right, so it is what `writeCheckpoint` of this version made.
+  // `as`: the hash matches, so `writeCheckpoint` of this version wrote it.
   const checkpoint = JSON.parse(body) as Checkpoint;
   return checkpoint.kept.sessionId === sessionId ? checkpoint : undefined;
 }
 
-/** Seqs of all that is read to make a state of what is kept, in their order. */
+/** The seqs to read to restore the state, in order. */
 export function neededSeqs({ kept }: Checkpoint): readonly number[] {
   const seqs = new Set([
-    // The log's beginning says what nothing else does.
+    // The first entry is always needed.
     1,
     kept.settings,
     kept.shown.system,
@@ -124,10 +120,7 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
   return [...seqs].sort((a, b) => a - b);
 }
 
-/**
- * The state of a checkpoint, made of the log; undefined where the log is not the one it was written for. `entryAt`: the
- * entry that has a seq.
- */
+/** Restores the state from the log; undefined if the checkpoint belongs to another log. */
 export function restoreState(
   { anchor, kept }: Checkpoint,
   entryAt: (seq: number) => Entry | undefined,
@@ -185,13 +178,11 @@ function saysSettings(body: Entry["body"] | undefined) {
 
 function shownOf(kept: KeptState, entryAt: EntryAt): Placed[] | undefined {
   const { shown, shownFrom, shownBy } = kept;
-  const standing = shownBy.at(-1);
-  const body = standing && entryAt(standing.seq)?.body;
+  const active = shownBy.at(-1);
+  const body = active && entryAt(active.seq)?.body;
   const messageAt = (seq: number): Message | undefined => messageIn(entryAt(seq), seq);
   const made =
-    standing === undefined || body?.kind !== "compacted"
-      ? []
-      : rebuild(shownFrom, { seq: standing.seq, body }, messageAt);
+    active === undefined || body?.kind !== "compacted" ? [] : rebuild(shownFrom, { seq: active.seq, body }, messageAt);
   const before = placedAt(shown.system === 0 ? [] : [shown.system], entryAt);
   const after = placedAt(shown.said, entryAt);
   return made && before && after && [...before, ...made, ...after];
@@ -205,7 +196,7 @@ function placedAt(seqs: readonly number[], entryAt: EntryAt): readonly Placed[] 
   return placed.length === seqs.length ? placed : undefined;
 }
 
-/** The message that an entry puts into the transcript under a seq. */
+/** The message that an entry adds to the transcript under a seq. */
 function messageIn(entry: Entry | undefined, seq: number): Message | undefined {
   if (entry === undefined) return undefined;
   const { body } = entry;
@@ -234,7 +225,7 @@ function compactionsOf({ shownBy }: KeptState, entryAt: EntryAt): readonly KeptC
   return records.length === shownBy.length ? records : undefined;
 }
 
-/** A question and the words on it, by the entries that say them. */
+/** A pending approval and its answers, from their entries. */
 function approvalOf(seqs: readonly number[], first: Entry, entryAt: EntryAt): PendingApproval | undefined {
   const state = beginState("", [first]);
   for (const seq of seqs) {

@@ -4,26 +4,25 @@ import type { Message } from "../contract/message.ts";
 import { pinnedIn, reshapeMessage, summaryMessage } from "./compaction/shown-messages.ts";
 import { applyPruned, type Pruned } from "./transcript-text.ts";
 
-/** The hex SHA-256 of a text, handed in: this layer sees no library. */
+/** The hex SHA-256 of a text, injected because this layer imports no library. */
 export type Hash = (text: string) => string;
 
-/** As much of a session's state as says what the model is shown. */
+/** The part of a session's state that determines the context. */
 export interface ShownState {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
-  /** The compaction that stands, last, and before it those whose summaries it goes on to show. */
+  /** Active compactions, the newest last; before it those whose summaries it still shows. */
   readonly shownBy: readonly CompactionRecord[];
 }
 
-/** What the model is shown now. */
 export function assembleContext(state: Pick<ShownState, "shown">): readonly Message[] {
   return state.shown.map((placed) => placed.message);
 }
 
-/** By the message they begin with: the same request begins with the same message each time, as caches of it ask for. */
+/** Keyed by the first message: the same request starts with the same object, which provider caches rely on. */
 const skilled = new WeakMap<Message, { readonly skill: string; readonly system: Message }>();
 
-/** The request's messages with a skill at the end of the system prompt. */
+/** Appends a skill to the system prompt. */
 export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
   const [first, ...rest] = messages;
   if (skill === undefined || first === undefined) return messages;
@@ -39,15 +38,11 @@ export function withSkill(messages: readonly Message[], skill: string | undefine
 
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
 
-/**
- * One hash for a whole context: each message's is taken over its JSON and the hash before it. What was hashed for the
- * last call is remembered, so a call pays for its new messages only.
- */
+/** One hash for a whole context. Earlier hashes are cached, so a call pays for its new messages only. */
 export function hashContext(messages: readonly Message[], hash: Hash): string {
   return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
 }
 
-/** The hash of everything up to a message, given that of everything before it. */
 export function chainHash(message: Message, before: string, hash: Hash): string {
   const known = chained.get(message);
   if (known !== undefined && known.before === before) return known.hash;
@@ -56,7 +51,7 @@ export function chainHash(message: Message, before: string, hash: Hash): string 
   return next.hash;
 }
 
-/** A message and the seq of the entry that holds it. */
+/** A message and the seq of its entry. */
 export interface Placed {
   readonly seq: number;
   readonly message: Message;
@@ -66,65 +61,61 @@ export function messagesOf(placed: readonly Placed[]): readonly Message[] {
   return placed.map(({ message }) => message);
 }
 
-/** What of a compaction decides what is shown. */
+/** The fields of a compaction that determine the context. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,
   "summary" | "rules" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
 >;
 
-/** A compaction as the fold keeps it. */
+/** A compaction as the fold stores it. */
 export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted">> {
   readonly seq: number;
   readonly body: Body;
-  /** How many messages of the transcript, the system message aside, it was made from. */
+  /** How many messages of the transcript, without the system message, it was made from. */
   readonly madeFrom: number;
   readonly undone: boolean;
-  /** What was brought back since. */
   readonly expanded: readonly SeqRange[];
-  /** The provider refused its own compaction of it. */
+  /** The provider refused its native compaction. */
   readonly nativeRefused?: true;
 }
 
 /**
- * What the model is shown of a transcript: the system message, the newest compaction that stands, what is pinned, and
- * everything said since. Without a compaction, the transcript itself; so undoing one gives back the very same messages.
+ * Computes the context from a transcript: system message, newest active compaction, pinned messages, and everything
+ * since. Without a compaction it is the transcript, so an undo restores the same messages.
  */
 export function showTranscript(
   transcript: readonly Placed[],
   compactions: readonly CompactionRecord<Showing>[],
   pins: ReadonlySet<number>,
 ): Placed[] {
-  const standing = standingIn({ compactions });
-  if (standing === undefined) return [...transcript];
-  return showBy(transcript, standing, pins).shown;
+  const active = activeCompaction({ compactions });
+  if (active === undefined) return [...transcript];
+  return showBy(transcript, active, pins).shown;
 }
 
-/**
- * A message of a context as a compaction made it of the log: its seq, and which of the references the compaction shows
- * stand in it, by their numbers. The parts that a compaction itself says have its seq, in their order.
- */
+/** A message of a compacted context: its seq, and the indexes of the pruned references in it. */
 export type ShownRef = readonly [seq: number, ...pruned: readonly number[]];
 
-/** What a compaction that stands shows, and what it made that of. */
+/** The messages that an active compaction shows, and their references. */
 export function showBy(
   transcript: readonly Placed[],
-  standing: CompactionRecord<Showing>,
+  active: CompactionRecord<Showing>,
   pins: ReadonlySet<number>,
 ): { readonly shown: Placed[]; readonly from: readonly ShownRef[] } {
   const systems = transcript[0]?.message.role === "system" ? 1 : 0;
-  const cut = systems + standing.madeFrom;
-  const from = refsBy(transcript.slice(systems, cut), standing, pins);
+  const cut = systems + active.madeFrom;
+  const from = refsBy(transcript.slice(systems, cut), active, pins);
   const said = new Map(transcript.slice(systems, cut).map(({ seq, message }) => [seq, message]));
-  const made = rebuild(from, standing, (seq) => said.get(seq)) ?? [];
+  const made = rebuild(from, active, (seq) => said.get(seq)) ?? [];
   return { shown: [...transcript.slice(0, systems), ...made, ...transcript.slice(cut)], from };
 }
 
-/** The compaction that says what is shown: the newest that was not undone. */
-export function standingIn<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
+/** The active compaction: the newest that was not undone. */
+export function activeCompaction<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
   return of.compactions.findLast((record) => !record.undone);
 }
 
-/** What a compaction still shows as references: of what was evicted, what is pinned or was brought back is whole again. */
+/** Outputs that a compaction still shows as references; pinned and expanded ones are whole again. */
 export function prunedBy(
   { body, expanded }: Pick<CompactionRecord<Showing>, "body" | "expanded">,
   isPinned: (seq: number) => boolean,
@@ -132,18 +123,16 @@ export function prunedBy(
   return body.pruned.filter(({ seq, reason }) => reason === undefined || !(isIn(expanded, seq) || isPinned(seq)));
 }
 
-/** What is evicted from what is shown now. */
+/** Outputs that are evicted from the current context. */
 export function evictedFrom({ shownBy, pins, shown }: ShownState): readonly Pruned[] {
-  const standing = shownBy.at(-1);
-  if (standing === undefined || !standing.body.pruned.some(({ reason }) => reason !== undefined)) return [];
+  const active = shownBy.at(-1);
+  if (active === undefined || !active.body.pruned.some(({ reason }) => reason !== undefined)) return [];
   const seqs = new Set(shown.map(({ seq }) => seq));
   const pinned = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
-  return prunedBy(standing, (seq) => pinned.has(seq)).filter(
-    ({ seq, reason }) => reason !== undefined && seqs.has(seq),
-  );
+  return prunedBy(active, (seq) => pinned.has(seq)).filter(({ seq, reason }) => reason !== undefined && seqs.has(seq));
 }
 
-/** Which messages of what it covers a compaction shows, in their order, and as what. */
+/** The covered messages that a compaction shows, in order, with their form. */
 function refsBy(
   past: readonly Placed[],
   record: CompactionRecord<Showing>,
@@ -160,7 +149,7 @@ function refsBy(
     prunedBy(record, (at) => pinnedSeqs.has(at)),
     (result) => result.seq,
   );
-  // What was brought back stands before the first kept message that is younger, so the order of time holds.
+  // Expanded messages stand before the first younger kept message, so the order of time holds.
   const order = new Map(past.map((placed, index) => [placed.seq, index]));
   const flush = (before: number): void => {
     while (back[0] !== undefined && (order.get(back[0].seq) ?? 0) < before)
@@ -180,7 +169,7 @@ function refsBy(
   return refs;
 }
 
-/** The messages that a compaction shows of what it covers, made of what the log says; undefined where it lacks one. */
+/** Rebuilds the messages that a compaction shows from the log; undefined if one is missing. */
 export function rebuild(
   refs: readonly ShownRef[],
   { seq, body }: Pick<CompactionRecord<Showing>, "seq" | "body">,
@@ -205,11 +194,11 @@ export function rebuild(
 function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Message {
   if (!("message" in part)) return summaryMessage(body);
   const { message } = part;
-  // Whatever stands for turns is none itself, also when a compactor of one's own put it there.
+  // A message that replaces turns is no turn itself, also when a custom compactor wrote it.
   return message.role === "user" ? { compaction_id: body.compaction_id, ...message } : message;
 }
 
-/** A kept message as the compaction shows it: large old results as references, simplified where that was needed. */
+/** A kept message as the compaction shows it: large old results as references, simplified where needed. */
 export function asKept(
   { seq, message }: Placed,
   body: { readonly pruned: readonly Pruned[]; readonly reshape: Reshape },
@@ -226,9 +215,8 @@ export function isIn(ranges: readonly SeqRange[], seq: number): boolean {
 export const NO_CADENCE: CompactionCadence = { session_boundary_index: 0 };
 
 /**
- * The fold of when a session compacted. It lives in the log, so a session that is resumed or reused neither compacts
- * at once nor never; an attempt counts when it begins, so one that fails or whose process ends is not repeated at
- * every boundary.
+ * Folds when a session compacted. The log holds it, so a resumed session neither compacts at once nor never. An attempt
+ * counts when it starts, so a failed one is not repeated at every boundary.
  */
 export function advanceCadence(cadence: CompactionCadence, body: EntryBody): CompactionCadence {
   const { session_boundary_index } = cadence;
@@ -236,16 +224,16 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
     case "model_called":
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "imported":
-      // A forked session has seen the boundaries of the answers it took over.
+      // A fork inherits the boundaries of the answers it copied.
       if (body.message.role !== "block_assistant") return cadence;
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "compacted":
-      // An eviction neither delays nor forbids a compaction.
+      // An eviction neither delays nor prevents a compaction.
       if (body.evicted !== undefined) return cadence;
       return { ...cadence, last_compaction_boundary_index: session_boundary_index };
-    // What was tried in vain is not tried again at the very next boundary.
+    // A failed attempt is not repeated at the next boundary.
     case "compaction_dropped":
-    // Undone by a person, it is not to be made again at the very next boundary.
+    // A compaction that a user undid is not repeated at the next boundary.
     case "compaction_undone":
       return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };
     case "event":
@@ -254,4 +242,39 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
     default:
       return cadence;
   }
+}
+
+export interface Numbered {
+  readonly seq: number;
+}
+
+/** Converts messages to ranges of exactly their seqs, in order. */
+export function rangesOf(placed: readonly Numbered[], transcript: readonly Numbered[]): SeqRange[] {
+  // A notice that arrived while tools ran follows their results with a smaller seq. So ranges follow seqs, not
+  // positions: a range contains no other seq.
+  if (placed.length === 0) return [];
+  const ranks = ranksIn(transcript);
+  const ranges: SeqRange[] = [];
+  for (const { seq } of placed) {
+    const last = ranges.at(-1);
+    if (last !== undefined && (ranks.get(seq) ?? -1) === (ranks.get(last.to_seq) ?? -1) + 1) last.to_seq = seq;
+    else ranges.push({ from_seq: seq, to_seq: seq });
+  }
+  return ranges;
+}
+
+const ranked = new WeakMap<
+  readonly Numbered[],
+  { readonly length: number; readonly ranks: ReadonlyMap<number, number> }
+>();
+
+/** The rank of each seq, cached: a compaction asks several times about the same transcript. */
+function ranksIn(transcript: readonly Numbered[]): ReadonlyMap<number, number> {
+  const { length } = transcript;
+  const known = ranked.get(transcript);
+  if (known?.length === length) return known.ranks;
+  const seqs = transcript.map(({ seq }) => seq).sort((a, b) => a - b);
+  const ranks = new Map(seqs.map((seq, rank) => [seq, rank]));
+  ranked.set(transcript, { length, ranks });
+  return ranks;
 }

@@ -1,31 +1,30 @@
 import type { Usage } from "../contract/event.ts";
 import type { Cost, ModelPrices, Rates } from "../contract/money.ts";
+import type { Spent } from "../ports/store.ts";
 
-/** Sums are made in whole billionths of a dollar: decimals would drift apart by the order they are added in. */
+/** Sums use whole billionths of a dollar: with decimals they would depend on the order of addition. */
 const NANOS = 1_000_000_000;
-/** A price for a million tokens, in millionths of a dollar, is one for a token in millionths of those. */
+/** Rates are dollars per million tokens; sums are made in picodollars per token. */
 const PICOS_PER_RATE = 1_000_000;
 const PICOS_PER_NANO = 1_000;
 
-/** A cost in whole billionths of a dollar. */
 export function nanosOf({ amount }: Pick<Cost, "amount">): number {
   return Math.round(amount * NANOS);
 }
 
-/** What a call took, with what it cost by these prices; as it is where nobody knows a price, or what it took. */
+/** Adds the cost of a call; unchanged if the price or the usage is unknown. */
 export function withCost(usage: Usage, prices: ModelPrices | undefined): Usage {
   if (prices === undefined || usage.cost !== undefined || !hasTokens(usage)) return usage;
   return { ...usage, cost: { amount: dollarsOf(priceOf(usage, prices)), currency: "USD" } };
 }
 
-/** What a call that takes this much costs, in whole billionths of a dollar. */
+/** The cost of a call in whole billionths of a dollar. */
 export function priceOf(usage: Usage, prices: ModelPrices): number {
   const { above } = prices;
   const rates = above !== undefined && usage.input_tokens > above.input_tokens ? above : prices;
   return chargeOf(usage, rates);
 }
 
-/** An amount of whole billionths in dollars. */
 export function dollarsOf(nanos: number): number {
   return nanos / NANOS;
 }
@@ -44,7 +43,7 @@ function chargeOf(usage: Usage, { input, output, cached_input = input, cache_wri
   return Math.round(picos / PICOS_PER_NANO);
 }
 
-/** What both cost together. Tokens without a cost are of an unknown price, and make the sum a part of the whole. */
+/** Tokens without a cost have an unknown price and make the sum partial. */
 function addCost(total: Usage, more: Usage): Cost | undefined {
   const known = [total, more].flatMap(({ cost }) => cost ?? []);
   if (known.length === 0) return undefined;
@@ -79,4 +78,66 @@ export function addUsage(total: Usage, more: Usage): Usage {
 
 export function totalTokens(usage: Usage): number {
   return usage.input_tokens + usage.output_tokens;
+}
+
+/** Sums per row: a session that is used daily for a year must not grow with each day. */
+export const SPENT_MAX = 32;
+
+/** The model name that stands for all others in a row with too many models. */
+export const OTHER_MODELS = "other models";
+
+export interface Spending {
+  readonly model: string;
+  readonly by: string | undefined;
+  readonly usage: Usage;
+  readonly timestamp_ms: number;
+}
+
+/** Adds one call to the sums. Beyond the bound the oldest are merged, on the later of their days. */
+export function addSpending(sums: readonly Spent[], { model, by, usage, timestamp_ms }: Spending): readonly Spent[] {
+  const added: Spent = { day: dayOf(timestamp_ms), model, ...(by === undefined ? {} : { by }), calls: 1, usage };
+  const at = sums.findLastIndex((sum) => sum.day === added.day && isAlike(sum, added));
+  const same = sums[at];
+  if (same !== undefined) return sums.with(at, joined(same, added));
+  const longer = [...sums, added];
+  return longer.length > SPENT_MAX ? withoutOldest(longer) : longer;
+}
+
+/** The UTC day of a time, so that stored days do not depend on the reader's time zone. */
+export function dayOf(timestampMs: number): string {
+  return new Date(timestampMs).toISOString().slice(0, 10);
+}
+
+function isAlike(one: Spent, other: Spent): boolean {
+  return one.model === other.model && one.by === other.by;
+}
+
+function joined(earlier: Spent, later: Spent): Spent {
+  return { ...later, calls: earlier.calls + later.calls, usage: addUsage(earlier.usage, later.usage) };
+}
+
+/** The spender is merged last: a spending limit must hold however many models were used. */
+function withoutOldest(sums: readonly Spent[]): readonly Spent[] {
+  const pair = pairOf(sums, isAlike) ?? pairOf(sums, (one, other) => one.by === other.by) ?? [0, 1];
+  const [earlier, later] = pair.map((at) => sums[at]);
+  if (earlier === undefined || later === undefined) return sums;
+  const { by, ...sum } = joined(earlier, later);
+  const kept = {
+    ...sum,
+    ...(earlier.model === later.model ? {} : { model: OTHER_MODELS }),
+    ...(by === undefined || earlier.by !== later.by ? {} : { by }),
+  };
+  return sums.with(pair[1], kept).toSpliced(pair[0], 1);
+}
+
+/** The oldest sum that has a later match, and that match. */
+function pairOf(
+  sums: readonly Spent[],
+  isLike: (one: Spent, other: Spent) => boolean,
+): readonly [number, number] | undefined {
+  for (const [at, sum] of sums.entries()) {
+    const next = sums.findIndex((other, index) => index > at && isLike(sum, other));
+    if (next > at) return [at, next];
+  }
+  return undefined;
 }

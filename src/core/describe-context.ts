@@ -1,10 +1,15 @@
+import type { Entry } from "../contract/entry.ts";
+import type { Usage } from "../contract/event.ts";
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
+import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind, SessionContext } from "../contract/session-context.ts";
+import type { Clock } from "../ports/clock.ts";
 import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
+import { addUsage, NO_USAGE } from "./cost.ts";
 import { contentTokens, estimateTokens } from "./tokens.ts";
+import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
-/** The context with where its parts come from. */
 export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tools" | "tool_tokens"> {
   const messages = assembleContext(state);
   const evicted = evictedFrom(state);
@@ -19,7 +24,7 @@ export function describeContext(state: ShownState, hash: Hash): Omit<SessionCont
   };
 }
 
-/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
+/** The system message, the summary, pinned and expanded messages, then one part per turn. */
 function partsOf(state: ShownState): SessionContext["parts"] {
   const parts: SessionContext["parts"] = [];
   const kindOf = kindsOf(state);
@@ -38,7 +43,6 @@ function partsOf(state: ShownState): SessionContext["parts"] {
   return parts;
 }
 
-/** What each message stands in the context as. */
 function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
   const expanded = shownBy.at(-1)?.expanded ?? [];
   return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
@@ -49,8 +53,8 @@ function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
   };
 }
 
-/** Sums up what is shown by its kinds. What only grew since the last time is read from where it ended. */
-export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
+/** Sums the context by kind. After an append only the new messages are read. */
+function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
   let seen: readonly Placed[] = [];
   let read = 0;
   let sums = new Map<PartKind, number>();
@@ -97,4 +101,65 @@ function resultParts(
     if (known.evicted.has(`${seq} ${tool_use_id}`)) return ["evicted", contentTokens(content)];
     return [isRecallTool(known.calls.get(tool_use_id) ?? "") ? "memory" : "tool_output", contentTokens(content)];
   });
+}
+
+/** A model call with the size of its context. */
+export interface SizedCall {
+  readonly entry: Entry;
+  readonly model: string;
+  /** The turn of the session, from 1. */
+  readonly turn: number;
+  readonly settings: SessionSettings;
+  readonly tokens: number;
+  /** Tokens of its tools; undefined if the log does not say. */
+  readonly toolTokens: number | undefined;
+  readonly parts: ReadonlyMap<PartKind, number>;
+  /** Usage including failed attempts; absent while it runs or if unknown. */
+  readonly usage: Usage | undefined;
+}
+
+/**
+ * Sizes the calls at these ascending indexes of a log in one fold. The context is rebuilt from the first of them on, so
+ * a page costs one pass however many compactions came before.
+ */
+export async function sizeCalls(
+  sessionId: string,
+  { entries, calls }: { readonly entries: readonly Entry[]; readonly calls: readonly number[] },
+  breathe: Clock["breathe"],
+): Promise<readonly SizedCall[]> {
+  const [first] = calls;
+  if (first === undefined) return [];
+  const state = beginFold(sessionId, entries);
+  const wanted = new Set(calls);
+  const tally = createTally();
+  const sized: SizedCall[] = [];
+  for (const [at, entry] of entries.entries()) {
+    if (at < first) applyUnshown(state, entry);
+    else applyEntry(state, entry);
+    if (at === first) showAnew(state);
+    if (wanted.has(at) && entry.body.kind === "model_called") {
+      const { settings, turnsOpened: turn } = state;
+      const { model, tool_tokens: toolTokens } = entry.body;
+      const parts = tally(state);
+      const tokens = [...parts.values()].reduce((sum, part) => sum + part, 0);
+      sized.push({ entry, model, turn, settings, parts, tokens, toolTokens, usage: usageAfter(entries, at) });
+      if (sized.length === calls.length) return sized;
+    }
+    await breathe();
+  }
+  return sized;
+}
+
+/** Usage of the answer and of the attempts that failed before it, without that of a compaction in between. */
+function usageAfter(entries: readonly Entry[], call: number): Usage | undefined {
+  let usage: Usage | undefined;
+  for (let at = call + 1; at < entries.length; at += 1) {
+    const body = entries[at]?.body;
+    if (body?.kind === "model_called" || body?.kind === "turn_closed") break;
+    if (body?.kind === "event" && body.event.type === "compaction_started") break;
+    const took = body?.kind === "assistant" || body?.kind === "call_failed" ? body.usage : undefined;
+    if (took !== undefined) usage = addUsage(usage ?? NO_USAGE, took);
+    if (body?.kind === "assistant") break;
+  }
+  return usage;
 }

@@ -5,16 +5,13 @@ import type { AssistantMessage } from "../contract/message.ts";
 import { skillEvents } from "./skills.ts";
 import { asBlocks, assistantText, contentText } from "./tokens.ts";
 
-/** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
+/** What an entry does not contain: its session, and the text of an earlier assistant entry. */
 export interface EventSource {
   readonly sessionId: string;
   textAt(seq: number): string;
 }
 
-/**
- * The durable events an entry stands for. Listening live and replaying the log both go through here, so they
- * cannot differ; nothing a message already says is stored a second time.
- */
+/** The durable events of an entry. Live listening and replay both use this function, so they cannot differ. */
 export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEvent[] {
   switch (body.kind) {
     case "session_created":
@@ -91,7 +88,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
   }
 }
 
-/** What is told of a provider's own compaction: what it says stays between the log and the provider. */
+/** The reported facts of a native compaction; its content stays between the log and the provider. */
 export function nativeFacts({ provider, model, bytes, usage }: KeptNative) {
   return { provider, model, bytes, usage };
 }
@@ -102,21 +99,20 @@ function summarisedIn({ summary_tokens, messages_before, messages_after, economy
   return { summary_tokens, messages_before, messages_after, ...(economy === undefined ? {} : { economy }) };
 }
 
-/** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */
+/** A body takes one seq for each of its events or messages, and at least one. */
 export function toNewEntries(bodies: readonly EntryBody[]): readonly NewEntry[] {
   return bodies.map((body) => ({ body, span: spanOf(body) }));
 }
 
-/** The seq of the text an entry speaks of and does not hold; 0 when it speaks of none. */
+/** The seq of the text that an entry refers to without containing it; 0 if none. */
 export function spokenOf(body: EntryBody): number {
   if (body.kind === "rewritten") return body.row.text_seq;
   return body.kind === "turn_closed" && body.end.status === "completed" ? (body.end.text_seq ?? 0) : 0;
 }
 
-/** The text of the answer at a seq, of the entry that holds it. */
 export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
   if (body.kind === "assistant") return assistantText(body.message);
-  // An answer that a fork took over, or that a rewrite put there.
+  // An answer copied by a fork, or written by a rewrite.
   if (body.kind === "imported") return body.message.role === "block_assistant" ? assistantText(body.message) : "";
   if (body.kind !== "rewritten" || !("messages" in body.to)) return "";
   const message = body.to.messages[seq - first];
@@ -125,7 +121,6 @@ export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
 
 const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
 
-/** How many seqs a body takes. */
 export function spanOf(body: EntryBody): number {
   const messages = body.kind === "rewritten" && "messages" in body.to ? body.to.messages.length : 0;
   return Math.max(1, eventsOf(body, NO_SOURCE).length, messages);

@@ -10,14 +10,14 @@ import { causeOfFailure } from "./retry.ts";
 import type { SessionState } from "./session-state.ts";
 import { assistantText } from "./tokens.ts";
 
-/** What came of it; `cause` says what failed, and is absent when that was an interrupt. */
+/** `cause` names what failed; it is absent after an interrupt. */
 export type Extraction = Pick<RunResult, "structured_output" | "extraction_error"> & { readonly cause?: TerminalCause };
 type Stopped = { readonly ok: false; readonly problem: string; readonly cause: TerminalCause | undefined };
 type Parsed = { readonly ok: true; readonly value: unknown } | Stopped;
 
 /**
- * Gets JSON of the schema out of a finished turn. The turn's own text is taken when it fits; otherwise the model
- * is asked for it, and asked again with what was wrong. Failing here never undoes the turn.
+ * Extracts JSON of the schema from a finished turn. Uses the turn's text if it validates; otherwise asks the model, and
+ * again with the validation errors. A failure never undoes the turn.
  */
 export async function extractOutput(
   asking: Asking,
@@ -61,7 +61,7 @@ export async function extractOutput(
 const MISMATCH = "structured_output_validation_failed";
 
 async function parse(text: string, check: SchemaCheck): Promise<Parsed> {
-  // Spaces between the fences and the value are the value's own: JSON allows them.
+  // Whitespace between the fences and the value is valid JSON.
   const fenced = /^```(?:json)?(?=\s)([\s\S]*)```$/.exec(text.trim());
   let value: unknown;
   try {
@@ -83,7 +83,7 @@ async function askOnce(
   if (isOut !== undefined) {
     return { ok: false, problem: `the ${isOut} budget is exhausted`, cause: "budget_exhausted" };
   }
-  // The JSON is for the caller: its deltas would read like more of the answer.
+  // The JSON is for the caller: its deltas would look like more of the answer.
   const quiet: Asking = { ...asking, acceptsEmpty: false, emit: () => {} };
   const { settings } = state;
   const answer = await ask(quiet, {

@@ -4,27 +4,27 @@ import { FORGOTTEN } from "../contract/forgotten.ts";
 import { stemsOf } from "../text/words.ts";
 import { cutSentences } from "./grounding/cut-sentences.ts";
 
-/** What is to be forgotten of a log. */
+/** What to erase from a log. */
 export interface Forgetting {
-  /** Everything, whatever it says. */
+  /** Everything. */
   readonly isAll: boolean;
-  /** Wherever it is said: also in messages that were not named. */
+  /** Wherever it occurs, also in messages that were not named. */
   readonly isEverywhere: boolean;
-  /** Messages that are to go, whatever they say. */
+  /** Messages to erase whatever they say. */
   isGone(seq: number, message: unknown): boolean;
-  /** Whether a text says, in any form, what is to be forgotten. */
+  /** Whether a text contains the searched content in any form. */
   finds(text: string): boolean;
-  /** Whether a sentence of a summary says in other words what is to be forgotten. */
+  /** Whether a sentence of a summary paraphrases the searched content. */
   says(sentence: string): boolean;
-  /** A hash of what was there under a key that nobody keeps. */
+  /** A hash of the old content under a key that is not stored. */
   mac(text: string): string;
 }
 
-/** What becomes of a log: the entries that change, and where nothing is said any more. */
+/** The plan for a log: changed entries and erased ranges. */
 export interface ForgetPlan<B> {
   readonly changed: readonly Entry<B>[];
   readonly holes: readonly Hole[];
-  /** Messages, memories or notes that became holes, and texts derived of others that lost a part. */
+  /** Messages, memories or notes that were erased, and derived texts that lost a part. */
   readonly emptied: number;
   readonly cut: number;
 }
@@ -33,22 +33,22 @@ export interface Hole extends SeqRange {
   readonly mac: string;
 }
 
-/** Where what was forgotten was shorter. */
+/** The replacement for texts shorter than the usual one. */
 const SHORT = "…";
 const SHORTER = "-";
 const NAMELESS = "forgotten";
 
-/** Never longer than what it takes the place of, and never nothing where there was something: an empty text is no event. */
+/** Never longer than the original, and never empty if it was not: an empty text has no event. */
 function fit(text: string, key = ""): string {
   if (text === "") return text;
-  // Providers take letters only for a tool's name, and are shown the call again.
+  // Providers accept only letters in a tool name, and receive the call again.
   if (key === NAME) return NAMELESS.slice(0, text.length);
-  // A text has at least as many bytes as it has units here.
+  // UTF-8 length is at least the number of UTF-16 units.
   if (text.length >= FORGOTTEN.length) return FORGOTTEN;
   return text.length >= 3 ? SHORT : SHORTER;
 }
 
-/** Plans what a log, from its first entry, says once it is forgotten. */
+/** Plans what a log contains after an erasure, from its first entry on. */
 export async function planForgetting<B extends { readonly kind: string }>(
   entries: readonly Entry<B>[],
   how: Forgetting,
@@ -56,7 +56,7 @@ export async function planForgetting<B extends { readonly kind: string }>(
 ): Promise<ForgetPlan<B>> {
   const gone = new Set<number>();
   let known: ReadonlySet<string> | undefined;
-  /** Read off the log when a name is first asked about: most logs never are. */
+  /** Computed on first use: most logs never need it. */
   const isTool: IsTool = (name) => {
     known ??= toolsIn(entries);
     return known.has(name);
@@ -74,7 +74,7 @@ export async function planForgetting<B extends { readonly kind: string }>(
     if (JSON.stringify(after) === said) continue;
     if (how.isAll ? isMessage(body.kind) : gone.size > before) emptied += how.isAll ? 1 : gone.size - before;
     else if (TEXTS.has(body.kind)) cut += 1;
-    // What was emptied has the fields it had: it is a body as before.
+    // `as`: an emptied body has the same fields.
     changed.push({ before: entry, after: { ...entry, body: after as B } });
   }
   const holes = holesIn(
@@ -84,10 +84,10 @@ export async function planForgetting<B extends { readonly kind: string }>(
   return { changed: changed.map(({ after }) => after), holes, emptied, cut };
 }
 
-/** Whether a name is that of a tool, and not one that a model made up or a file has. */
+/** Whether a name is that of a real tool, not one that a model made up or of a file. */
 type IsTool = (name: string) => boolean;
 
-/** Names of the tools of a log: those that gave a result, and those that its settings define. */
+/** Tools of a log: those that gave a result, and those that its settings define. */
 function toolsIn(entries: readonly Entry<unknown>[]): ReadonlySet<string> {
   const called = new Map<unknown, string>();
   const known = new Set<string>();
@@ -104,7 +104,7 @@ function toolsIn(entries: readonly Entry<unknown>[]): ReadonlySet<string> {
   return known;
 }
 
-/** A body whose messages that say it are holes, and without what is derived of those. */
+/** A body with erased messages, without data derived from them. */
 function withoutIt(
   entry: Entry<{ readonly kind: string }>,
   {
@@ -117,7 +117,7 @@ function withoutIt(
     readonly said: string;
   },
 ): unknown {
-  // Most say nothing of it, which is seen without looking at their fields.
+  // Most bodies do not contain it, which is seen without visiting their fields.
   const isSaid = how.finds(said);
   const left = withoutMessages(entry, (seq, message) => {
     const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, { ...how, isTool }));
@@ -131,7 +131,7 @@ function withoutIt(
   return isSaid && how.isEverywhere && holds(cleaned, { ...how, isTool }) ? empty(cleaned, isTool) : cleaned;
 }
 
-/** Whether what anybody may have said holds it: names of fields, and words that the program knows, are nobody's. */
+/** Whether user content contains it. Field names and the program's own words do not count. */
 function holds(value: unknown, by: Pick<Forgetting, "finds"> & Pick<Cleaning, "isTool">, key = ""): boolean {
   const { finds, isTool } = by;
   if (typeof value === "string") return !isKept(value, key, isTool) && finds(value);
@@ -155,14 +155,14 @@ const MESSAGES: ReadonlySet<string> = new Set([
   "memory_added",
   "note_added",
 ] satisfies (EntryBody["kind"] | "memory_added" | "note_added")[]);
-/** What is made of what was said. */
+/** Entries derived from messages. */
 const TEXTS: ReadonlySet<string> = new Set(["compacted", "compaction_prepared", "tiers_compacted"]);
 
 function isMessage(kind: string): boolean {
   return MESSAGES.has(kind);
 }
 
-/** Entries that change, as ranges of those that follow each other. */
+/** Changed entries as contiguous ranges. */
 function holesIn(entries: readonly Entry<unknown>[], { mac }: Forgetting): readonly Hole[] {
   const ranges: { from_seq: number; to_seq: number; said: string[] }[] = [];
   for (const { seq, span, body } of entries) {
@@ -176,7 +176,7 @@ function holesIn(entries: readonly Entry<unknown>[], { mac }: Forgetting): reado
   return ranges.map(({ from_seq, to_seq, said }) => ({ from_seq, to_seq, mac: mac(said.join("\n")) }));
 }
 
-/** A body with what becomes of each of its messages, and of what is one: a memory, a note, held results. */
+/** A body with each of its messages replaced; also a memory, a note or held results. */
 function withoutMessages(
   { seq, body }: Entry<{ readonly kind: string }>,
   change: <M extends object>(seq: number, message: M) => unknown,
@@ -202,7 +202,7 @@ function replaced(body: object, key: string, before: unknown, after: unknown): u
   return before === after ? body : { ...body, [key]: after };
 }
 
-/** Of these what they say stays: it is of a few words that the program knows, or names something by an id. */
+/** Fields that stay: they hold the program's own words, or ids. */
 const KEPT: ReadonlySet<string> = new Set(
   `kind role block_type type status model provider id tool_use_id created_at compaction_id approval_id forgetting_id mac
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
@@ -211,31 +211,31 @@ const KEPT: ReadonlySet<string> = new Set(
     /\s+/u,
   ),
 );
-/** Whether a text is the program's own: a word of it, an id, or the name of a tool. */
+/** Whether a text is the program's own: a known word, an id, or a tool name. */
 function isKept(text: string, key: string, isTool: IsTool): boolean {
   return KEPT.has(key) || (key === NAME && isTool(text)) || (key === "reason" && EVICTED.has(text));
 }
 
 const NAME = "name";
 
-/** Why a transcript was rewritten is a word of whoever did it; other kinds are the program's. */
+/** The reason of a rewrite is free text; other `kind` fields are the program's. */
 function keyOf(name: string, parent: string): string {
   return parent === "reason" && name === "kind" ? "" : name;
 }
 
-/** Of these both the names and the values are anybody's. */
+/** Fields whose names and values are free text. */
 const OPEN: ReadonlySet<string> = new Set(
   "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output".split(
     " ",
   ),
 );
-/** What belongs to another exchange, or hides what it holds. */
+/** Fields of another exchange, or that hide their content. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file", "permissions"]);
-/** Why an output left the context, which stands where others give a reason in their words. */
+/** Reasons of evictions, in a field that is free text elsewhere. */
 const EVICTED: ReadonlySet<string> = new Set(["superseded", "failed", "large"] satisfies EvictionReason[]);
-/** Of these each is a rule on its own, or none. */
+/** Fields whose items are each a rule. */
 const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask", "deny"]);
-/** Hashes of what was said, which a short text can be guessed by. */
+/** Hashes of content, from which a short text could be guessed. */
 const DIGESTS: ReadonlySet<string> = new Set(
   "context_sha256 sha256 revision parent_revision original_span_digest replacement_digest openai.beginning".split(" "),
 );
@@ -244,7 +244,7 @@ const PIXEL = {
   data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=",
 };
 
-/** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
+/** Erases the content and keeps the structure, such as a call and its result. */
 function empty(value: unknown, isTool: IsTool, key = ""): unknown {
   if (typeof value === "string") return isKept(value, key, isTool) ? value : fit(value, key);
   if (Array.isArray(value)) {
@@ -257,7 +257,7 @@ function empty(value: unknown, isTool: IsTool, key = ""): unknown {
   const { type, block_type, data } = Object.fromEntries(fields);
   if (block_type === "server_tool_content") return { block_type, data: { ...withoutContent(data) } };
   if (type === "image" || type === "file" || type === "video") return { type: "text", text: FORGOTTEN };
-  // A provider is shown it again, and takes no image of nothing.
+  // Providers receive it again and reject an empty image.
   if (block_type === "image" && JSON.stringify(data).length >= JSON.stringify(PIXEL).length)
     return { block_type, data: PIXEL };
   return Object.fromEntries(
@@ -267,12 +267,12 @@ function empty(value: unknown, isTool: IsTool, key = ""): unknown {
   );
 }
 
-/** Whether the names of its fields are anybody's. */
+/** Whether its field names are free text. */
 function isOpen(value: object, key: string): boolean {
   return OPEN.has(key) || (key === "payload" && !("operation" in value));
 }
 
-/** What a provider's tool gave is of any shape: it says nothing, in the shape of a text. */
+/** The content of a provider's tool can have any shape; the replacement is a text. */
 function withoutContent(data: unknown): object {
   const { id, name } = Object(data);
   return { ...(id === undefined ? {} : { id }), name, content: "" };
@@ -284,14 +284,14 @@ function isPlain(value: unknown): boolean {
 
 interface Cleaning {
   readonly how: Forgetting;
-  /** Seqs of the messages that are holes. */
+  /** Seqs of erased messages. */
   readonly gone: ReadonlySet<number>;
-  /** Whether there is a hole before or here: hashes of all that follows are of what was said. */
+  /** Whether an erased message comes before or here: all later hashes depend on it. */
   readonly isHoled: boolean;
   readonly isTool: IsTool;
 }
 
-/** The same without what is derived of what is forgotten: sentences, quotations, hashes. */
+/** Removes what is derived from erased content: sentences, quotations, hashes. */
 function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
   const { how, gone, isHoled, isTool } = cleaning;
   if (typeof value === "string") {
@@ -322,29 +322,27 @@ function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
   );
 }
 
-/** The same with other hashes. */
 function hashed(value: unknown, { how, isTool }: Pick<Cleaning, "how" | "isTool">): unknown {
   const told = { ...how, finds: () => false, says: () => false };
   return clean(value, { how: told, gone: new Set(), isHoled: true, isTool });
 }
 
-/** A text without the sentences that say it. */
 function cutText(text: string, { finds, says }: Forgetting): string {
   const left = cutSentences(text, (sentence) => finds(sentence) || says(sentence));
   return left === "" || finds(left) ? fit(text) : left;
 }
 
-/** Another hash, of the same length, that says nothing. */
+/** A different hash of the same length. */
 function masked(digest: string, mac: string): string {
   const head = /^[a-z0-9]+:/u.exec(digest)?.[0] ?? "";
   return head + mac.repeat(Math.ceil(digest.length / mac.length)).slice(0, digest.length - head.length);
 }
 
-/** A summary says a thing in other words when it has so much of its words, and so many. */
+/** A summary sentence paraphrases a text if it shares this part of its words, and at least so many. */
 const SHARE_MIN = 0.7;
 const STEMS_MIN = 3;
 
-/** Tells sentences that say what messages said. */
+/** Returns a check whether a sentence restates one of the texts. */
 export function retellingOf(texts: readonly string[]): (sentence: string) => boolean {
   const known = new Set(texts.flatMap(stemsOf));
   return (sentence) => {

@@ -1,32 +1,29 @@
 import type { HookCall } from "../ports/hook.ts";
 
-/** A text of JSON takes at most so many bytes for each of its units: `\u0000`. */
+/** JSON takes at most this many bytes per UTF-16 unit: `\u0000`. */
 const BYTES_PER_UNIT = 6;
-/** Names, numbers and signs of what is small. */
+/** Allowance for names, numbers and punctuation. */
 const REST_BYTES = 64;
 
-/**
- * A call of its own for a hook, of which nothing that can be changed is anybody else's. It is no larger than the bound, as
- * JSON: its long texts are cut otherwise, and that is said.
- */
+/** A copy of the call for one hook. Its JSON is bounded: long texts are cut and marked. */
 export function fitPayload(given: HookCall, bytesMax: number): HookCall {
-  // What a compactor of the program plans with need not be JSON.
+  // The plan of a custom compactor need not be JSON.
   if (given.compaction !== undefined) return fitted(structuredClone(given), bytesMax);
   const room = { left: bytesMax };
   const call = isPlain(given) ? copyOfPlain(given, room) : copyOf(given, room);
-  // Most are small, which is seen without writing them.
+  // Most calls are small, which is known without serializing them.
   return room.left >= 0 ? call : fitted(call, bytesMax);
 }
 
-/** Whether, but for a tool's arguments, it has only fields that are known here. */
+/** Whether, apart from a tool's arguments, it has only known fields. */
 function isPlain({ prompt, labels, llm_request }: HookCall): boolean {
   return typeof prompt !== "object" && labels === undefined && llm_request?.provider_params === undefined;
 }
 
-/** All names and numbers of a call, the text of an answer's reason and a session's id. */
+/** Upper bound for the names and numbers of a call, its reason and session id. */
 const PLAIN_BYTES = 2_048;
 
-/** The same by name, since every turn makes ten of these where it is watched at every step, and a walk takes five times as long. */
+/** The same copy by name: a turn makes ten of these, and the generic walk takes five times as long. */
 function copyOfPlain(call: HookCall, room: { left: number }): HookCall {
   const { llm_request, llm_response, tool_call, tool_result } = call;
   let units = (typeof call.prompt === "string" ? call.prompt.length : 0) + (call.error?.length ?? 0);
@@ -52,9 +49,9 @@ function copyOfPlain(call: HookCall, room: { left: number }): HookCall {
   return own;
 }
 
-/** A copy of JSON, several times as fast as a structured clone where it is small; takes what it has at most from the room. */
+/** Copies JSON several times as fast as a structured clone when it is small; subtracts its size from `room`. */
 function copyOf<T extends object>(value: T, room: { left: number }): T {
-  // Spread, since it takes over a field called __proto__ as what it is: a field.
+  // Spread copies a field called __proto__ as a plain field.
   const copy = (Array.isArray(value) ? [...value] : { ...value }) as T & Record<string, unknown>; // A list for a list.
   for (const key in copy) {
     const one: unknown = copy[key];
@@ -87,7 +84,7 @@ function bytesOf(call: HookCall): number {
   return encoder.encode(JSON.stringify(call)).length;
 }
 
-/** Of these a hook must know the whole, or it would speak of another step. */
+/** Fields that a hook needs in full to identify the step. */
 const WHOLE: ReadonlySet<string> = new Set(["point", "session_id", "tool_use_id", "name", "stop_reason", "type"]);
 
 function shortened<T>(value: T, unitsMax: number, key = ""): T {
@@ -97,7 +94,6 @@ function shortened<T>(value: T, unitsMax: number, key = ""): T {
   }
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one) => shortened(one, unitsMax)) as T & unknown[]; // A list for a list.
-  // The same names with values of the same kinds.
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shortened(one, unitsMax, name)])) as T;
 }
 
@@ -111,7 +107,7 @@ function longestIn(value: unknown): number {
   return Object.values(value).reduce<number>((most, one) => Math.max(most, longestIn(one)), 0);
 }
 
-/** What is left where even names and numbers are too many. */
+/** What is left when even names and numbers are too large. */
 function bare({ point, session_id, turn_number, tool_call, tool_result }: HookCall): HookCall {
   return {
     point,

@@ -9,7 +9,7 @@ import { fitPayload } from "./hook-payload.ts";
 import { compileGlob, type Glob, matchesGlob } from "./permission/glob.ts";
 import type { Redact } from "./redact.ts";
 
-/** Work that nobody waits for; false where so much of it runs that it is not begun. */
+/** Starts background work; false if too much of it is running. */
 export type StartBehind = (work: () => Promise<void>) => boolean;
 
 export interface HookParts {
@@ -18,31 +18,27 @@ export interface HookParts {
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly clock: Clock;
   readonly redact: Redact;
-  /** How long one is waited for that does not say it itself. */
+  /** The timeout of hooks that have none of their own. */
   readonly timeoutMs: number;
   readonly payloadBytesMax: number;
   readonly startBehind: StartBehind;
   emit(event: AgentEvent): void;
 }
 
-/** For how long hooks of a step are waited for. */
 interface HookWait {
   readonly signal: AbortSignal;
-  /** In clock time. */
   readonly deadlineMs?: number | undefined;
 }
 
-/** The hooks of a session's steps. */
 export interface Hooks {
-  /** Whether any is called there; of a point about tools, for this one. */
+  /** Whether any hook is called there; for tool points, for this tool. */
   has(point: HookPoint, tool?: string): boolean;
-  /** Whether one there can stop the step; where none can, nothing has to wait for them. */
+  /** Whether a hook there can stop the step; otherwise the step need not wait for them. */
   decides(point: HookPoint): boolean;
-  /** Not a promise where every hook answered at once. */
+  /** Not a promise if every hook answered synchronously. */
   run(point: HookPoint, subject: HookSubject, wait: HookWait): Hooked | Promise<Hooked>;
 }
 
-/** Why a step is not taken. */
 export interface HookDenial {
   readonly hookId: string;
   readonly point: HookPoint;
@@ -51,19 +47,18 @@ export interface HookDenial {
   readonly message: string;
 }
 
-/** What came of a step's hooks. */
 interface Hooked {
-  /** What of them is to be kept, with what it caused. */
+  /** Events to store, with what caused them. */
   readonly told: readonly EntryBody[];
   readonly denied?: HookDenial;
-  /** One that might have refused the step was cut off before it could. */
+  /** A hook that could have refused the step was cut off. */
   readonly isInterrupted?: true;
-  /** What became of a tool's arguments, or of what it gave. */
+  /** The new arguments or output of a tool. */
   readonly args?: JsonObject;
   readonly result?: { readonly content: string; readonly isError: boolean };
 }
 
-/** The hooks of a session, in their order; undefined where there are none, so that a turn without any does nothing for them. */
+/** Creates the hooks of a session in order; undefined if there are none, so that such turns do no work for them. */
 export function createHooks(parts: HookParts): Hooks | undefined {
   if (parts.hooks.length === 0) return undefined;
   const byPoint = arrange(parts.hooks);
@@ -83,7 +78,6 @@ export function createHooks(parts: HookParts): Hooks | undefined {
   };
 }
 
-/** The hooks of a point. */
 interface HooksAt {
   readonly all: readonly Hook[];
   readonly globs: ReadonlyMap<Hook, readonly Glob[]>;
@@ -92,7 +86,7 @@ interface HooksAt {
 
 const NONE: HooksAt = { all: [], globs: new Map(), decides: false };
 
-/** What every turn is given anew is the same list: it is put in order once. */
+/** Turns receive the same list again, so it is sorted once. */
 const ARRANGED = new WeakMap<readonly Hook[], ReadonlyMap<HookPoint, HooksAt>>();
 
 function arrange(hooks: readonly Hook[]): ReadonlyMap<HookPoint, HooksAt> {
@@ -110,61 +104,61 @@ function arrange(hooks: readonly Hook[]): ReadonlyMap<HookPoint, HooksAt> {
   return byPoint;
 }
 
-/** Whether a step can be stopped by a hook, by what it says or by its failing. */
+/** Whether a hook can stop a step, by its decision or its failure. */
 function decides({ mode, capability, failurePolicy }: Hook): boolean {
   return mode === "foreground" && (capability !== "observe" || failurePolicy === "fail_closed");
 }
 
-/** A step and what has come of its hooks so far. */
-interface Going {
+/** A step and the results of its hooks so far. */
+interface HookStep {
   readonly hooks: readonly Hook[];
   readonly point: HookPoint;
   readonly wait: HookWait;
   readonly told: EntryBody[];
-  /** As the next hook is told of it. */
+  /** As the next hook receives it. */
   subject: HookSubject;
   rewritten: Pick<Hooked, "args" | "result">;
 }
 
-/** Calls hooks one after the other. Only where one gives a promise is anything waited for: most watch, and answer at once. */
-function runFrom(parts: HookParts, going: Going, first: number): Hooked | Promise<Hooked> {
-  const { hooks, point, wait, told } = going;
+/** Calls hooks one after the other; waits only for those that return a promise. */
+function runFrom(parts: HookParts, step: HookStep, first: number): Hooked | Promise<Hooked> {
+  const { hooks, point, wait, told } = step;
   const labelled = parts.labels && { labels: parts.labels };
   for (let index = first; index < hooks.length; index += 1) {
     const hook = hooks[index];
     if (hook === undefined) break;
     const call = fitPayload(
-      { point, session_id: parts.sessionId, ...going.subject, ...labelled },
+      { point, session_id: parts.sessionId, ...step.subject, ...labelled },
       parts.payloadBytesMax,
     );
     if (hook.mode === "background") {
       startBehind(parts, hook, call);
       continue;
     }
-    if (wait.signal.aborted) return cut(going, hook);
+    if (wait.signal.aborted) return cut(step, hook);
     const startedMs = parts.clock.now();
     parts.emit({ type: "hook_started", hook_id: hook.id, point });
     const ended = runOne(parts, hook, { call, wait });
     if (ended instanceof Promise) {
       return ended.then(
-        (later) => take(parts, going, { hook, ended: later, startedMs }) ?? runFrom(parts, going, index + 1),
+        (later) => take(parts, step, { hook, ended: later, startedMs }) ?? runFrom(parts, step, index + 1),
       );
     }
-    const over = take(parts, going, { hook, ended, startedMs });
+    const over = take(parts, step, { hook, ended, startedMs });
     if (over !== undefined) return over;
   }
-  return { told, ...going.rewritten };
+  return { told, ...step.rewritten };
 }
 
-/** Takes in how a hook ended; what came of the step, where no other hook is asked. */
+/** Records how a hook ended; returns the step's result if no further hook is called. */
 function take(
   { emit, redact, clock }: HookParts,
-  going: Going,
+  step: HookStep,
   { hook, ended, startedMs }: { readonly hook: Hook; readonly ended: Ended; readonly startedMs: number },
 ): Hooked | undefined {
-  const { point, told } = going;
+  const { point, told } = step;
   const hook_id = hook.id;
-  if (ended.kind === "interrupted") return cut(going, hook);
+  if (ended.kind === "interrupted") return cut(step, hook);
   const said = ended.kind === "failed" ? ended : judge(hook, ended.answer);
   if (said.kind === "failed") {
     const error = cutSentence(redact(said.error));
@@ -186,13 +180,13 @@ function take(
   const completed = { type: "hook_completed" as const, hook_id, point, duration_ms };
   if (said.patches.length > 0) {
     told.push({ kind: "event", event: { ...completed, rewrote: true } });
-    for (const patch of said.patches) [going.subject, going.rewritten] = patched(going.subject, going.rewritten, patch);
+    for (const patch of said.patches) [step.subject, step.rewritten] = patched(step.subject, step.rewritten, patch);
   } else emit(said.isIgnored ? { ...completed, ignored: true } : completed);
   return undefined;
 }
 
-/** An observer that is cut off has nothing to say that would count. */
-function cut({ told, rewritten }: Going, { capability }: Hook): Hooked {
+/** A cut-off observer has no effect. */
+function cut({ told, rewritten }: HookStep, { capability }: Hook): Hooked {
   return { told, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
 }
 
@@ -206,12 +200,12 @@ interface Failed {
 const LATE = Symbol("late");
 const INTERRUPTED = Symbol("interrupted");
 
-/** Runs a hook until it answers, its time is up or the turn ends; one that ignores its signal is left behind. */
+/** Runs a hook until it answers, times out or the turn ends; a hook that ignores its signal is abandoned. */
 function runOne(parts: Waiting, hook: Hook, { call, wait }: Asked): Ended | Promise<Ended> {
   const ending = new AbortController();
   try {
     const begun: unknown = hook.run(call, ending.signal);
-    // What answers at once is not waited for, and needs no timer.
+    // A synchronous answer needs no timer.
     if (!isThenable(begun)) return { kind: "answered", answer: begun };
     return waitFor(parts, hook, { begun, ending, wait });
   } catch (thrown) {
@@ -284,11 +278,11 @@ const PATCH_AT: Readonly<Record<HookPatch["patch_type"], HookPoint>> = {
   tool_result: "post_tool_execution",
 };
 
-/** What an answer comes to, by what the hook may say. */
+/** Validates an answer against the hook's capability. */
 function judge({ capability, point }: Hook, given: unknown): Said {
   if (given === undefined || given === null) return ALLOWED;
   const read = readAnswer(given);
-  if (read === undefined) return { kind: "failed", error: "it answered what is no answer of a hook" };
+  if (read === undefined) return { kind: "failed", error: "its answer is not a valid hook answer" };
   const { decision, patches } = read;
   const rewrites = patches ?? [];
   const isDenied = decision?.decision === "deny";
@@ -301,7 +295,7 @@ function judge({ capability, point }: Hook, given: unknown): Said {
   return { kind: "allowed", patches: rewrites, isIgnored: false };
 }
 
-/** What a function gives may throw when it is looked at, change later, or be what no log can keep. */
+/** A returned value may throw when read, change later, or not be serializable. */
 function readAnswer(given: unknown): HookAnswer | undefined {
   try {
     const { decision, patches } = HookAnswer.parse(given);
@@ -311,7 +305,7 @@ function readAnswer(given: unknown): HookAnswer | undefined {
   }
 }
 
-/** JSON would leave these out without a word, and a tool be given something else than was meant. */
+/** JSON would drop these silently, and a tool would receive other arguments than intended. */
 function requireKept(_name: string, value: unknown): unknown {
   if (typeof value === "function" || typeof value === "symbol") throw new Error("it is no JSON");
   return value;
@@ -341,7 +335,7 @@ function patched(
   ];
 }
 
-/** What nobody waits for is told to whoever listens, and not kept: the turn may be over when it ends. */
+/** Background hooks are reported to listeners and not stored: the turn may be over when they end. */
 function startBehind(parts: HookParts, hook: Hook, call: HookCall): void {
   const { clock, emit, redact } = parts;
   const { id: hook_id, point } = hook;
@@ -371,22 +365,21 @@ function cutSentence(text: string): string {
   return text.length <= SENTENCE_CHARS_MAX ? text : `${text.slice(0, SENTENCE_CHARS_MAX)}…`;
 }
 
-/** What a hook says besides as JSON, without secrets; what is too long, or none, is left out in a word. */
+/** The hook's payload as JSON, without secrets; replaced by a note if it is too long or not JSON. */
 function kept(payload: unknown, redact: Redact): unknown {
   try {
     const text = redact(JSON.stringify(payload) ?? "null");
-    return text.length > PAYLOAD_CHARS_MAX ? "left out: it is too long" : JSON.parse(text);
+    return text.length > PAYLOAD_CHARS_MAX ? "omitted: it is too long" : JSON.parse(text);
   } catch {
-    return "left out: it is no JSON";
+    return "omitted: it is not JSON";
   }
 }
 
-/** What a model, or whoever asked, is told of a step that a hook refused. */
+/** The text for a model or caller about a step that a hook refused. */
 export function denialText({ hookId, message }: HookDenial): string {
   return `denied by hook ${hookId}: ${message}`;
 }
 
-/** The end of a turn that a hook refused to go on with. */
 export function endOfDenial(denial: HookDenial): TurnEnd {
   const { hookId: hook_id, point, cause, reasonCode: reason_code } = denial;
   return {

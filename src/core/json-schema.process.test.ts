@@ -10,14 +10,14 @@ const inProperties = (schema: unknown): JsonObject => ({ type: "object", propert
 describe("a JSON schema from outside", () => {
   const broken: [JsonObject, string][] = [
     [{ type: "objekt" }, 'type "objekt" is none of object, array, string, number, integer, boolean, null'],
-    [inProperties({ type: "string", pattern: "[" }), 'pattern "[" is no regular expression'],
-    [{ patternProperties: { "(": {} } }, 'pattern "(" is no regular expression'],
+    [inProperties({ type: "string", pattern: "[" }), 'pattern "[" is not a regular expression'],
+    [{ patternProperties: { "(": {} } }, 'pattern "(" is not a regular expression'],
     [inProperties({ $ref: "#/$defs/nowhere" }), 'reference "#/$defs/nowhere" leads nowhere'],
     [inProperties({ $ref: "#nowhere" }), 'reference "#nowhere" leads nowhere'],
     [inProperties({ $ref: "https://example.com/a.json" }), 'reference "https://example.com/a.json" leads nowhere'],
-    [inProperties("string"), 'properties has "string" where a schema should stand'],
-    [inProperties({ items: null }), "items has null where a schema should stand"],
-    [{ properties: [] }, "properties is no table of schemas"],
+    [inProperties("string"), 'properties has "string" where a schema is expected'],
+    [inProperties({ items: null }), "items has null where a schema is expected"],
+    [{ properties: [] }, "properties is not a map of schemas"],
     [inProperties({ enum: "red" }), "enum is no list"],
     [{ required: "a" }, "required is no list"],
     [{ anyOf: { type: "string" } }, "anyOf is no list"],
@@ -60,12 +60,12 @@ describe("a JSON schema from outside", () => {
   it("[H1] that goes round in circles is refused, or says so when it is used", async () => {
     await expect(compileSchema({ $ref: "#" }, "output_schema", checkApart)).rejects.toMatchObject({
       code: "INVALID_PARAMS",
-      message: "output_schema is not a usable JSON schema: it refers to itself without end",
+      message: "output_schema is not a usable JSON schema: it refers to itself endlessly",
     });
     const circle = { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } };
     const schema = { properties: { a: { $ref: "#/$defs/a" } }, $defs: circle };
     const check = await compileSchema(schema, "output_schema", checkApart);
-    expect(await check({ a: 1 })).toEqual(["cannot be checked: it refers to itself without end"]);
+    expect(await check({ a: 1 })).toEqual(["cannot be checked: it refers to itself endlessly"]);
   });
 
   const doubled = Object.fromEntries(
@@ -102,7 +102,7 @@ describe("a JSON schema from outside", () => {
     const tool: Tool = { name: "look", description: "", inputSchema, execute: () => "" };
     const refused = {
       code: "INVALID_PARAMS",
-      message: 'the input schema of tool look is not a usable JSON schema: pattern "[" is no regular expression',
+      message: 'the input schema of tool look is not a usable JSON schema: pattern "[" is not a regular expression',
     };
     const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }));
     await expect(runtime.createSession("Go.", { tools: [tool] })).rejects.toMatchObject(refused);

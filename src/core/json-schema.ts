@@ -2,20 +2,20 @@ import type { OutputUnit } from "@cfworker/json-schema";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 
-/** Checks a value; the sentences say what is wrong, none when it fits. */
+/** Checks a value; returns one sentence per problem. */
 export type SchemaCheck = (value: unknown) => Promise<readonly string[]>;
 
-/** What is wrong with a value, or why that cannot be said. */
+/** The problems of a value, or why they cannot be determined. */
 export type Verdict = { readonly problems: readonly string[] } | { readonly fault: string };
 
-/** Checks a value where the check can be ended: a pattern of ten signs may take longer than anybody lives. */
+/** Checks a value in a worker that can be stopped: a pattern of ten characters can run forever. */
 export type CheckApart = (schema: JsonObject, value: unknown) => Promise<Verdict>;
 
 const PROBLEMS_MAX = 5;
 const sound = new WeakSet<JsonObject>();
 const compiled = new WeakMap<JsonObject, SchemaCheck>();
 
-/** Throws INVALID_PARAMS when a JSON schema is none; each is looked at once. */
+/** Throws INVALID_PARAMS for an invalid JSON schema; each schema is examined once. */
 export function requireSound(schema: JsonObject, what: string): void {
   if (sound.has(schema)) return;
   const fault = schemaFault(schema);
@@ -23,7 +23,7 @@ export function requireSound(schema: JsonObject, what: string): void {
   sound.add(schema);
 }
 
-/** Compiles a JSON schema once; rejects with INVALID_PARAMS when it is not one. */
+/** Compiles a JSON schema once; rejects with INVALID_PARAMS if it is invalid. */
 export async function compileSchema(schema: JsonObject, what: string, apart: CheckApart): Promise<SchemaCheck> {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
@@ -39,11 +39,11 @@ export async function compileSchema(schema: JsonObject, what: string, apart: Che
   return check;
 }
 
-/** Checks values here and now, however long that takes. */
+/** Checks values in this thread, however long that takes. */
 export async function createValidator(schema: JsonObject): Promise<(value: unknown) => Verdict> {
   const { Validator } = await import("@cfworker/json-schema");
   try {
-    // A copy: the validator writes into what it is given.
+    // A copy: the validator modifies its schema.
     const validator = new Validator(structuredClone(schema), "2020-12", false);
     return (value) => {
       try {
@@ -58,9 +58,9 @@ export async function createValidator(schema: JsonObject): Promise<(value: unkno
   }
 }
 
-/** The validator's messages go on to list every schema it knows. */
+/** The validator's messages continue with a list of every schema it knows. */
 function faultOf(thrown: unknown): string {
-  if (thrown instanceof RangeError) return "it refers to itself without end";
+  if (thrown instanceof RangeError) return "it refers to itself endlessly";
   return messageOf(thrown).split("\n", 1).join("");
 }
 
@@ -68,15 +68,15 @@ function unusable(what: string, problem: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${problem}`);
 }
 
-/** What lets a small schema ask for endless work: expressions that go back, circles, each compared with each. */
+/** Keywords that allow unbounded work: backtracking patterns, reference cycles, pairwise comparison. */
 const ENDLESS = ["pattern", "patternProperties", "format", "uniqueItems", "$ref", "$dynamicRef", "$recursiveRef"];
 
-/** Whether a check costs what schema and value are long. */
+/** Whether the cost of a check is linear in schema and value. */
 function isBounded(root: JsonObject): boolean {
   return [...schemasIn(root).keys()].every((schema) => ENDLESS.every((keyword) => schema[keyword] === undefined));
 }
 
-/** Keywords that only say that something inside them failed, which says so itself. */
+/** Keywords whose errors only repeat an error inside them. */
 const WRAPPERS = ["properties", "items", "prefixItems", "$ref", "allOf", "false"];
 
 function describe(errors: readonly OutputUnit[]): readonly string[] {
@@ -98,8 +98,8 @@ function describe(errors: readonly OutputUnit[]): readonly string[] {
 const DEPTH_MAX = 64;
 
 /**
- * What makes a JSON schema unusable, in words; undefined when nothing does. Found here, a fault costs its author a
- * sentence; found while a value is checked, it has cost a model call and is blamed on the value.
+ * Why a JSON schema cannot be used; undefined if it can. Found here, the author gets a sentence; found while checking a
+ * value, it has cost a model call and is blamed on the value.
  */
 function schemaFault(root: JsonObject): string | undefined {
   const depths = schemasIn(root);
@@ -108,20 +108,20 @@ function schemaFault(root: JsonObject): string | undefined {
     const fault = keywordFault(schema);
     if (fault !== undefined) return fault;
     const none = nestedIn(schema).find(({ value }) => typeof value !== "boolean" && !isObject(value));
-    if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema should stand`;
+    if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema is expected`;
   }
   const schemas = [...depths.keys()];
   const references = schemas.flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]));
-  // A schema with an address of its own is a base for references, which the validator alone keeps account of.
+  // A nested `$id` changes the base of references, which only the validator tracks.
   if (schemas.some((schema) => schema !== root && schema.$id !== undefined)) return undefined;
   const lost = references.find((reference) => !leadsSomewhere(reference, root, schemas));
   return lost === undefined ? undefined : `reference ${JSON.stringify(lost)} leads nowhere`;
 }
 
-/** A schema and all that it holds, with how deep each stands; what is too deep is not looked into. */
+/** A schema and all nested ones with their depth, up to a limit. */
 function schemasIn(root: JsonObject): ReadonlyMap<JsonObject, number> {
   const depths = new Map<JsonObject, number>([[root, 0]]);
-  // The map grows while it is read, by what each schema holds: the loop ends with the last of them.
+  // The map grows while it is read: the loop ends with the last nested schema.
   for (const [schema, depth] of depths) {
     if (depth > DEPTH_MAX) break;
     for (const { value } of nestedIn(schema)) if (isObject(value) && !depths.has(value)) depths.set(value, depth + 1);
@@ -131,7 +131,7 @@ function schemasIn(root: JsonObject): ReadonlyMap<JsonObject, number> {
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 const LISTS = ["enum", "required", "allOf", "anyOf", "oneOf", "prefixItems"];
-/** Under these keywords stand names of the user's own, each with a schema. */
+/** Keywords that map user-defined names to schemas. */
 const TABLES = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 function keywordFault(schema: JsonObject): string | undefined {
@@ -141,9 +141,9 @@ function keywordFault(schema: JsonObject): string | undefined {
   const list = LISTS.find((keyword) => schema[keyword] !== undefined && !Array.isArray(schema[keyword]));
   if (list !== undefined) return `${list} is no list`;
   const table = TABLES.find((keyword) => schema[keyword] !== undefined && !isObject(schema[keyword]));
-  if (table !== undefined) return `${table} is no table of schemas`;
+  if (table !== undefined) return `${table} is not a map of schemas`;
   const pattern = patternsOf(schema).find((source) => !isPattern(source));
-  return pattern === undefined ? undefined : `pattern ${JSON.stringify(pattern)} is no regular expression`;
+  return pattern === undefined ? undefined : `pattern ${JSON.stringify(pattern)} is not a regular expression`;
 }
 
 function patternsOf({ pattern, patternProperties }: JsonObject): readonly string[] {
@@ -165,14 +165,14 @@ const HOLDERS = [
   ...["additionalProperties", "unevaluatedProperties"],
 ];
 
-/** What stands where a schema should, directly below a schema. */
+/** The values in schema positions directly below a schema. */
 function nestedIn(schema: JsonObject): readonly { readonly keyword: string; readonly value: unknown }[] {
   return Object.entries(schema).flatMap(([keyword, held]) => {
     if (held === undefined) return [];
     if (HOLDERS.includes(keyword)) return [held].flat().map((value) => ({ keyword, value }));
     if (!TABLES.includes(keyword)) return [];
     const values = Object.values(held ?? {});
-    // An older keyword, under which a list of names may stand as well.
+    // An older keyword, which may also hold a list of names.
     const schemas = keyword === "dependencies" ? values.filter((value) => !Array.isArray(value)) : values;
     return schemas.map((value) => ({ keyword, value }));
   });
@@ -185,7 +185,7 @@ function leadsSomewhere(reference: string, root: JsonObject, schemas: readonly J
   return root.$id !== undefined;
 }
 
-/** The value a JSON pointer names; undefined when there is none. */
+/** The value that a JSON pointer names, if any. */
 function at(root: JsonObject, reference: string): unknown {
   let value: unknown = root;
   for (const step of reference.slice(2).split("/")) {

@@ -23,7 +23,7 @@ export interface ModelCall {
   /** When the turn's time is up, in clock time; Infinity without a budget. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
-  /** Gets the deltas, as they arrive. */
+  /** Receives the deltas as they arrive. */
   emit(event: AgentEvent): void;
 }
 
@@ -40,21 +40,29 @@ export type ModelAnswer =
       /** Everything that was streamed before the failure. */
       readonly text: string;
       readonly because: "failure" | "interrupted" | "out_of_time";
-      /** What the call took, as far as it is known; undefined where it took nothing, or was never made. */
+      /** The known usage; undefined if there was none or the call was never made. */
       readonly usage: Usage | undefined;
     };
 
-/** Asks the model once. It always answers: a client that throws, stalls, ends early or ignores its signal is a failure. */
+/** Calls the model once. Never rejects: a client that throws, stalls, ends early or ignores its signal is a failure. */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const partAtMs = call.clock.now();
-  const heard: Heard = { blocks: [], text: "", pending: "", deltaChars: 0, blockChars: 0, partAtMs, end: undefined };
+  const received: Received = {
+    blocks: [],
+    text: "",
+    pending: "",
+    deltaChars: 0,
+    blockChars: 0,
+    partAtMs,
+    end: undefined,
+  };
   const attempt = new AbortController();
   const stopped = Promise.withResolvers<void>();
   let because: "failure" | "interrupted" | "out_of_time" = "failure";
   const stop = (why: typeof because, failure: ModelFailure): void => {
-    if (heard.end !== undefined) return;
+    if (received.end !== undefined) return;
     because = why;
-    heard.end = { ok: false, failure };
+    received.end = { ok: false, failure };
     attempt.abort();
     stopped.resolve();
   };
@@ -63,11 +71,11 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   if (call.signal.aborted) onInterrupt();
   call.signal.addEventListener("abort", onInterrupt, { once: true });
   const finished = new AbortController();
-  const watch = watchClock(call, heard, { signal: finished.signal, stop });
+  const watch = watchClock(call, received, { signal: finished.signal, stop });
   try {
-    // A client that dawdles after its last part is not waited for.
+    // Do not wait for a client that is slow to end after its last part.
     await Promise.race([
-      listen(call, heard, { signal: attempt.signal, stop, ended: stopped.resolve }),
+      listen(call, received, { signal: attempt.signal, stop, ended: stopped.resolve }),
       stopped.promise,
     ]);
   } finally {
@@ -75,21 +83,21 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     finished.abort("finished"); // A word: without a reason each call would make an error, stack and all, for nobody.
     await watch;
   }
-  const end = heard.end ?? { ok: false, failure: CUT_SHORT };
+  const end = received.end ?? { ok: false, failure: CUT_SHORT };
   const { prices } = call.model;
   if (end.ok) {
-    return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: withCost(end.usage, prices) };
+    return { ok: true, blocks: received.blocks, stopReason: end.stopReason, usage: withCost(end.usage, prices) };
   }
-  const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || heard.deltaChars > 0;
-  const usage = isMade && isCut ? withCost(estimateUsage(call.request, heard), prices) : undefined;
-  return { ok: false, failure: end.failure, text: heard.text, because, usage };
+  const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || received.deltaChars > 0;
+  const usage = isMade && isCut ? withCost(estimateUsage(call.request, received), prices) : undefined;
+  return { ok: false, failure: end.failure, text: received.text, because, usage };
 }
 
-/** Failures of a call that the provider was at work on; what it refuses costs nothing. */
+/** Failures after the provider started work; refused requests cost nothing. */
 const CUT_KINDS: readonly FailureKind[] = ["call_timeout", "stalled", "malformed_stream"];
 
-function estimateUsage({ messages, tools }: ModelRequest, heard: Heard): Usage {
-  const chars = Math.max(heard.deltaChars, heard.blockChars);
+function estimateUsage({ messages, tools }: ModelRequest, received: Received): Usage {
+  const chars = Math.max(received.deltaChars, received.blockChars);
   return {
     input_tokens: estimateTokens(messages) + toolTokens(tools),
     output_tokens: Math.ceil(chars / CHARS_PER_TOKEN),
@@ -104,7 +112,7 @@ const CUT_SHORT: ModelFailure = {
   message: "the model's stream ended before the answer was finished",
 };
 
-/** Several times what any model answers; it still fits a record of the log, and a process with little memory. */
+/** Several times the length of any real answer; it fits a log record and a small process. */
 const ANSWER_CHARS_MAX = 4 * 1_024 * 1_024;
 
 const TOO_LONG: ModelFailure = {
@@ -112,8 +120,8 @@ const TOO_LONG: ModelFailure = {
   message: `the model's answer is longer than ${ANSWER_CHARS_MAX} characters`,
 };
 
-/** What has been heard of an answer; `end` is set once, and nothing is heard after it. */
-interface Heard {
+/** The parts received so far; `end` is set once, and later parts are ignored. */
+interface Received {
   readonly blocks: AssistantBlock[];
   text: string;
   /** Text streamed since the last text block. */
@@ -132,40 +140,40 @@ interface Guard {
   stop(why: "failure" | "out_of_time", failure: ModelFailure): void;
 }
 
-async function listen(call: ModelCall, heard: Heard, guard: Guard & { ended(): void }): Promise<void> {
+async function listen(call: ModelCall, received: Received, guard: Guard & { ended(): void }): Promise<void> {
   try {
     for await (const part of call.model.stream(call.request, guard.signal)) {
-      if (heard.end !== undefined) return;
-      heard.partAtMs = call.clock.now();
-      const over = measure(heard, part) - ANSWER_CHARS_MAX;
-      if (over <= 0) hear(call, heard, part);
+      if (received.end !== undefined) return;
+      received.partAtMs = call.clock.now();
+      const over = measure(received, part) - ANSWER_CHARS_MAX;
+      if (over <= 0) receive(call, received, part);
       else {
-        // What was said up to the bound is kept.
-        if (part.type === "text_delta") hear(call, heard, { ...part, delta: part.delta.slice(0, -over) });
+        // Text up to the bound is kept.
+        if (part.type === "text_delta") receive(call, received, { ...part, delta: part.delta.slice(0, -over) });
         guard.stop("failure", TOO_LONG);
       }
-      if (heard.end !== undefined) return guard.ended();
+      if (received.end !== undefined) return guard.ended();
     }
   } catch (thrown) {
-    // A client promises to fail by a part; one that throws instead must not take the turn down with it.
+    // A client should report failures as a part; one that throws must not fail the turn.
     const message = thrown instanceof Error ? thrown.message : String(thrown);
-    heard.end ??= { ok: false, failure: { kind: "unknown", message } };
+    received.end ??= { ok: false, failure: { kind: "unknown", message } };
   }
 }
 
-/** How long the answer is with this part; what is streamed and what is kept mostly say the same. */
-function measure(heard: Heard, part: ModelPart): number {
-  if (part.type === "text_delta" || part.type === "reasoning_delta") heard.deltaChars += part.delta.length;
-  if (part.type === "block") heard.blockChars += JSON.stringify(part.block).length;
-  return Math.max(heard.deltaChars, heard.blockChars);
+/** The answer's length with this part; deltas and blocks mostly repeat each other. */
+function measure(received: Received, part: ModelPart): number {
+  if (part.type === "text_delta" || part.type === "reasoning_delta") received.deltaChars += part.delta.length;
+  if (part.type === "block") received.blockChars += JSON.stringify(part.block).length;
+  return Math.max(received.deltaChars, received.blockChars);
 }
 
-function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
+function receive(call: ModelCall, received: Received, part: ModelPart): void {
   switch (part.type) {
     case "text_delta":
       if (part.delta === "") return;
-      heard.text += part.delta;
-      heard.pending += part.delta;
+      received.text += part.delta;
+      received.pending += part.delta;
       call.emit(part);
       return;
     case "reasoning_delta":
@@ -173,30 +181,30 @@ function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
       return;
     case "block":
       if (part.block.block_type === "text") {
-        // A client may send a block whole, without deltas: listeners still get its text.
-        const unseen = part.block.data.text.slice(heard.pending.length);
+        // A client may send a block without deltas: listeners still receive its text.
+        const unseen = part.block.data.text.slice(received.pending.length);
         if (unseen !== "") call.emit({ type: "text_delta", delta: unseen });
-        heard.text += unseen;
-        heard.pending = "";
+        received.text += unseen;
+        received.pending = "";
       }
-      heard.blocks.push(part.block);
+      received.blocks.push(part.block);
       return;
     case "finish":
-      if (heard.pending !== "") heard.blocks.push({ block_type: "text", data: { text: heard.pending } });
-      heard.end = { ok: true, stopReason: part.stopReason, usage: part.usage };
+      if (received.pending !== "") received.blocks.push({ block_type: "text", data: { text: received.pending } });
+      received.end = { ok: true, stopReason: part.stopReason, usage: part.usage };
       return;
     case "failed":
-      heard.end = { ok: false, failure: part.failure };
+      received.end = { ok: false, failure: part.failure };
       return;
   }
 }
 
-/** One timer for the three ways time can run out: silence, the call's own limit, the turn's budget. */
-async function watchClock(call: ModelCall, heard: Heard, guard: Guard): Promise<void> {
+/** One timer for the three limits: silence, the call's timeout, the turn's budget. */
+async function watchClock(call: ModelCall, received: Received, guard: Guard): Promise<void> {
   const { clock, limits } = call;
   const callEndsMs = clock.now() + limits.callTimeoutMs;
   while (!guard.signal.aborted) {
-    const stallsMs = heard.partAtMs + limits.stallTimeoutMs;
+    const stallsMs = received.partAtMs + limits.stallTimeoutMs;
     const waitMs = Math.min(stallsMs, callEndsMs, call.deadlineMs) - clock.now();
     if (waitMs > 0) {
       await clock.sleep(waitMs, guard.signal);
@@ -223,16 +231,12 @@ export interface Asking {
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   readonly redact: Redact;
-  /** Whether an answer with nothing in it is an answer. */
   readonly acceptsEmpty: boolean;
   emit(event: AgentEvent): void;
   append(bodies: readonly EntryBody[]): Promise<void>;
 }
 
-/**
- * Waits for code that is not ours, no longer than a call of a model may take or the turn lasts: one that never answers
- * would hold the session for good.
- */
+/** Waits for external code no longer than a model call or the turn may take. */
 export async function waitFor<T>(
   { clock, calls, deadlineMs, signal }: Pick<Asking, "clock" | "calls" | "deadlineMs" | "signal">,
   work: (signal: AbortSignal) => Promise<T> | T,
@@ -250,13 +254,13 @@ export async function waitFor<T>(
   try {
     return await Promise.race([running, waiting]);
   } finally {
-    // Whichever lost has nobody to tell.
+    // The losing promise has no receiver for its error.
     for (const one of [running, waiting]) one.catch(() => {});
     done.abort("done");
   }
 }
 
-/** Asks until the model answers, asking again cannot help, or time is up; every retry is announced first. */
+/** Calls until the model answers, retrying cannot help, or time is up; every retry is announced first. */
 export async function ask(asking: Asking, request: ModelRequest): Promise<ModelAnswer> {
   const { model, clock, retry, signal, deadlineMs } = asking;
   for (let attempt = 1; ; attempt += 1) {
@@ -278,19 +282,19 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
     const streamed = answer.text === "" ? {} : { partial_text: answer.text };
     await asking.append([...cost, { kind: "attempt_failed", event, ...streamed }]);
     await clock.sleep(event.delay_ms, signal);
-    // What this attempt streamed is in the log already: it is not the text the turn ends with.
+    // The streamed text of this attempt is already in the log and is not the turn's text.
     if (signal.aborted) return { ...answer, failure, text: "", because: "interrupted" };
     if (clock.now() >= deadlineMs) return { ...answer, failure, text: "", because: "out_of_time" };
   }
 }
 
-/** A failure, when what it took is in the log: budgets count it, whoever asked. */
+/** A failure, after its usage was logged: budgets count it. */
 async function given(asking: Asking, answer: ModelAnswer, cost: readonly EntryBody[]): Promise<ModelAnswer> {
   if (cost.length > 0) await asking.append(cost);
   return answer;
 }
 
-/** An answer with nothing in it, or a filtered one, is a failure although the call went through. */
+/** An empty or filtered answer is a failure although the call succeeded. */
 function judge(answer: ModelAnswer, acceptsEmpty: boolean): ModelAnswer {
   if (!answer.ok) return answer;
   const text = assistantText(answer);

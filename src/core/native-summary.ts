@@ -7,17 +7,16 @@ import type { CompactionRecord } from "./context.ts";
 import type { ModelAnswer } from "./model-call.ts";
 import type { Run } from "./run.ts";
 
-/** What decides whether a call carries a provider's own compaction. */
+/** What decides whether a call sends a native compaction. */
 interface Sending {
   readonly model: ModelClient;
   readonly compactions: readonly CompactionRecord[];
-  /** Whether it is wanted at all. */
   readonly isOn: boolean;
 }
 
 /**
- * The provider's own compaction for the place of the summary in these messages; undefined where there is none, where it
- * is another model's, or was refused. The summary must come first: a provider takes what it compacted for the beginning.
+ * The provider's native compaction that replaces the summary in these messages; undefined if there is none, it is
+ * another model's, or it was refused. The summary must come first: providers treat compacted content as the beginning.
  */
 export function nativeSummaryIn(messages: readonly Message[], sending: Sending): NativeSummary | undefined {
   const { model, compactions, isOn } = sending;
@@ -36,19 +35,19 @@ function isFor(native: KeptNative, model: ModelClient): boolean {
   return native.provider === model.provider && native.model === model.modelId && native.host === hostOf(model);
 }
 
-/** Of an address no more is kept than whose it is: the rest may hold what gives access. */
+/** Only the host is stored: the rest of an address may contain credentials. */
 export function hostOf({ url }: Pick<ModelClient, "url">): string | undefined {
   return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 type Summarised = Pick<EntryBodyOf<"compacted">, "summary" | "rules" | "created_at" | "compaction_id">;
 
-/** Whether a message is the summary as we wrote it, and not what a compactor of one's own made of it. */
+/** Whether a message is the summary as written here, not changed by a custom compactor. */
 export function isSummaryOf(message: Message | undefined, body: Summarised): boolean {
   return message?.role === "user" && message.content === summaryMessage(body).content;
 }
 
-/** Every rule, also those the summary says itself: what the provider's own compaction says of them nobody knows. */
+/** All rules, including those in the summary: the native compaction's content is unknown. */
 function followingOf({ rules = [] }: Summarised): string {
   return rules.length === 0 ? "" : `${RULES_INTRO}\n${rulesText(rules)}`;
 }
@@ -56,8 +55,8 @@ function followingOf({ rules = [] }: Summarised): string {
 type Failed = Extract<ModelAnswer, { ok: false }>;
 
 /**
- * Whether a call that carried the provider's own compaction, and was refused, is made again without it. What a refusal is
- * about no two providers say alike, so the answer decides: only where there is one was the compaction to blame.
+ * Whether to repeat a refused call without the native compaction. Refusals differ between providers, so the repeated
+ * call decides: if it succeeds, the compaction was the cause.
  */
 export function leavesOut(run: Run, { because, failure }: Failed, native: NativeSummary | undefined): boolean {
   if (native === undefined || because !== "failure" || failure.kind !== "invalid_request") return false;
@@ -66,7 +65,7 @@ export function leavesOut(run: Run, { because, failure }: Failed, native: Native
   return true;
 }
 
-/** What is told once a call without it was answered. */
+/** The entries after a call without it succeeded. */
 export function refusedNative(run: Run): readonly EntryBody[] {
   const { leftOut, turn } = run;
   if (leftOut === undefined) return [];

@@ -13,7 +13,7 @@ import type { WholeState } from "./whole-state.ts";
 export interface Wanted {
   readonly to: RewriteTo;
   readonly selection: RewriteCommit["selection"];
-  /** The selection where calls were closed since it was made. */
+  /** The selected range, moved if calls were closed since. */
   readonly range: { readonly start: number; readonly end: number };
 }
 
@@ -21,16 +21,16 @@ type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor">;
 
 export interface Making {
   readonly why: Why;
-  /** The revision and the length a reader was shown. */
+  /** The revision and length that the reader saw. */
   readonly parent: string;
   readonly seen: number;
   readonly now: number;
   readonly hash: Hash;
-  /** What providers find wrong with messages. */
+  /** What providers would reject in the messages. */
   readonly judge: (messages: readonly Message[]) => readonly GrammarFault[];
 }
 
-/** The entry of a rewrite, and the transcript it leads to; INVALID_PARAMS for what changes nothing or breaks something. */
+/** The entry of a rewrite and the resulting transcript; INVALID_PARAMS if it changes nothing or breaks something. */
 export function planRewrite(
   state: WholeState,
   wanted: Wanted,
@@ -42,16 +42,13 @@ export function planRewrite(
   return { body: rewritten(state, wanted, { ...making, after: next.transcript }), after: next.transcript };
 }
 
-/**
- * The replacement without what it repeats at either end of the range: messages that stay keep their seqs, and with them
- * their pins and the compactions that were made from them.
- */
+/** Drops messages that the replacement repeats at either end: those keep their seqs, pins and compactions. */
 export function splice(
   { transcript }: WholeState,
   input: Pick<OperationInput<"rewriteTranscript">, "selection" | "replacement">,
   how: { seen: number; now: string },
 ): Wanted {
-  // The results that close the calls of the last message a reader was shown belong to it.
+  // The results that close the last visible message's calls belong to it.
   const isClosing = transcript[how.seen]?.message.role === "tool_results";
   const past = (index: number): number => (isClosing && index === how.seen ? index + 1 : index);
   const range = { start: past(input.selection.start), end: past(input.selection.end) };
@@ -71,19 +68,18 @@ function isSame(placed: Placed | undefined, given: Undated | undefined): boolean
   return textForm(message) === textForm(dated(given, message.created_at));
 }
 
-/** With its fields in one order, whoever wrote it. */
+/** With its fields in a fixed order. */
 function textForm(message: Message): string {
   return JSON.stringify(Message.parse(message));
 }
 
 export function dated(message: Undated, now: string): Message {
-  // It has every field of its role; only the time may have been missing.
+  // `as`: it has every field of its role; only the time may have been missing.
   return { ...message, created_at: message.created_at ?? now } as Message;
 }
 
 type Ahead = Pick<WholeState, "transcript" | "shown">;
 
-/** What a rewrite leads to, before it is made. */
 function ahead(state: WholeState, to: RewriteTo): Ahead {
   const transcript = rewrite(state, to, state.lastSeq + 1);
   const rewrites = [...state.rewrites, { before: state.transcript }];
@@ -94,10 +90,10 @@ function ahead(state: WholeState, to: RewriteTo): Ahead {
 function requireChange({ transcript }: WholeState, after: readonly Placed[]): void {
   const isSameList = after.length === transcript.length && after.every(({ seq }, at) => seq === transcript[at]?.seq);
   if (!isSameList) return;
-  throw new RuntimeError("INVALID_PARAMS", "the transcript says this already; nothing would change");
+  throw new RuntimeError("INVALID_PARAMS", "the transcript already has this content; nothing would change");
 }
 
-/** Refuses what a provider would reject that does not reject the session as it is. */
+/** Refuses a rewrite that a provider would reject, unless it already rejects the session as it is. */
 function requireGrammar(before: Ahead, after: Ahead, judge: Making["judge"]): void {
   const faultIn = (what: keyof Ahead): { fault: GrammarFault; seq: number | undefined } | undefined => {
     const indifferent = new Set(judge(before[what].map(({ message }) => message)).map(({ grammar }) => grammar));
@@ -146,4 +142,53 @@ function rewritten(
       text_seq: said?.seq ?? 0,
     },
   };
+}
+
+/**
+ * Makes call ids unique across answers: some servers count from zero in each answer, and providers reject duplicates.
+ * The newest keeps its id, since its result may still come.
+ */
+export function withUniqueCalls(messages: readonly Message[]): readonly Message[] {
+  const lastAt = lastCalls(messages);
+  const numbers = new Map<string, number>();
+  const freshId = (id: string): string => {
+    for (let number = (numbers.get(id) ?? 0) + 1; ; number += 1) {
+      const fresh = `${id}_${number}`;
+      if (lastAt.has(fresh)) continue;
+      numbers.set(id, number);
+      return fresh;
+    }
+  };
+  /** New ids for the newest answer's calls. */
+  let renamed = new Map<string, string>();
+  return messages.map((message, at): Message => {
+    if (message.role === "block_assistant") {
+      const repeated = callsIn(message).filter((id) => lastAt.get(id) !== at);
+      renamed = new Map(repeated.map((id) => [id, freshId(id)]));
+      if (renamed.size === 0) return message;
+      const blocks = message.blocks.map((block) => {
+        if (block.block_type !== "tool_use") return block;
+        return { ...block, data: { ...block.data, id: renamed.get(block.data.id) ?? block.data.id } };
+      });
+      return { ...message, blocks };
+    }
+    if (message.role !== "tool_results" || renamed.size === 0) return message;
+    const results = message.results.map((result) => {
+      return { ...result, tool_use_id: renamed.get(result.tool_use_id) ?? result.tool_use_id };
+    });
+    return { ...message, results };
+  });
+}
+
+/** The last answer that uses each id. */
+function lastCalls(messages: readonly Message[]): ReadonlyMap<string, number> {
+  const lastAt = new Map<string, number>();
+  for (const [at, message] of messages.entries()) {
+    if (message.role === "block_assistant") for (const id of callsIn(message)) lastAt.set(id, at);
+  }
+  return lastAt;
+}
+
+function callsIn({ blocks }: Extract<Message, { role: "block_assistant" }>): readonly string[] {
+  return blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.id] : []));
 }

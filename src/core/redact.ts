@@ -1,21 +1,17 @@
 import type { Clock } from "../ports/clock.ts";
 
-/** Replaces secrets in text that is about to be kept or shown. */
 export type Redact = (text: string) => string;
 
 const MASK = "[redacted]";
 const SECRET_LENGTH_MIN = 8;
 
-/**
- * Where a key may begin: not within a word, but after what JSON, an address or a terminal writes for a line break, a
- * tab or a colour, whose last sign is a letter.
- */
+/** Where a key may start: not inside a word, but after an escaped line break, tab or terminal colour. */
 const START =
   "(?:(?<![A-Za-z0-9])|(?<=\\\\[bfnrt]|\\\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?:\\x1b|\\\\u001[bB])\\[[0-9;]{0,12}[A-Za-z]))";
 const key = (shape: string): RegExp => new RegExp(`${START}${shape}`, "g");
 const PRIVATE = "[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 
-/** Shapes of keys that are secret whoever holds them; each has an end, so that no piece of a long text hides one. */
+/** Shapes of well-known keys; each is bounded, so that no piece of a long text hides one. */
 const KEY_SHAPES: readonly RegExp[] = [
   key("(?:sk|rk|pk)[-_][A-Za-z0-9_-]{16,4096}"),
   key("xai-[A-Za-z0-9_-]{20,4096}"),
@@ -26,15 +22,15 @@ const KEY_SHAPES: readonly RegExp[] = [
   key("xox[abprs]-[A-Za-z0-9-]{10,4096}"),
   key("AKIA[0-9A-Z]{16}(?![0-9A-Za-z])"),
   /(?<=\bBearer\s)[A-Za-z0-9._~+/-]{16,4096}={0,8}/gi,
-  // One that is cut off is as secret as a whole one.
+  // A truncated key is as secret as a whole one.
   new RegExp(`-----BEGIN ${PRIVATE}(?:[A-Za-z0-9+/=\\s\\\\:,.()]|-(?!----)){0,16384}(?:-----END ${PRIVATE})?`, "g"),
   /(?<=:\/\/[^\s/:@"'<>]{0,100}:)[^\s/@"'<>]{1,200}(?=@)/g,
 ];
 
-/** Masks the given values wherever they occur, also as JSON writes them, and anything shaped like a key. */
+/** Masks the given values, also as JSON writes them, and everything shaped like a key. */
 export function createRedactor(secrets: readonly string[]): Redact {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
-  // Longest first: a secret that contains another must not leave its own rest behind.
+  // Longest first: otherwise masking a contained secret would leave the rest of the longer one.
   const values = [...new Set(written)]
     .filter((secret) => secret.length >= SECRET_LENGTH_MIN)
     .sort((a, b) => b.length - a.length);
@@ -47,11 +43,11 @@ export function createRedactor(secrets: readonly string[]): Redact {
 }
 
 const PIECE_CHARS = 64 * 1_024;
-/** More than any secret is long. */
+/** Longer than any secret. */
 const MARGIN_CHARS = 20 * 1_024;
 const CUTS_TRIED_MAX = 8;
 
-/** Redacts a text of any length piece by piece; a cut is made only where it divides no secret. */
+/** Redacts a text of any length in pieces; a cut never divides a secret. */
 export async function redactSlowly(redact: Redact, text: string, breathe: Clock["breathe"]): Promise<string> {
   const pieces: string[] = [];
   let start = 0;
@@ -59,7 +55,7 @@ export async function redactSlowly(redact: Redact, text: string, breathe: Clock[
     await breathe();
     const cut = end >= text.length ? text.length : safeCut(redact, text, { start, end });
     if (cut === undefined) {
-      // Secret after secret: the piece grows until it ends beside one.
+      // Adjacent secrets: extend the piece until it ends beside them.
       end += PIECE_CHARS;
       continue;
     }
@@ -70,7 +66,7 @@ export async function redactSlowly(redact: Redact, text: string, breathe: Clock[
   return pieces.join("");
 }
 
-/** A place between two lines or words at which what stands around it is masked alike, divided or not. */
+/** A line or word boundary where masking gives the same result whether or not the text is divided. */
 function safeCut(redact: Redact, text: string, piece: { start: number; end: number }): number | undefined {
   let last = piece.end;
   for (let tried = 0; tried < CUTS_TRIED_MAX && last > piece.start + PIECE_CHARS / 2; tried += 1) {

@@ -1,30 +1,25 @@
 import type { SessionRow } from "../ports/store.ts";
 
-/** How long something is kept since it last changed: milliseconds, or for good. */
+/** How long to keep something after its last change: milliseconds, or forever. */
 export type Keep = number | "forever";
 
-/** How long sessions are kept; what is said by a label, `key=value`, holds in the place of what is said of all. */
+/** How long sessions are kept; a rule for a label, `key=value`, overrides the general one. */
 export interface Retention {
   readonly sessions?: Keep | undefined;
   readonly labels: Readonly<Record<string, Keep>>;
 }
 
-/** What a session is kept by. */
 export interface RetentionRule {
-  /** The label it goes by, or `sessions` for what is said of all. */
+  /** The matching label, or `sessions` for the general rule. */
   readonly rule: string;
   readonly keep: Keep;
 }
 
-/** Whether anything is said of how long sessions are kept. */
 export function isRetentionSet({ sessions, labels }: Retention): boolean {
   return sessions !== undefined || Object.keys(labels).length > 0;
 }
 
-/**
- * The rule of a session with these labels; undefined where there is none. Of several labels the one that keeps longest
- * counts: what was kept too long can go later, what went does not come back.
- */
+/** The rule for these labels, if any. The longest wins: a deleted session cannot come back. */
 export function retentionRule(
   { sessions, labels }: Retention,
   had: Readonly<Record<string, string>>,
@@ -39,12 +34,12 @@ export function retentionRule(
   return sessions === undefined ? undefined : { rule: "sessions", keep: sessions };
 }
 
-/** No session that changed less long ago than this is due. */
+/** Sessions that changed more recently than this are not due. */
 export function shortestKeepMs({ sessions = "forever", labels }: Retention): number {
   return Math.min(...[sessions, ...Object.values(labels)].map(lengthOf));
 }
 
-/** The rule by which a session is due; undefined while it is kept, or where nothing of it is left to go. */
+/** The rule by which a session is due; undefined while it is kept, or if nothing of it is left. */
 export function dueBy(
   row: Pick<SessionRow, "labels" | "updated_at_ms" | "forgotten_whole">,
   retention: Retention,

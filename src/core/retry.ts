@@ -6,13 +6,13 @@ export interface RetryPolicy {
   readonly initialDelayMs: number;
   readonly maxDelayMs: number;
   readonly multiplier: number;
-  /** A provider that asks for a longer wait is not waited for. */
+  /** A provider that asks for a longer wait is not retried. */
   readonly retryAfterMaxMs: number;
 }
 
 const JITTER = 0.1;
 
-/** Whether asking again can help. A wrong request stays wrong; an unknown failure gets the same bounded tries. */
+/** Whether retrying can help. A wrong request stays wrong; unknown failures are retried within the bound. */
 export function isRetryable(kind: FailureKind): boolean {
   switch (kind) {
     case "rate_limited":
@@ -35,7 +35,6 @@ export function isRetryable(kind: FailureKind): boolean {
   }
 }
 
-/** How a turn that such a failure ended is classed. */
 export function causeOfFailure(kind: FailureKind): TerminalCause {
   return isRetryable(kind) ? "retry_exhausted" : "llm_failure";
 }
@@ -51,7 +50,7 @@ interface Attempt {
   readonly random: number;
 }
 
-/** The event that announces the next attempt; `delay_ms` is how long to wait before it. */
+/** The event that announces the next attempt, after `delay_ms`. */
 export function planRetry(policy: RetryPolicy, next: Attempt): AgentEventOf<"retrying"> {
   const { attempt, failure } = next;
   const backoff = Math.min(policy.maxDelayMs, policy.initialDelayMs * policy.multiplier ** (attempt - 1));

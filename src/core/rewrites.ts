@@ -5,15 +5,15 @@ import type { SessionSettings } from "../contract/session.ts";
 import { type CompactionRecord, chainHash, type Hash, type Placed } from "./context.ts";
 import { assistantText } from "./tokens.ts";
 
-/** A rewrite as the fold keeps it, with the transcript it was made from. */
+/** A rewrite with the transcript it replaced. */
 export interface RewriteRecord {
   readonly commit: RewriteCommit;
   readonly before: readonly Placed[];
 }
 
-/** A compaction as the fold keeps it. It is undone by hand, or while what it was made from is not the transcript. */
+/** A compaction in the fold. It is undone by a user, or while the transcript differs from its source. */
 export interface KeptCompaction extends CompactionRecord {
-  /** How often the transcript had been rewritten when it was made. */
+  /** How many rewrites came before it. */
   readonly madeAfter: number;
   readonly undoneByHand: boolean;
 }
@@ -25,22 +25,19 @@ interface Transcripts {
   readonly rewrites: readonly Pick<RewriteRecord, "before">[];
 }
 
-/** The transcript with a rewrite, whose entry has this seq. Messages that stay are the same objects. */
+/** Applies a rewrite whose entry has this seq. Unchanged messages remain the same objects. */
 export function rewrite(state: Transcripts, to: RewriteTo, seq: number): Placed[] {
   if ("restores" in to) return [...transcriptAfter(state, to.restores)].slice(0, to.message_count);
   const placed = to.messages.map((message, at) => ({ seq: seq + at, message }));
   return [...state.transcript.slice(0, to.start), ...placed, ...state.transcript.slice(to.end)];
 }
 
-/** The transcript there was after so many rewrites, as long as it became before the next. */
+/** The transcript after this many rewrites, as it was just before the next one. */
 export function transcriptAfter({ transcript, rewrites }: Transcripts, number: number): readonly Placed[] {
   return rewrites[number]?.before ?? transcript;
 }
 
-/**
- * The compactions as they stand once the transcript is the newest. A summary of what is no longer said must not be
- * shown; where a rewrite restores what it was made from, it stands again.
- */
+/** The compactions for the current transcript: summaries of removed messages are inactive until restored. */
 export function judgeCompactions(
   compactions: readonly KeptCompaction[],
   transcripts: Transcripts,
@@ -58,7 +55,6 @@ export function judgeCompactions(
   });
 }
 
-/** A transcript without its system message. */
 export function saidIn(transcript: readonly Placed[]): readonly Placed[] {
   return transcript[0]?.message.role === "system" ? transcript.slice(1) : transcript;
 }
@@ -68,14 +64,14 @@ function commonLength(before: readonly Placed[], after: readonly Placed[]): numb
   return at < 0 ? before.length : at;
 }
 
-/** Everything a session ever said, what rewrites took away with it, in the order of the log. */
+/** Everything a session ever contained, including what rewrites removed, in log order. */
 export function everSaid({ transcript, rewrites }: Transcripts): readonly Placed[] {
   if (rewrites.length === 0) return transcript;
   const all = new Map([...rewrites.map(({ before }) => before), transcript].flat().map((one) => [one.seq, one]));
   return [...all.values()].sort((a, b) => a.seq - b.seq);
 }
 
-/** What names a transcript by what it says. */
+/** A hash that names a transcript by its content. */
 export function revisionOf(transcript: readonly Placed[], hash: Hash): string {
   return asRevision(
     transcript.reduce((chain, { message }) => chainHash(message, chain, hash), ""),
@@ -87,12 +83,11 @@ function asRevision(chain: string, hash: Hash): string {
   return `sha256:${chain === "" ? hash("") : chain}`;
 }
 
-/** The hash of a part of a transcript on its own. */
 export function spanDigest(messages: readonly Message[], hash: Hash): string {
   return `sha256:${hash(JSON.stringify(messages))}`;
 }
 
-/** The transcript that has a revision, as what a rewrite restores; undefined when the session never had it. */
+/** The transcript with this revision as the target of a restore; undefined if the session never had it. */
 export function findRevision(
   state: Transcripts,
   revision: string,
@@ -105,7 +100,7 @@ export function findRevision(
   return undefined;
 }
 
-/** A transcript only grows between rewrites, so each of its beginnings was one. */
+/** A transcript only grows between rewrites, so each of its prefixes was a revision. */
 function lengthAt(transcript: readonly Placed[], revision: string, hash: Hash): number | undefined {
   let chain = "";
   if (asRevision(chain, hash) === revision) return 0;
@@ -116,13 +111,11 @@ function lengthAt(transcript: readonly Placed[], revision: string, hash: Hash): 
   return undefined;
 }
 
-/** Settings that say what a transcript begins with. */
 export function withSystemOf(settings: SessionSettings, [first]: readonly Placed[]): SessionSettings {
   const { system_prompt: _before, ...rest } = settings;
   return first?.message.role === "system" ? { ...rest, system_prompt: first.message.content } : rest;
 }
 
-/** The last thing a transcript has the model say. */
 export function lastTextIn(transcript: readonly Placed[]): { readonly seq: number; readonly text: string } | undefined {
   const last = transcript.findLast(
     ({ message }) => message.role === "block_assistant" && assistantText(message) !== "",

@@ -7,10 +7,9 @@ import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Approvals } from "./approval.ts";
-import { readBudget } from "./budget.ts";
+import { readBudget, spentIn } from "./budget.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { Hash } from "./context.ts";
-import { spentIn } from "./delegated.ts";
 import type { Hooks } from "./hooks.ts";
 import type { CheckApart } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
@@ -28,18 +27,18 @@ export interface TurnPolicy {
   readonly tools: ToolLimits;
 }
 
-/** Everything a turn needs from outside. Effects are handed in; `state` moves only through `append`. */
+/** Everything a turn needs from outside. Effects are injected; `state` changes only through `append`. */
 export interface Turn {
   readonly state: SessionState;
-  /** The same with everything that was ever said: read from the log when it is first asked for, and kept from then on. */
+  /** The state with the full transcript: read from the log on first use, then cached. */
   whole(): Promise<WholeState>;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What the model is told of its tools; like them it goes with every request and is no part of what was said. */
+  /** The text about tools that is sent with every request and is not part of the transcript. */
   readonly skill: string | undefined;
   /** Absent without the capability. */
   readonly compacting: Compacting | undefined;
-  /** Absent where nothing is made ready. */
+  /** Absent if compactions are not prepared. */
   readonly behind?: Behind | undefined;
   readonly policy: TurnPolicy;
   readonly clock: Clock;
@@ -48,54 +47,52 @@ export interface Turn {
   readonly hash: Hash;
   readonly checkApart: CheckApart;
   readonly approvals: Approvals;
-  /** Absent where there are none: then nothing is done for them. */
   readonly hooks?: Hooks | undefined;
-  /** What the first call of the turn must do. */
+  /** Applies to the first call of the turn. */
   readonly toolChoice?: ToolChoice | undefined;
-  /** The tools the turn is restricted to, for whoever goes on with it. */
+  /** The tools the turn is restricted to; a resumed turn keeps it. */
   readonly overlay: Progress["overlay"];
-  /** Who asks for it; undefined for the user of this process. */
+  /** Undefined for the user of this process. */
   readonly caller: Caller | undefined;
   /**
-   * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
-   * state is given as a function, called when nothing else can be appended before it.
+   * Makes entries durable, advances `state` and emits their events; the turn continues after that. A function is called
+   * when nothing else can be appended before its entries.
    */
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
-  /** Tells listeners what is not kept, such as deltas. */
+  /** Emits events that are not stored, such as deltas. */
   emit(event: AgentEvent): void;
-  /** Keeps a text too large for the context and returns its blob id. */
+  /** Stores a text too large for the context and returns its blob id. */
   keep(text: string): Promise<string>;
-  /** Keeps media too large for the log, and returns the content that names them; and gives them back to be sent. */
+  /** Stores media too large for the log and returns content that references them; `loadMedia` reverses it. */
   keepMedia(content: Content): Promise<Content>;
   fillMedia(messages: readonly Message[]): Promise<readonly Message[]>;
 }
 
-/** A compaction that is made ready behind a turn. */
+/** A compaction prepared in the background. */
 export interface Behind {
-  /** Begins one of what is durable now, if it is worth it and none is being made. */
+  /** Starts one from the durable state, if it is worth it and none is running. */
   consider(): void;
-  /** Whether one is being made. */
   isMaking(): boolean;
-  /** Resolves when the one that is being made is over, or the signal aborts; at once when none is. */
+  /** Resolves when the running one is over or the signal aborts; at once if none runs. */
   settled(signal: AbortSignal): Promise<void>;
 }
 
-/** What one run of the loop keeps besides the session's state. */
+/** State of one run besides the session's. */
 export interface Run {
   readonly turn: Turn;
   readonly startedMs: number;
   readonly deadlineMs: number;
-  /** Seq before the turn's first entry: text up to here is not its result. */
+  /** Seq before the turn's first entry: earlier text is not its result. */
   readonly seqBefore: number;
   readonly toolCallsBefore: number;
   turns: number;
   /** The context was compacted because the provider found it too long, and no answer has come since. */
   isRecovering: boolean;
   recoveries: number;
-  /** The provider's own compaction that the call is made without, after one with it was refused. */
+  /** The native compaction that the call omits after a call with it was refused. */
   leftOut: { readonly compactionId: string; readonly error: string } | undefined;
-  /** Steps of which observers are told once what came before is saved, which it is soon. */
-  untold: ("run_started" | "pre_llm_request" | "turn_boundary")[];
+  /** Steps that observers are notified of after the next save. */
+  unnotified: ("run_started" | "pre_llm_request" | "turn_boundary")[];
 }
 
 export function createRun(turn: Turn, before?: Progress): Run {
@@ -111,11 +108,11 @@ export function createRun(turn: Turn, before?: Progress): Run {
     isRecovering: false,
     recoveries: 0,
     leftOut: undefined,
-    untold: [],
+    unnotified: [],
   };
 }
 
-/** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
+/** Adds due warnings to the unsaved entries; returns the exhausted budget, if any. */
 export function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
   const ahead = foldAhead(state, unsaved);
@@ -130,7 +127,7 @@ export function causeOf(exhausted: BudgetType): TerminalCause {
   return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
 }
 
-/** Gives the warning for time when it is due: a call or a tool can take the rest of it. */
+/** Emits the time warning when it is due: a call or a tool can take all the remaining time. */
 export async function warnOfTime(run: Run, over: AbortSignal): Promise<void> {
   const { turn } = run;
   const { max_duration_ms } = turn.state.settings.budget_limits;
@@ -144,7 +141,7 @@ export async function warnOfTime(run: Run, over: AbortSignal): Promise<void> {
   });
 }
 
-/** What is still to be saved: a warning that was given meanwhile is not given again. */
+/** Drops warnings that were given meanwhile. */
 export function stillUnsaved({ turn }: Run, unsaved: readonly EntryBody[]): readonly EntryBody[] {
   const { isTurnOpen, warned } = turn.state;
   const isGiven = (body: EntryBody): boolean =>
@@ -152,7 +149,7 @@ export function stillUnsaved({ turn }: Run, unsaved: readonly EntryBody[]): read
   return unsaved.filter((body) => !isGiven(body));
 }
 
-/** The turn's signal, which also aborts when its time is up; without a budget of time that is the signal alone. */
+/** The turn's signal, which also aborts at its deadline. */
 export function watchDeadline({ turn, deadlineMs }: Run): { readonly signal: AbortSignal; release(): Promise<void> } {
   const { clock, signal } = turn;
   if (deadlineMs === Number.POSITIVE_INFINITY) return { signal, release: async () => {} };

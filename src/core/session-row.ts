@@ -3,13 +3,12 @@ import type { Usage } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionRow } from "../ports/store.ts";
 import { advanceCadence, NO_CADENCE } from "./context.ts";
-import { addUsage, NO_USAGE, totalTokens } from "./cost.ts";
-import { addSpending } from "./spent.ts";
+import { addSpending, addUsage, NO_USAGE, totalTokens } from "./cost.ts";
 import { assistantText, contentText } from "./tokens.ts";
 
-/** The fold behind a list of sessions: what is shown of one without reading its log. */
+/** Folds an entry into the row of a session list, so that listing reads no logs. */
 export function foldRow(row: SessionRow | undefined, sessionId: string, entry: Entry): SessionRow {
-  // Every append folds a row: one copy, changed before anyone sees it, is half the cost of a copy for each change.
+  // Every append folds a row: one copy that is modified in place costs half of a copy per change.
   const next: Changing<SessionRow> = row === undefined ? newRow(sessionId, entry.timestamp_ms) : { ...row };
   next.updated_at_ms = entry.timestamp_ms;
   next.last_seq = entry.seq + entry.span - 1;
@@ -89,14 +88,14 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.archived = true;
       return;
     case "forgotten":
-      // Also for whoever folds on from a row of before.
+      // Also for a fold that continues from an existing row.
       row.title = body.row.title;
       row.labels = body.row.labels;
       row.forgotten = true;
       if (body.whole === true) row.forgotten_whole = true;
       return;
     case "compacted":
-      // What a prepared one took was counted when it was prepared.
+      // The usage of a prepared compaction was counted when it was prepared.
       if (body.prepared === undefined) addTo(row, body, timestamp_ms);
       return;
     case "compaction_failed":
@@ -139,7 +138,7 @@ function addTo(row: Changing<SessionRow>, { usage, by }: Spending, timestamp_ms:
 
 const TITLE_CHARS_MAX = 200;
 
-/** What a list calls a session whose user says this first. */
+/** The title of a session that starts with this message. */
 export function titleOf(content: Content): string {
   return contentText(content).slice(0, TITLE_CHARS_MAX).replace(/\s+/g, " ").trim();
 }

@@ -3,9 +3,9 @@ import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "./budget.ts";
 import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { addUsage, NO_USAGE } from "./cost.ts";
-import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "./delegated.ts";
 import { spanOf } from "./entry-events.ts";
 import type { KeptCompaction } from "./rewrites.ts";
 import { measure, place, type ShownState, withSystem } from "./shown-state.ts";
@@ -13,67 +13,67 @@ import { skillIn } from "./skills.ts";
 import { assistantText } from "./tokens.ts";
 
 /**
- * What a turn needs of a session: a fold of its log that is as large as its context. Whoever holds it applies each entry
- * once, in order; `WholeState` has everything that was ever said besides.
+ * The session state that a turn needs: a fold of the log, as large as the context. Each entry is applied once, in
+ * order; `WholeState` adds the full history.
  */
 export interface SessionState extends ShownState, DelegatedState {
   readonly sessionId: string;
   settings: SessionSettings;
-  /** The entry that said them last, and whether a rewrite has changed the system prompt since. */
+  /** The entry that last set the settings, and whether a rewrite changed the system prompt since. */
   settingsFrom: { readonly seq: number; readonly isRewritten: boolean };
-  /** What the compaction that stands has made of what it covers; what is shown after that is what the log says. */
+  /** The messages that the active compaction shows; later ones come from the log. */
   shownFrom: readonly ShownRef[];
-  /** Seq of the last entry by which what is shown became another; since then it has only grown. */
+  /** Seq of the last entry that replaced the context; since then it only grew. */
   shownAnewSeq: number;
-  /** The compaction that stands, last, and before it those whose summaries it goes on to show. */
+  /** Active compactions, the newest last; before it those whose summaries it still shows. */
   shownBy: readonly KeptCompaction[];
-  /** What was said and is not shown any more. */
+  /** Messages that are no longer in the context. */
   hidden: readonly SeqRange[];
-  /** Seq of the newest eviction, and of the last output that was ever evicted; 0 for none. */
+  /** Seq of the newest eviction, and of the last evicted output; 0 for none. */
   evictions: { readonly lastSeq: number; readonly upTo: number };
-  /** Seqs of messages that no compaction takes out of the context. */
+  /** Seqs of messages that compactions keep. */
   readonly pins: Set<number>;
   cadence: CompactionCadence;
-  /** A compaction began and has not ended: it runs, or its process ended. */
+  /** A compaction started and has not ended: it runs, or its process died. */
   isCompacting: boolean;
-  /** The compaction that is ready to be made; whether what it covers is still the same is for whoever makes it to see. */
+  /** A compaction that is ready; its user has to check that the covered messages are unchanged. */
   prepared: PreparedRecord | undefined;
   /** Input tokens the model counted for its last answer; 0 after a compaction. */
   lastInputTokens: number;
-  /** When the model last answered, which is since when its provider's cache ages; 0 before the first answer. */
+  /** When the model last answered, which is when its provider's cache was last used; 0 before the first answer. */
   lastAnswerMs: number;
-  /** How long the newest turn came after the answer before it; 0 before there were two. */
+  /** The pause between the last answer and the newest turn; 0 before the second turn. */
   lastPauseMs: number;
   /** Seq of the last event; the next append names it. */
   lastSeq: number;
   updatedAtMs: number;
   usage: Usage;
-  /** What was used since the newest turn was opened. */
+  /** Usage since the newest turn was opened. */
   turnUsage: Usage;
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
-  /** The entry it was advanced by last, and that of the newest model call: what ties it to its log. */
+  /** The last applied entry, and the newest model call: they tie a checkpoint to its log. */
   lastEntry: Entry | undefined;
   callEntry: Entry | undefined;
-  /** A turn was opened and is not closed: it runs, or its process ended. */
+  /** A turn was opened and is not closed: it runs, or its process died. */
   isTurnOpen: boolean;
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
-  /** Seq of the answer they are of; 0 when there are none. */
+  /** Seq of their answer; 0 if there are none. */
   openCallsSeq: number;
-  /** Those of them, by id, whose results whoever asked for the turn will bring. */
+  /** Ids of the open calls that the caller runs. */
   pending: readonly string[];
-  /** What others of them gave that ran here. */
+  /** Results of the other calls, which ran here. */
   heldResults: { readonly seq: number; readonly body: EntryBodyOf<"results_held"> } | undefined;
-  /** The person's word the turn waits for, or has got for its open calls. */
+  /** The approval that the turn waits for, or has received for its open calls. */
   approval: PendingApproval | undefined;
-  /** Rules that a person's words have added for the session. */
+  /** Rules added to the session by approvals. */
   allowed: readonly string[];
-  /** Seqs of those words. */
+  /** Seqs of those approvals. */
   allowedBy: readonly number[];
-  /** Notices that came while calls were open: they may not stand between a call and its result. */
+  /** Notices that arrived while calls were open: they must not separate a call from its result. */
   heldNotices: readonly Placed[];
   /** Seqs of texts injected under a key, newest last. */
   readonly injected: Map<string, number>;
@@ -81,27 +81,24 @@ export interface SessionState extends ShownState, DelegatedState {
   archived: boolean;
 }
 
-/** A prepared compaction, and the seq of its entry. */
 export interface PreparedRecord {
   readonly seq: number;
   readonly body: EntryBodyOf<"compaction_prepared">;
 }
 
-/** A question about calls, and the words it has got so far, by call. */
+/** A request for approval, and its answers by call. */
 export interface PendingApproval {
   readonly asked: EntryBodyOf<"approval_asked">;
   readonly askedAtMs: number;
   readonly answers: ReadonlyMap<string, EntryBodyOf<"approval_answered">>;
-  /** Seqs of the entries that say so: the question's, then the words'. */
+  /** Seqs of the request and its answers. */
   readonly seqs: readonly number[];
 }
 
-/** Whether calls of it still wait for a word. */
 export function isWaiting({ approval }: Pick<SessionState, "approval">): boolean {
   return approval?.asked.calls.some(({ id }) => !approval.answers.has(id)) ?? false;
 }
 
-/** The state before the first entry of a log. */
 export function beginState(sessionId: string, [first]: readonly Entry[]): SessionState {
   if (first?.body.kind !== "session_created") throw new Error(`log of session ${sessionId} has no beginning`);
   return {
@@ -150,13 +147,13 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
   };
 }
 
-/** A state with what is not saved yet. What was said before is left out: copying it would cost more with every turn. */
+/** A state with unsaved entries. Existing messages are left out: copying them would cost more with every turn. */
 export interface Ahead extends Omit<SessionState, "shown"> {
-  /** What will be shown besides what is shown now. */
+  /** Messages added to the context. */
   readonly added: readonly Placed[];
 }
 
-/** The state as it will be once these bodies, which are of a turn, are appended; the state itself stays as it is. */
+/** The state after these bodies of a turn are appended; the given state does not change. */
 export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ahead {
   const ahead: SessionState = {
     ...state,
@@ -172,7 +169,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ah
   return { ...rest, added };
 }
 
-/** Entries of which only whoever has everything that was said can tell what is shown after them. */
+/** Entries whose effect on the context needs the full history. */
 const NEEDS_ALL: ReadonlySet<EntryBody["kind"]> = new Set([
   "compacted",
   "compaction_undone",
@@ -182,14 +179,14 @@ const NEEDS_ALL: ReadonlySet<EntryBody["kind"]> = new Set([
   "forgotten",
 ]);
 
-/** Advances a state by one entry; false where that takes everything that was said, and then nothing has changed. */
+/** Applies one entry; returns false, without a change, if that needs the full history. */
 export function applyAlone(state: SessionState, entry: Entry): boolean {
   const { body } = entry;
   if (NEEDS_ALL.has(body.kind)) return false;
   advance(state, entry);
   if (body.kind !== "settings_changed") return true;
   const [first] = state.shown;
-  // What a compaction begins with is no system message of the transcript, whatever it says.
+  // The first message of a compaction is no system message of the transcript, whatever its role.
   const isMade = first !== undefined && first.seq === state.shownBy.at(-1)?.seq;
   const said = isMade ? [] : state.shown;
   const next = withSystem(said, entry, body.settings);
@@ -199,7 +196,7 @@ export function applyAlone(state: SessionState, entry: Entry): boolean {
   return true;
 }
 
-/** Advances everything but what becomes another than it was: messages that are said are shown. */
+/** Applies an entry that only extends the context. */
 export function advance(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
   state.lastSeq = seq + entry.span - 1;
@@ -216,7 +213,7 @@ export function advance(state: SessionState, entry: Entry): void {
     case "imported":
       applyMessage(state, seq, body.message);
       if (skillIn(body.message) !== undefined) state.pins.add(seq);
-      // Whoever has the history has, or can get, the results of the calls it ends with.
+      // The importer of a history has, or can get, the results of its last calls.
       state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
@@ -274,11 +271,11 @@ export function advance(state: SessionState, entry: Entry): void {
       }
       return;
     case "compacted":
-      // What a prepared one took was counted when it was prepared.
+      // The usage of a prepared compaction was counted when it was prepared.
       if (body.prepared === undefined) count(state, body.usage);
       else if (state.prepared?.seq === body.prepared.seq) state.prepared = undefined;
       if (body.evicted !== undefined) {
-        // Both thresholds are judged on what is left: the model has not counted that yet.
+        // Both thresholds apply to the remaining context, which the model has not counted yet.
         state.lastInputTokens = Math.max(0, state.lastInputTokens - (body.tokens_before - body.tokens_after));
         return;
       }
@@ -304,7 +301,7 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "rewritten":
     case "forgotten":
-      // What the model counted was another context.
+      // The model counted a different context.
       state.lastInputTokens = 0;
       return;
     case "archived":

@@ -9,12 +9,12 @@ interface Placed {
   readonly message: Message;
 }
 
-/** The skill whose text a message is; undefined for any other message. */
+/** The skill that a message contains, if any. */
 export function skillIn(message: Message | undefined): Stamp | undefined {
   return message?.role === "system_notice" ? message.skill : undefined;
 }
 
-/** What is told of a notice: nothing, unless it is a skill's text. */
+/** A notice has no events unless it contains a skill. */
 export function skillEvents({ skill, body = "" }: Notice): readonly AgentEvent[] {
   if (skill === undefined) return [];
   const { source_uuid, skill_name } = skill;
@@ -22,7 +22,7 @@ export function skillEvents({ skill, body = "" }: Notice): readonly AgentEvent[]
   return [{ type: "skills_resolved", skills: [{ source_uuid, skill_name }], injection_bytes }];
 }
 
-/** The skills that are loaded: their texts stand in the context, or will once open calls have their results, and are pinned. */
+/** The loaded skills: their texts are in the context, or will be once open calls have results, and are pinned. */
 export function loadedSkills(state: {
   readonly shown: readonly Placed[];
   readonly heldNotices: readonly Placed[];

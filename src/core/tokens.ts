@@ -2,13 +2,13 @@ import { type AssistantBlock, blockText, type Content, type ContentBlock, type M
 import type { ToolSpec } from "../ports/model.ts";
 
 const BYTES_PER_TOKEN = 4;
-/** An image costs about this much whatever its size in bytes; counted as base64 it would look like a book. */
+/** An image costs about this much whatever its size; counted as base64 it would look like a book. */
 const IMAGE_TOKENS = 1_600;
 const VIDEO_TOKENS_PER_SECOND = 300;
-/** A page of a PDF is 1,500 to 3,000 tokens, and some tens of kilobytes. */
+/** A page of a PDF is 1,500 to 3,000 tokens and some tens of kilobytes. */
 const FILE_BYTES_PER_TOKEN = 16;
 
-/** Estimates what messages cost to show: their JSON bytes by four, media counted as media. */
+/** Estimates tokens as JSON bytes / 4, with media counted separately. */
 export function estimateTokens(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + remembered(message), 0);
 }
@@ -58,7 +58,7 @@ function blockTokens(block: ContentBlock): number {
   }
 }
 
-/** Bytes of a message's media as they are sent: few tokens, but part of what a provider's limit on a request counts. */
+/** Bytes of a message's media as sent: few tokens, but they count towards a provider's request limit. */
 export function mediaBytes(message: Message): number {
   switch (message.role) {
     case "user":
@@ -81,7 +81,6 @@ function contentMediaBytes(content: Content): number {
   return content.reduce((sum, block) => sum + (block.type === "text" ? 0 : Math.ceil((mediaSize(block) * 4) / 3)), 0);
 }
 
-/** Bytes of what a block holds or names. */
 function mediaSize(block: Exclude<ContentBlock, { type: "text" }>): number {
   switch (block.source) {
     case "inline":
@@ -101,7 +100,6 @@ function textTokens(text: string): number {
 
 const toolEstimates = new WeakMap<ToolSpec, number>();
 
-/** What the tools' descriptions cost with every request. */
 export function toolTokens(tools: Iterable<ToolSpec>): number {
   let tokens = 0;
   for (const tool of tools) {
@@ -114,7 +112,6 @@ export function toolTokens(tools: Iterable<ToolSpec>): number {
   return tokens;
 }
 
-/** What an assistant message says; listeners and results show it. */
 export function assistantText(message: { readonly blocks: readonly AssistantBlock[] }): string {
   let text = "";
   for (const block of message.blocks) if (block.block_type === "text") text += block.data.text;
@@ -127,7 +124,6 @@ export function contentText(content: Content): string {
   return content.map(blockText).join("\n");
 }
 
-/** Content as blocks. */
 export function asBlocks(content: Content): ContentBlock[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

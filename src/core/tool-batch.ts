@@ -17,9 +17,9 @@ import type { SessionState } from "./session-state.ts";
 export interface ToolLimits {
   readonly timeoutMs: number;
   readonly concurrentMax: number;
-  /** Longer text is cut in the context and kept whole as a blob. */
+  /** Longer text is cut in the context and stored whole as a blob. */
   readonly outputBytesMax: number;
-  /** How long an aborted tool may take to say what it got done. */
+  /** How long an aborted tool may take to return. */
   readonly abortGraceMs: number;
 }
 
@@ -31,19 +31,18 @@ export interface ToolBatch {
   /** Aborts when the turn is interrupted or its time is up. */
   readonly signal: AbortSignal;
   readonly shellEnv: Readonly<Record<string, string>>;
-  /** Calls that may not run, with what the model is told instead. */
+  /** Calls that must not run, with the text for the model. */
   readonly refusals: ReadonlyMap<string, string>;
-  /** How many calls the budget still allows; the rest are answered, not run. */
+  /** How many calls the budget still allows; the others are answered without running. */
   readonly callsAllowed: number;
   readonly redact: Redact;
   readonly checkApart: CheckApart;
-  /** Asked what is to be kept of an output; absent where nobody is. */
+  /** Lets hooks change an output before it is stored; absent without such hooks. */
   judge?(call: ToolUseBlock["data"], output: ReadOutput): Promise<ReadOutput> | ReadOutput;
-  /** What the model is told of a call that was left behind when the turn was interrupted. */
+  /** The text for the model about a call that was abandoned by an interrupt. */
   interrupted(callId: string): string;
   emit(event: AgentEvent): void;
   keep(text: string): Promise<string>;
-  /** Keeps what is too large for the log beside texts. */
   keepMedia(content: Content): Promise<Content>;
 }
 
@@ -52,7 +51,7 @@ interface Answered {
   readonly call: EntryBodyOf<"tool_results">["calls"][number];
 }
 
-/** Runs the calls of one answer in parallel, but for those that are the client's to run; results come in request order. */
+/** Runs the calls of one answer in parallel, except those that the client runs; results are in request order. */
 export async function runToolCalls(
   batch: ToolBatch,
   given: readonly ToolUseBlock[],
@@ -74,12 +73,12 @@ export async function runToolCalls(
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);
   await Promise.all(Array.from({ length: workers }, worker));
-  // After the last of them: a store that fails here ends the turn, and no tool of it may still be running then.
+  // After the last of them: a store failure here ends the turn, and no tool may be running then.
   const bound = await Promise.all(answers.map((answer) => boundAnswer(batch, answer)));
   return { ran: toEntry(batch.clock, bound), pending };
 }
 
-/** Whether whoever asked for the turn is to run a call that may be made. */
+/** Whether the client runs this call. */
 function isPending({ tools, refusals, callsAllowed }: ToolBatch, { data }: ToolUseBlock, index: number): boolean {
   return (
     tools.get(data.name)?.isClients === true &&
@@ -91,7 +90,7 @@ function isPending({ tools, refusals, callsAllowed }: ToolBatch, { data }: ToolU
 
 type Bounds = Pick<ToolBatch, "redact" | "clock" | "limits" | "keep" | "keepMedia">;
 
-/** The results of calls that somebody else ran, bounded like any. */
+/** Bounds the results of calls that the client ran. */
 export async function takeResults(
   batch: Bounds,
   state: Pick<SessionState, "openCalls" | "heldResults">,
@@ -116,10 +115,10 @@ export async function takeResults(
   );
 }
 
-/** What the model is told of a call of the client's that it went on without. */
-export const UNANSWERED = "no result: whoever asked went on without one";
+/** The result of a client's call when the turn continued without one. */
+export const UNANSWERED = "no result: the caller continued without one";
 
-/** Answers calls that will not be run, so that the history stays one a provider accepts. */
+/** Answers calls that will not run, so that providers accept the history. */
 export function closeCalls(
   calls: readonly ToolUseBlock[],
   sentence: string | ((callId: string) => string),
@@ -134,7 +133,7 @@ export function closeCalls(
   );
 }
 
-/** The results of all calls of an answer, of which some are there already; those have been counted. */
+/** Merges the results of all calls of an answer; existing ones were counted before. */
 function joinResults(
   calls: readonly ToolUseBlock[],
   held: SessionState["heldResults"],
@@ -154,17 +153,17 @@ function joinResults(
 }
 
 export const INTERRUPTED = "interrupted: this call may or may not have taken effect";
-/** The same of a call of a session, which may have been at work in a session of its own. */
+/** The same for a call that may have worked in a child session. */
 export function interruptedIn({ children }: Pick<SessionState, "children">): (callId: string) => string {
   return (callId) => {
     const child = children.find((one) => one.callId === callId);
     if (child === undefined) return INTERRUPTED;
     const { agent, childId } = child;
-    return `interrupted: sub-agent ${agent} worked in session ${childId}; agent with this session_id goes on with it`;
+    return `interrupted: sub-agent ${agent} worked in session ${childId}; call agent with this session_id to continue it`;
   };
 }
 const OUT_OF_CALLS = "not run: the tool call budget of this session is exhausted";
-/** Of budgets that an answer itself can use up. */
+/** Budgets that an answer itself can exhaust. */
 export const OUT_OF = {
   tokens: "not run: the token budget of this session is exhausted",
   cost: "not run: the cost budget of this session is exhausted",
@@ -199,7 +198,7 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
   return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true } };
 }
 
-/** Runs a call; whatever goes wrong in it is an output. */
+/** Runs a call; failures become its output. */
 async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput> {
   const { id, name, args, args_error } = call.data;
   const tool = batch.tools.get(name);
@@ -218,7 +217,7 @@ async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput
   }
 }
 
-/** Runs a tool until it answers, its time is up, or the turn ends; a tool that ignores its signal is left behind. */
+/** Runs a tool until it answers, times out or the turn ends; a tool that ignores its signal is abandoned. */
 async function runBounded(
   batch: ToolBatch,
   tool: Tool,
@@ -243,7 +242,7 @@ async function runBounded(
     signal: aborting.signal,
     shellEnv: batch.shellEnv,
   };
-  // A copy: what the model asked for is in the log, and a tool may do to its arguments what it likes.
+  // A copy: a tool may modify its arguments, and the log holds the originals.
   const running = (async () => tool.execute(structuredClone(call.args), context))();
   try {
     const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
@@ -264,7 +263,7 @@ async function runBounded(
 
 const ABANDONED = Symbol("abandoned");
 
-/** Resolves once the call has been aborted and its grace has passed. */
+/** Resolves when the call was aborted and its grace period is over. */
 function abandoned(
   aborted: AbortSignal,
   { clock, limits, done }: { clock: Clock; limits: ToolLimits; done: AbortSignal },
@@ -298,9 +297,9 @@ async function boundContent(batch: Bounds, content: Content): Promise<Content> {
 
 const HEAD_SHARE = 0.5;
 
-/** Cuts text that is over the limit to its head and tail around a reference to the whole. */
+/** Cuts long text to its head and tail around a reference to the whole. */
 async function boundText(text: string, bytesMax: number, keep: (text: string) => Promise<string>): Promise<string> {
-  // A UTF-16 unit is at most three UTF-8 bytes: most outputs are cleared without encoding them.
+  // A UTF-16 unit is at most three UTF-8 bytes: most outputs need no encoding.
   if (text.length * 3 <= bytesMax) return text;
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= bytesMax) return text;
@@ -312,12 +311,12 @@ async function boundText(text: string, bytesMax: number, keep: (text: string) =>
   return `${head}\n[… ${cut} of ${bytes.length} bytes left out here; the full output is blob ${blobId} …]\n${tail}`;
 }
 
-/** Decodes a slice; a character the cut went through is dropped rather than shown broken. */
+/** Decodes a slice; a character that was cut is dropped. */
 function decodeWhole(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replace(/^\uFFFD+|(?<!\uFFFD)\uFFFD+$/g, "");
 }
 
-/** Throws INVALID_PARAMS, naming the tool, unless all of them can be offered and called: code brought them unseen. */
+/** Throws INVALID_PARAMS, naming the tool, unless all can be offered and called: untyped code may pass them. */
 export function requireTools(tools: readonly Tool[], field = "tools"): void {
   if (!Array.isArray(tools)) throw new RuntimeError("INVALID_PARAMS", `${field}: give a list of tools`);
   for (const [index, tool] of tools.entries()) {
@@ -333,7 +332,7 @@ export function requireTools(tools: readonly Tool[], field = "tools"): void {
 
 function toolFault(tool: unknown): string | undefined {
   if (typeof tool !== "object" || tool === null) return "give a tool, {name, description, inputSchema, execute}";
-  // Every field of an object may be looked for; what is found is unknown.
+  // `as`: any field of an object may be read; its value is unknown.
   const { name, description, inputSchema, execute, timeoutMs = 1 } = tool as { readonly [K in keyof Tool]?: unknown };
   if (typeof name !== "string" || name === "") return "give the tool a name";
   if (typeof description !== "string") return `give tool ${name} a description`;

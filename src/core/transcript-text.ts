@@ -2,25 +2,21 @@ import type { EvictionReason } from "../contract/compaction.ts";
 import type { AssistantBlock, Content, Message, ToolResult, ToolResultsMessage } from "../contract/message.ts";
 import { contentText, estimateTokens } from "./tokens.ts";
 
-/** What stands between two parts of an excerpt. */
 export const SEPARATOR = "\n\n";
 
 const HEAD_SHARE = 1 / 3;
-/** Of the room, what one message may take while others still ask: so head and tail show several messages each. */
+/** The share that one message may take, so that head and tail show several messages each. */
 const PIECE_SHARE = 1 / 9;
-/** Less of a message than this says nothing; in a small room a few messages are better than shreds of many. */
+/** Shorter pieces are useless; in a small room a few messages are better than fragments of many. */
 const PIECE_BYTES_MIN = 200;
 
-/**
- * The beginning and the end of a conversation as a transcript of about `bytesMax`. It is over only where not even the
- * note of what is left out fits.
- */
+/** The beginning and end of a conversation in about `bytesMax`; longer only if not even the omission note fits. */
 export function excerptOf(messages: readonly Message[], bytesMax: number): string {
   if (messages.length === 0) return "";
   const bytes = Math.max(0, bytesMax - bytesOf(leftOut(messages.length, "message")) - SEPARATOR.length);
   const names = namesOfCalls(messages);
   const read = (message: Message): Piece => pieceOf(transcriptText(message, names.get(message)), bytes);
-  // Never more than the tail is sure of: the newest message has to be seen, however small the room.
+  // At most the tail's share: the newest message must be visible, however small the room.
   const pieceBytesMax = Math.floor(Math.min(bytes * (1 - HEAD_SHARE), Math.max(PIECE_BYTES_MIN, bytes * PIECE_SHARE)));
 
   const head = takePieces(messages, read, { bytes: bytes * HEAD_SHARE, pieceBytesMax });
@@ -37,7 +33,7 @@ export function excerptOf(messages: readonly Message[], bytesMax: number): strin
 
 interface Piece {
   readonly text: string;
-  /** With its separator; counted only as far as the room goes. */
+  /** With its separator; counted only up to the room. */
   readonly bytes: number;
 }
 
@@ -50,7 +46,7 @@ interface Room {
   readonly pieceBytesMax: number;
 }
 
-/** Takes messages from the front for as long as they fit, a large one counted as what it may be cut to. */
+/** Takes messages from the front while they fit, counting a large one by its cut size. */
 function takePieces(messages: readonly Message[], read: (message: Message) => Piece, room: Room) {
   const pieces: Piece[] = [];
   let bytes = 0;
@@ -65,7 +61,7 @@ function takePieces(messages: readonly Message[], read: (message: Message) => Pi
   return { pieces, bytes };
 }
 
-/** The most a piece may take so that all fit: the small stay whole, and what they leave goes to the large. */
+/** The largest piece size at which all fit: small pieces stay whole and leave their room to large ones. */
 function fairShare(pieces: readonly Piece[], bytes: number): number {
   const ascending = pieces.map((piece) => piece.bytes).sort((one, other) => one - other);
   let left = bytes;
@@ -77,7 +73,7 @@ function fairShare(pieces: readonly Piece[], bytes: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** A message as a reader of a transcript is shown it; empty when there is nothing to show. */
+/** A message as a transcript shows it; empty if there is nothing to show. */
 function transcriptText(message: Message, names: CallNames | undefined): string {
   switch (message.role) {
     case "system":
@@ -115,19 +111,16 @@ function blockText(block: AssistantBlock): string {
   }
 }
 
-/** An empty result is shown too: that a call came back with nothing is news. */
+/** An empty result is shown, too: it is information. */
 function resultText({ tool_use_id, content, is_error }: ToolResult, names: CallNames | undefined): string {
   const name = names?.get(tool_use_id) ?? UNKNOWN_TOOL;
   return `Result of ${name}${is_error ? " (failed)" : ""}: ${contentText(content)}`;
 }
 
-/** The names of an answer's tools by the ids of its calls. */
+/** Tool names by call id. */
 type CallNames = ReadonlyMap<string, string>;
 
-/**
- * For each message of results, the calls it answers: those of the answer before it. Not one map for all, because a
- * provider may count its ids from one in every answer.
- */
+/** The calls of each message of results; per answer, because a provider may reuse ids in every answer. */
 function namesOfCalls(messages: readonly Message[]): ReadonlyMap<Message, CallNames> {
   const answered = new Map<Message, CallNames>();
   let names: CallNames = new Map();
@@ -140,18 +133,17 @@ function namesOfCalls(messages: readonly Message[]): ReadonlyMap<Message, CallNa
   return answered;
 }
 
-/** What a result is called whose call is not among the messages. */
 const UNKNOWN_TOOL = "an unknown tool";
 
-/** The text if it fits, else its head and tail around a note of how much is missing; at most `bytesMax` of UTF-8. */
+/** The text if it fits, else its head and tail around an omission note; at most `bytesMax` of UTF-8. */
 export function cutText(text: string, bytesMax: number): string {
   if (bytesUpTo(text, bytesMax) <= bytesMax) return text.toWellFormed();
   const room = bytesMax - bytesOf(noteOf(text.length));
-  // Between two shreds the note would be most of what is read: a beginning says more.
+  // Between two fragments the note would dominate: the beginning alone says more.
   if (room < NOTED_BYTES_MIN) return headOf(text, bytesMax);
   const head = headOf(text, Math.floor(room / 2));
   const tail = tailOf(text, Math.floor(room / 2));
-  // Joined, not added: a sum of slices would keep the whole text in memory for as long as the cut lives.
+  // Joined, not concatenated: a concatenation of slices keeps the whole text in memory.
   return [head, noteOf(text.length - head.length - tail.length), tail].join("");
 }
 
@@ -161,12 +153,11 @@ function noteOf(characters: number): string {
   return `\n${leftOut(characters, "character")}\n`;
 }
 
-/** Asked for when it is needed: a formatter of one's own took a tenth of the time in which the runtime is loaded. */
+/** Created on first use: a formatter took a tenth of the runtime's load time. */
 function grouped(count: number): string {
   return count.toLocaleString("en-US");
 }
 
-/** Says how much is missing where something was left out. */
 export function leftOut(count: number, noun: string): string {
   return `[… ${grouped(count)} ${noun}${count === 1 ? "" : "s"} left out …]`;
 }
@@ -198,12 +189,11 @@ export function tailOf(text: string, bytesMax: number): string {
   return text.slice(start).toWellFormed();
 }
 
-/** The UTF-8 length of a short text. */
 export function bytesOf(text: string): number {
   return bytesUpTo(text, Number.POSITIVE_INFINITY);
 }
 
-/** The UTF-8 length of a text; counting stops once it is over `bytesMax`, so a huge text costs no more than that. */
+/** The UTF-8 length of a text; counting stops above `bytesMax`, which bounds the cost. */
 function bytesUpTo(text: string, bytesMax: number): number {
   let bytes = 0;
   for (let at = 0; at < text.length && bytes <= bytesMax; ) {
@@ -214,7 +204,7 @@ function bytesUpTo(text: string, bytesMax: number): number {
   return bytes;
 }
 
-/** In UTF-8; half a pair counts as the replacement character it is shown as. */
+/** A lone surrogate counts as the replacement character. */
 function widthOf(point: number): number {
   if (point < 0x80) return 1;
   if (point < 0x800) return 2;
@@ -225,13 +215,13 @@ function unitsOf(point: number): number {
   return point < 0x10000 ? 1 : 2;
 }
 
-/** A tool result that is shown as a reference; `content` is what is shown, `tokens` the estimate of the whole. */
+/** A tool result shown as a reference: `content` is the shown text, `tokens` the size of the whole. */
 export interface Pruned {
   readonly seq: number;
   readonly tool_use_id: string;
   readonly tokens: number;
   readonly content: string;
-  /** Of one that was evicted: why. */
+  /** Why it was evicted. */
   readonly reason?: EvictionReason | undefined;
 }
 
@@ -241,18 +231,16 @@ interface Placed {
 }
 
 interface PruneOptions {
-  /** Smaller results stay. */
   readonly tokensMin: number;
-  /** How many of the newest turns stay whole. */
   readonly keepTurns: number;
 }
 
-/** The large results outside the newest turns, each with the text that takes its place. */
+/** The large results outside the newest turns, each with its replacement. */
 export function findPrunable(placed: readonly Placed[], options: PruneOptions): readonly Pruned[] {
   const names = namesOfCalls(placed.map(({ message }) => message));
   const found: Pruned[] = [];
   for (const { seq, message } of placed.slice(0, startOfKept(placed, options.keepTurns))) {
-    // The estimate of a message is remembered, that of a result is not: most messages are passed without counting.
+    // Message estimates are cached, result estimates are not: most messages are skipped without counting.
     if (message.role !== "tool_results" || estimateTokens([message]) <= options.tokensMin) continue;
     for (const result of message.results) {
       const tokens = resultTokens(result.content);
@@ -265,7 +253,7 @@ export function findPrunable(placed: readonly Placed[], options: PruneOptions): 
   return found;
 }
 
-/** The results of one message with those that are named shown as references; `pruned` is of that message only. */
+/** Replaces the named results of one message by references; `pruned` belongs to that message. */
 export function applyPruned(message: ToolResultsMessage, pruned: readonly Pruned[]): ToolResultsMessage {
   const contents = new Map(pruned.map(({ tool_use_id, content }) => [tool_use_id, content]));
   if (!message.results.some((result) => contents.has(result.tool_use_id))) return message;
@@ -285,7 +273,7 @@ function startOfKept(placed: readonly Placed[], keepTurns: number): number {
   return start;
 }
 
-/** A summary is a user message too, but speaks for earlier turns and is none itself. */
+/** A summary is a user message, too, but no turn. */
 function isTurnStart(message: Message | undefined): boolean {
   return message?.role === "user" && message.compaction_id === undefined;
 }
@@ -320,7 +308,7 @@ function referenceTo({ name, tokens, seq }: { name: string; tokens: number; seq:
 
 const REFERENCE =
   /\[… the whole result of .{0,100} \(about [\d,]+ tokens\) is in the log at seq \d+, left out of the context …\]/s;
-/** Head, tail, media and the reference with its longest name; longer is a result that only quotes a reference. */
+/** Head, tail, media and the reference with its longest name; a longer result only quotes a reference. */
 const REFERENCE_CHARS_MAX = 3 * EDGE_BYTES_MAX + 300;
 
 function isReference(content: Content): boolean {

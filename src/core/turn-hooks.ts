@@ -8,17 +8,17 @@ import { type Run, stillUnsaved, type Turn } from "./run.ts";
 import { assistantText, contentText } from "./tokens.ts";
 import { CANCELLED, outputLimit } from "./turn-end.ts";
 
-/** What hooks say of a step: what is to be saved next, and the end of the turn where it is not to go on. */
+/** The hooks' result for a step: entries to save next, and the end of the turn if it must stop. */
 interface Guarded {
   readonly unsaved: EntryBody[];
   readonly end: TurnEnd | undefined;
 }
 
-type GuardedPoint = Run["untold"][number];
+type GuardedPoint = Run["unnotified"][number];
 
 /**
- * Asks the hooks of a step, once what came before it is durable; undefined where there are none. Where all of them only
- * watch, nothing is saved for their sake: they are told after the next append, which comes before anything else happens.
+ * Calls the hooks of a step once everything before it is durable; undefined if there are none. If all only observe,
+ * nothing is saved for them: they run after the next append.
  */
 export async function guardStep(
   run: Run,
@@ -28,7 +28,7 @@ export async function guardStep(
   const { hooks } = run.turn;
   if (hooks?.has(point) !== true) return undefined;
   if (!hooks.decides(point)) {
-    run.untold.push(point);
+    run.unnotified.push(point);
     return undefined;
   }
   const before = await saveAndTell(run, unsaved);
@@ -37,12 +37,12 @@ export async function guardStep(
   return { unsaved: [...before, ...told], end };
 }
 
-/** Tells observers of the steps behind, now that these are saved; returns what of them is to be saved next. */
-export async function tellObservers(run: Run): Promise<EntryBody[]> {
+/** Notifies observers of the past steps, which are saved now; returns the entries to save next. */
+export async function notifyObservers(run: Run): Promise<EntryBody[]> {
   const { hooks } = run.turn;
   const all: EntryBody[] = [];
   if (hooks === undefined) return all;
-  for (const point of run.untold.splice(0)) {
+  for (const point of run.unnotified.splice(0)) {
     const { told } = await hooks.run(point, subjectOf(run, point), waitOf(run));
     all.push(...told);
   }
@@ -51,17 +51,17 @@ export async function tellObservers(run: Run): Promise<EntryBody[]> {
 
 async function saveAndTell(run: Run, unsaved: readonly EntryBody[]): Promise<EntryBody[]> {
   if (unsaved.length > 0) await run.turn.append(() => stillUnsaved(run, unsaved));
-  return run.untold.length === 0 ? [] : tellObservers(run);
+  return run.unnotified.length === 0 ? [] : notifyObservers(run);
 }
 
-/** What is to be saved as the turn ends before its next call, of whose steps observers must not be left untold. */
-export async function tellBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
-  return run.untold.length === 0 ? unsaved : saveAndTell(run, unsaved);
+/** The entries to save when the turn ends before its next call; observers of its steps are notified first. */
+export async function notifyBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
+  return run.unnotified.length === 0 ? unsaved : saveAndTell(run, unsaved);
 }
 
 /**
- * Asks the hooks of the boundary at which a turn ends by itself. Observers that answer at once are told before its last
- * words are saved, with which its end is; where one is waited for, those words are saved meanwhile.
+ * Calls the hooks at the boundary where a turn ends by itself. Synchronous observers run before the last entries are
+ * saved together with the end; if one is awaited, those entries are saved meanwhile.
  */
 export async function guardEnd(run: Run, said: EntryBody[]): Promise<Guarded> {
   const { turn } = run;
@@ -69,10 +69,10 @@ export async function guardEnd(run: Run, said: EntryBody[]): Promise<Guarded> {
   if (hooks?.has("turn_boundary") !== true) return { unsaved: said, end: undefined };
   if (hooks.decides("turn_boundary"))
     return (await guardStep(run, "turn_boundary", said)) ?? { unsaved: said, end: undefined };
-  const telling = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
-  if (!(telling instanceof Promise)) return { unsaved: [...said, ...telling.told], end: undefined };
+  const notifying = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
+  if (!(notifying instanceof Promise)) return { unsaved: [...said, ...notifying.told], end: undefined };
   await turn.append(() => stillUnsaved(run, said));
-  return { unsaved: [...(await telling).told], end: undefined };
+  return { unsaved: [...(await notifying).told], end: undefined };
 }
 
 function subjectOf({ turn, turns: turn_number }: Run, point: GuardedPoint): HookSubject {
@@ -106,7 +106,7 @@ function waitOf({ turn, deadlineMs }: Run) {
 
 type Answer = Extract<ModelAnswer, { ok: true }>;
 
-/** Asks the hooks of an answer that nobody has kept yet. One that is refused is not kept; what it took is counted. */
+/** Calls the hooks of an answer before it is stored. A refused answer is not stored; its usage is counted. */
 export async function guardAnswer(run: Run, answer: Answer): Promise<Guarded | undefined> {
   const { hooks } = run.turn;
   if (hooks?.has("post_llm_response") !== true) return undefined;
@@ -120,24 +120,23 @@ export async function guardAnswer(run: Run, answer: Answer): Promise<Guarded | u
   return { unsaved: [...told, { kind: "call_failed", usage }], end };
 }
 
-/** What hooks made of the calls of an answer. */
 export interface GuardedCalls {
   readonly told: readonly EntryBody[];
-  /** The calls with the arguments they are to be judged by, and run with. */
+  /** The calls with the arguments to judge and run. */
   readonly calls: readonly ToolUseBlock[];
-  /** Of calls that are not to run, what the model is told. */
+  /** Texts for the model about calls that must not run. */
   readonly refusals: ReadonlyMap<string, string>;
-  /** The same as whoever goes on with the turn keeps it; undefined where hooks changed nothing. */
+  /** The same for a resumed turn; undefined if hooks changed nothing. */
   readonly decided: Progress["hooks"];
 }
 
-const UNJUDGED = "not run: the turn was interrupted before hooks had judged it";
-const CLIENTS = "it rewrote the arguments of a tool that the client runs, which only the client could do";
+const UNJUDGED = "not run: the turn was interrupted before hooks checked it";
+const CLIENTS = "it changed the arguments of a tool that the client runs";
 
-/** Asks the hooks of each call before anything else judges it: calls side by side, the hooks of one after each other. */
+/** Calls the hooks of each call before the permission rules: calls in parallel, the hooks of one call in sequence. */
 export async function guardCalls({ turn, ...run }: Run, calls: readonly ToolUseBlock[]): Promise<GuardedCalls> {
   const { hooks, tools } = turn;
-  // What cannot run is not asked about.
+  // Calls that cannot run are skipped.
   const isAsked = ({ data }: ToolUseBlock): boolean =>
     data.args_error === undefined && tools.has(data.name) && hooks?.has("pre_tool_execution", data.name) === true;
   if (hooks === undefined || !calls.some(isAsked)) return { told: [], calls, refusals: new Map(), decided: undefined };
@@ -177,7 +176,7 @@ async function sideBySide<T>(items: readonly T[], most: number, work: (item: T) 
   await Promise.all(Array.from({ length: Math.min(most, items.length) }, worker));
 }
 
-/** What hooks decided about calls before the turn waited for a person's word. */
+/** The hooks' decisions from before the turn waited for approval. */
 export function decidedBefore(calls: readonly ToolUseBlock[], decided: Progress["hooks"] = []): GuardedCalls {
   const by = new Map(decided.map((one) => [one.id, one]));
   return {
@@ -191,15 +190,14 @@ export function decidedBefore(calls: readonly ToolUseBlock[], decided: Progress[
   };
 }
 
-/** What a tool gave. */
 interface Output {
   readonly content: Content;
   readonly isError: boolean;
 }
 
 /**
- * Asks the hooks of what a tool gave, before any of it is kept: what they make of it, or why they refuse it, stands in its
- * place. What is to be saved of them goes to `told`. Undefined where there are none.
+ * Calls the hooks for tool outputs before they are stored; their changes or refusals replace the output. Entries to
+ * save go to `told`. Undefined if there are none.
  */
 export function judgingOutputs(
   { turn, deadlineMs, turns }: Run,
@@ -245,13 +243,13 @@ async function judgeOutput(
   return hooked.result ?? { content, isError };
 }
 
-const UNSEEN = "the turn was interrupted before hooks had judged what this call gave; it has run";
+const UNSEEN = "the turn was interrupted before hooks checked the output of this call; it has run";
 
 function refused(denial: HookDenial): Output {
   return { content: denialText(denial), isError: true };
 }
 
-/** The same for results that whoever asked for the turn has brought. */
+/** The same for results that the client returned. */
 export async function judgeResults(
   run: Run,
   results: readonly ToolResult[],

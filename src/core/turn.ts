@@ -5,22 +5,8 @@ import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/mes
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
-import {
-  assistantEntry,
-  close,
-  closeBy,
-  closeCancelled,
-  closeFailed,
-  closePending,
-  completed,
-  type Failed,
-  type Served,
-  type TurnOutcome,
-  textInTurn,
-  timestamp,
-} from "./close-turn.ts";
+import { spentIn } from "./budget.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
-import { spentIn } from "./delegated.ts";
 import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -37,7 +23,24 @@ import {
 import { foldAhead } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
-import { CANCELLED, closeLeftovers, type Left, outputLimit } from "./turn-end.ts";
+import {
+  assistantEntry,
+  CANCELLED,
+  close,
+  closeBy,
+  closeCancelled,
+  closeFailed,
+  closeLeftovers,
+  closePending,
+  completed,
+  type Failed,
+  outputLimit,
+  type Served,
+  type TurnOutcome,
+  textInTurn,
+  timestamp,
+  type Unfinished,
+} from "./turn-end.ts";
 import {
   decidedBefore,
   guardAnswer,
@@ -46,14 +49,14 @@ import {
   guardStep,
   judgeResults,
   judgingOutputs,
-  tellBeforeEnd,
-  tellObservers,
+  notifyBeforeEnd,
+  notifyObservers,
 } from "./turn-hooks.ts";
 
-/** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
+/** The outcome of a turn that waits for approval; `resumeTurn` continues it, in any process. */
 export const WAITING = Symbol("waiting");
 
-/** Runs one turn to its end: ask the model, run its tools, ask again. */
+/** Runs one turn to its end: call the model, run its tools, call again. */
 export async function runTurn(
   turn: Turn,
   input: { prompt: Content; instructions?: readonly string[] },
@@ -61,7 +64,7 @@ export async function runTurn(
   return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
 }
 
-/** Runs a turn that begins with the results which the one before it ended for, and with what the user says to them, if anything. */
+/** Runs a turn that starts with the results that the previous one ended for, and an optional user message. */
 export async function continueTurn(
   turn: Turn,
   input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
@@ -79,12 +82,12 @@ export async function continueTurn(
   return within(begun, (run) => loop(run, opening));
 }
 
-/** Runs a turn again that failed before the model answered: what was asked is in the log. */
+/** Repeats a turn that failed before the model answered: its prompt is in the log. */
 export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued" }]));
 }
 
-/** Goes on with a turn that waited, once every word it waited for is there. */
+/** Continues a waiting turn once every approval is answered. */
 export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   const { approval, openCalls } = turn.state;
   if (approval === undefined) throw new Error("no turn waits");
@@ -99,7 +102,7 @@ export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITI
 
 async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
   const over = new AbortController();
-  // A store that fails here fails the turn's own next append, which tells of it.
+  // A store failure here also fails the turn's next append, which reports it.
   const warning = warnOfTime(run, over.signal).catch(() => {});
   try {
     return await work(run);
@@ -117,7 +120,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (begun?.end !== undefined) return closeAt(run, begun.unsaved, begun.end);
     unsaved = begun?.unsaved ?? unsaved;
   }
-  // A call that is made again after a recovery is not one more.
+  // A call repeated after a recovery does not count again.
   while (run.turns - run.recoveries < turn.state.settings.max_turns) {
     let stop = checkBudget(run, unsaved);
     if (stop === undefined && (await compactIfDue(run, unsaved))) {
@@ -125,7 +128,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
       stop = checkBudget(run, unsaved);
     }
-    if (stop !== undefined) return closeBy(run, await tellBeforeEnd(run, unsaved), causeOf(stop));
+    if (stop !== undefined) return closeBy(run, await notifyBeforeEnd(run, unsaved), causeOf(stop));
     if (turn.hooks !== undefined) {
       const asked = await guardStep(run, "pre_llm_request", unsaved);
       if (asked?.end !== undefined) return closeAt(run, asked.unsaved, asked.end);
@@ -133,7 +136,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     }
     const { settings } = turn.state;
     const { messages, native } = await openCall(run, unsaved, run.turns);
-    if (run.untold.length > 0) await tellAndKeep(run);
+    if (run.unnotified.length > 0) await notifyAndSave(run);
     turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
@@ -142,7 +145,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
       native,
-      // A call made again after a recovery is still the first one.
+      // A call repeated after a recovery is still the first one.
       toolChoice: run.turns - run.recoveries === 1 ? turn.toolChoice : undefined,
     });
     if (!answer.ok) {
@@ -168,19 +171,19 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
     unsaved = crossed?.unsaved ?? unsaved;
   }
-  return closeBy(run, await tellBeforeEnd(run, unsaved), "turn_limit_reached");
+  return closeBy(run, await notifyBeforeEnd(run, unsaved), "turn_limit_reached");
 }
 
 function closeAt(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
   return close(run, unsaved, () => end);
 }
 
-async function tellAndKeep(run: Run): Promise<void> {
-  const told = await tellObservers(run);
+async function notifyAndSave(run: Run): Promise<void> {
+  const told = await notifyObservers(run);
   if (told.length > 0) await run.turn.append(told);
 }
 
-/** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
+/** Compacts before a call if that is due. True: the entries are saved, and the context may have changed. */
 async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
   const { turn } = run;
   const ahead = foldAhead(turn.state, unsaved);
@@ -195,10 +198,10 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     if (isSaved) return;
     await turn.append(() => stillUnsaved(run, unsaved));
     isSaved = true;
-    if (run.untold.length > 0) await tellAndKeep(run);
+    if (run.unnotified.length > 0) await notifyAndSave(run);
   };
   const hasEvicted = await evictIfDue(turn, at, asking(run), save);
-  // What is left decides whether anything is to be summarised.
+  // Whether to summarise depends on what the eviction left.
   if (hasEvicted) verdict = judgeTurnBoundary(turn, foldAhead(turn.state, []));
   if (verdict === "not_due") return isSaved;
   await save();
@@ -210,10 +213,10 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   return true;
 }
 
-/** The provider's word goes before the estimate: a context must be as much shorter as a compaction would make it. */
+/** The provider refused the context, whatever the estimate says: it must shrink as much as by a compaction. */
 const RECOVERED_SHARE = 0.5;
 
-/** A context the provider finds too long is compacted once, and the call made again. */
+/** Compacts once and repeats the call if the provider finds the context too long. */
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
   run.isRecovering = true;
@@ -230,7 +233,12 @@ async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boo
   return isShorter;
 }
 
-function openTurn(turn: Turn, prompt: Content, instructions: readonly string[], state: Left = turn.state): EntryBody[] {
+function openTurn(
+  turn: Turn,
+  prompt: Content,
+  instructions: readonly string[],
+  state: Unfinished = turn.state,
+): EntryBody[] {
   const { clock } = turn;
   const created_at = timestamp(clock);
   return [
@@ -253,7 +261,7 @@ interface Opened {
   readonly native: NativeSummary | undefined;
 }
 
-/** Saves what is to be saved before a call, and returns the context the call is recorded with. */
+/** Saves the pending entries before a call, and returns the context that the call records. */
 async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<Opened> {
   const { turn } = run;
   const { model, compacting } = turn;
@@ -278,24 +286,14 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
 }
 
 function asking(run: Run): Asking {
-  const { turn, deadlineMs } = run;
-  const { model, clock, policy, signal, redact, emit, append } = turn;
-  return {
-    model,
-    clock,
-    retry: policy.retry,
-    calls: policy.calls,
-    deadlineMs,
-    signal,
-    redact,
-    // After something was said in this turn, an empty answer is a model that has nothing to add.
-    acceptsEmpty: textInTurn(run) !== undefined,
-    emit,
-    append,
-  };
+  const { model, clock, policy, signal, redact, emit, append } = run.turn;
+  const { retry, calls } = policy;
+  // After text in this turn, an empty answer means that the model has nothing to add.
+  const acceptsEmpty = textInTurn(run) !== undefined;
+  return { model, clock, retry, calls, deadlineMs: run.deadlineMs, signal, redact, acceptsEmpty, emit, append };
 }
 
-/** Saves the answer, then runs, closes or asks about its calls; returns what is to be saved next. */
+/** Saves the answer, then runs, closes or asks approval for its calls; returns the entries to save next. */
 async function serveCalls(
   run: Run,
   unsaved: EntryBody[],
@@ -334,7 +332,6 @@ function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["ca
   return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
 
-/** Runs calls but for those that are refused, or are for whoever asked. */
 async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
@@ -342,7 +339,7 @@ async function runCalls(
   told: readonly EntryBody[] = [],
 ): Promise<Served> {
   const { turn } = run;
-  // What a tool was really given must be known also of one that the process does not survive.
+  // Changed arguments must be stored first, in case the process dies in the tool.
   const isRewritten = told.some((body) => body.kind === "event" && body.event.type === "hook_completed");
   if (isRewritten) await turn.append(told);
   const notes: EntryBody[] = isRewritten ? [] : [...told];

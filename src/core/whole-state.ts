@@ -1,8 +1,16 @@
 import type { SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
-import { type Placed, showBy, standingIn } from "./context.ts";
-import { hiddenIn } from "./hidden.ts";
+import { CASCADE } from "./compaction/shown-messages.ts";
+import {
+  activeCompaction,
+  type CompactionRecord,
+  evictedFrom,
+  type Placed,
+  rangesOf,
+  type ShownState,
+  showBy,
+} from "./context.ts";
 import {
   everSaid,
   judgeCompactions,
@@ -16,14 +24,13 @@ import {
 import { advance, applyAlone, beginState, type SessionState, withoutNative } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
 
-/** A session with everything that was ever said in it: what a turn that is not compacted has no need of. */
+/** A session state with the full history, which only compactions, forks and rewrites need. */
 export interface WholeState extends SessionState {
   /** The full transcript, the system message first. */
   transcript: Placed[];
-  /** Every rewrite of it, oldest first. */
   rewrites: readonly RewriteRecord[];
   compactions: readonly KeptCompaction[];
-  /** Where something was forgotten. */
+  /** Erased ranges. */
   holes: readonly SeqRange[];
 }
 
@@ -31,16 +38,15 @@ export function isWhole(state: SessionState): state is WholeState {
   return "transcript" in state;
 }
 
-/** Folds a log from its first entry. */
 export function foldSession(sessionId: string, entries: readonly Entry[]): WholeState {
   const state = beginFold(sessionId, entries);
   for (const entry of entries) applyUnshown(state, entry);
-  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  // Once at the end: the contexts in between are not needed.
   showAnew(state);
   return state;
 }
 
-/** The same for a log that may be long: between its entries others have their turn. */
+/** The same for a long log: yields to the event loop between entries. */
 export async function foldLongSession(
   sessionId: string,
   entries: readonly Entry[],
@@ -55,27 +61,25 @@ export async function foldLongSession(
   return state;
 }
 
-/** The state before the first entry of a log. */
 export function beginFold(sessionId: string, entries: readonly Entry[]): WholeState {
   return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [], holes: [] };
 }
 
-/** Advances a state by one entry; false where it lacks what that takes, and then nothing has changed. */
+/** Applies one entry; returns false, without a change, if the state lacks what that needs. */
 export function applyTo(state: SessionState, entry: Entry): boolean {
-  // What it was folded from says something else now.
+  // The entries it was folded from have changed.
   if (entry.body.kind === "forgotten") return false;
   if (!isWhole(state)) return applyAlone(state, entry);
   applyEntry(state, entry);
   return true;
 }
 
-/** Advances the state by one entry. */
 export function applyEntry(state: WholeState, entry: Entry): void {
   applyUnshown(state, entry);
   if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
 }
 
-/** Entries after which what is shown is not merely longer. */
+/** Entries that replace the context instead of extending it. */
 const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "session_created",
   "settings_changed",
@@ -87,7 +91,7 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "forgotten",
 ]);
 
-/** The same but for what is shown after a change of it, which `showAnew` makes up for. */
+/** The same without recomputing the context, which `showAnew` does. */
 export function applyUnshown(state: WholeState, entry: Entry): void {
   const { body, seq } = entry;
   const { length } = state.shown;
@@ -116,9 +120,9 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
       return;
     }
     case "expanded": {
-      const standing = standingIn(state);
+      const active = activeCompaction(state);
       state.compactions = state.compactions.map((one) =>
-        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
+        one === active ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
       );
       state.shownAnewSeq = seq;
       return;
@@ -140,8 +144,8 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
 }
 
 export function showAnew(state: WholeState): void {
-  const standing = standingIn(state);
-  const made = standing && showBy(state.transcript, standing, state.pins);
+  const active = activeCompaction(state);
+  const made = active && showBy(state.transcript, active, state.pins);
   state.shown = made === undefined ? [...state.transcript] : made.shown;
   state.shownFrom = made?.from ?? [];
   state.shownBy = showing(state);
@@ -150,15 +154,14 @@ export function showAnew(state: WholeState): void {
   state.hidden = hiddenIn(state);
 }
 
-/** The compactions that what is shown is of. */
+/** The compactions that determine the context. */
 function showing({ compactions, shown }: WholeState): readonly KeptCompaction[] {
-  const standing = standingIn({ compactions });
-  if (standing === undefined) return [];
+  const active = activeCompaction({ compactions });
+  if (active === undefined) return [];
   const ids = new Set(shown.map(({ message }) => (message.role === "user" ? message.compaction_id : undefined)));
-  return compactions.filter((one) => one === standing || (!one.undone && ids.has(one.body.compaction_id)));
+  return compactions.filter((one) => one === active || (!one.undone && ids.has(one.body.compaction_id)));
 }
 
-/** How far tool output was evicted. */
 export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): SessionState["evictions"] {
   const isMade = (one: KeptCompaction): boolean => one.undoneByHand || !one.undone;
   const made = compactions.findLast((one) => one.body.evicted !== undefined && isMade(one));
@@ -168,15 +171,15 @@ export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): S
 
 function keptCompaction(state: WholeState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
   const madeFrom = saidIn(state.transcript).length;
-  // An eviction keeps everything else as it is shown, what was brought back by hand with it.
-  const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
+  // An eviction keeps the rest of the context, including expanded messages.
+  const expanded = body.evicted === undefined ? [] : (activeCompaction(state)?.expanded ?? []);
   return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
 }
 
-/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
+/** Calls are closed before a rewrite, so none are open and no notice waits. */
 function applyRewrite(state: WholeState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
   const before = state.transcript;
-  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
+  // A new list: caches of the old one must not apply to it.
   state.transcript = rewrite(state, to, seq);
   state.rewrites = [...state.rewrites, { commit, before }];
   state.compactions = judgeCompactions(state.compactions, state);
@@ -184,4 +187,37 @@ function applyRewrite(state: WholeState, seq: number, { to, commit }: EntryBodyO
   state.settingsFrom = { ...state.settingsFrom, isRewritten: true };
   state.lastText = lastTextIn(state.transcript);
   state.turnsSaid = everSaid(state).filter(({ message }) => message.role === "user").length;
+}
+
+interface Hiding extends ShownState {
+  readonly transcript: readonly Placed[];
+  readonly rewrites: readonly RewriteRecord[];
+  readonly compactions: readonly CompactionRecord[];
+}
+
+/**
+ * The messages that left the context, and their summaries unless undone. What a rewrite removed is excluded: its author
+ * does not want the model to see it.
+ */
+function hiddenIn(state: Hiding): readonly SeqRange[] {
+  if (state.compactions.length === 0) return [];
+  // Of an evicted output only a line is shown.
+  const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));
+  const shown = new Set(state.shown.map(({ seq }) => seq).filter((seq) => !evicted.has(seq)));
+  const said = new Set(state.transcript.map(({ seq }) => seq));
+  const cascades = new Map(cascadesIn(state.compactions).map((record) => [record.seq, record]));
+  const isHidden = (seq: number): boolean => {
+    const record = cascades.get(seq);
+    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
+  };
+  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
+  return rangesOf(
+    all.filter(({ seq }) => isHidden(seq)),
+    all,
+  );
+}
+
+/** Compactions by cascade: their recent sections become memory, since the next compaction shortens them. */
+export function cascadesIn(compactions: readonly CompactionRecord[]): readonly CompactionRecord[] {
+  return compactions.filter(({ body }) => body.strategy === CASCADE && body.summary !== "");
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { withGrasp } from "./grasp.ts";
 import { createLocalEmbedder } from "./local.ts";
-import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
+import { createHashingEmbedder, createStaticEmbedder, withGrasp } from "./open-embedder.ts";
 
 describe("how much an embedder grasps", () => {
   const { grasp = async () => Number.NaN } = withGrasp(createLocalEmbedder());

@@ -9,24 +9,24 @@ import {
 } from "../wasm/byte-products.ts";
 import { addNormSource, attentionSource, geluSource } from "../wasm/float-rows.ts";
 
-/** The measures of gte-small, a BERT of twelve layers. */
+/** The dimensions of gte-small, a BERT of twelve layers. */
 export const GTE_SMALL = { layers: 12, width: 384, heads: 12, inner: 1_536, pieces: 30_522, places: 512 };
 const { layers, width, heads, inner, pieces: piecesMax, places } = GTE_SMALL;
 const headWidth = width / heads;
 const FLOAT_BYTES = 4;
 const ALIGNMENT = 16;
-/** Rows that go through a layer together, so that what lies between two products stays in the cache of a core. */
+/** Rows that go through a layer together, so that intermediate results stay in a core's cache. */
 const BLOCK_ROWS = 32;
 
 function matrixBytes(rows: number, columns: number): number {
   return (columns / TILE) * (rows * TILE + COLUMN_FACTS_BYTES);
 }
 
-/** Where everything lies in the file of weights, in bytes; `assets/make/gte-small.ts` writes it so. */
+/** Offsets in the weights file, which `assets/make/gte-small.ts` writes. */
 export const WEIGHTS = layOut((place) => {
   const matrix = (rows: number, columns: number): number => place(matrixBytes(rows, columns));
   const table = (rows: number) => ({ rows: place(rows * width), scales: place(rows * FLOAT_BYTES) });
-  /** Factors, then what is added. */
+  /** Factors, then offsets. */
   const norm = (): number => place(2 * width * FLOAT_BYTES);
   return {
     layers: Array.from({ length: layers }, () => ({
@@ -43,7 +43,7 @@ export const WEIGHTS = layOut((place) => {
   };
 }, 0);
 
-/** Behind the weights in the same memory: what a text becomes on its way. */
+/** Working memory after the weights. */
 const WORK = layOut((place) => {
   const floats = (rows: number, columns: number): number => place(rows * columns * FLOAT_BYTES);
   return {
@@ -68,10 +68,10 @@ interface Loops {
   attention(asked: number, out: number, scores: number, count: number): void;
 }
 
-/** Makes of the numbers of a text's word pieces, at most 512, the sum of what the model says of each. */
+/** The sum of the model's outputs for at most 512 word pieces. */
 export type SumOfPieces = (pieces: readonly number[]) => Float32Array<ArrayBuffer>;
 
-/** The model in WebAssembly of our own; the same vectors in every engine and on every machine, by either kind of products. */
+/** The model in our own WebAssembly; vectors are equal on every engine, machine and kind of products. */
 export function openGteSmall(weights: Uint8Array, products: Products = "relaxed"): SumOfPieces {
   if (weights.length !== WEIGHTS.end) throw new Error(`${weights.length} bytes are not the weights of gte-small`);
   const made = instantiate<Loops>(loopsFor(products), WORK.end);
@@ -99,7 +99,7 @@ function loopsFor(products: Products) {
   ];
 }
 
-/** What each piece means by itself, and what its place adds to that. */
+/** Token embeddings plus position embeddings. */
 function lookUp(buffer: ArrayBuffer, pieces: readonly number[]): void {
   const write = (table: { rows: number; scales: number }, numbers: readonly number[], to: number): void => {
     const scales = new Float32Array(buffer, table.scales);
@@ -158,7 +158,7 @@ function sumOfRows(rows: Float32Array): Float32Array<ArrayBuffer> {
   return sum;
 }
 
-/** Hands out places one behind the other, as SIMD likes them. */
+/** Allocates consecutive places with SIMD alignment. */
 function layOut<Places>(
   arrange: (place: (bytes: number) => number) => Places,
   start: number,

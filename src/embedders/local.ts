@@ -6,11 +6,11 @@ import type { ModelAnswer } from "./model-child.ts";
 import { type Asset, clipped } from "./word-pieces.ts";
 
 const DIMENSIONS = 384;
-/** Calls that wait at once; each has one text in the queue. */
+/** Concurrent calls; each has one text in the queue. */
 const CALLS_MAX = 256;
-/** A process that neither answers nor ends in so long is ended: a text takes a second, loading half of one. */
+/** A process without an answer for this long is killed: a text takes a second, loading half of one. */
 const ANSWER_MS_MAX = 120_000;
-/** A process without work gives its memory back after so long; the next text starts another. */
+/** An idle process ends after this long to free its memory; the next text starts another. */
 const IDLE_MS_MAX = 300_000;
 
 const WEIGHTS: Asset = {
@@ -18,7 +18,7 @@ const WEIGHTS: Asset = {
   sha256: "b21e48c1abbe74b77e2083b855c4566aaf4d6b3d1bedd6ab7bf153057baffe64",
 };
 
-/** Its vectors of a dozen unrelated texts, in the middle, so that a first search need not make them. */
+/** The mean of its vectors for a dozen unrelated texts, so that a first search need not compute it. */
 const UNRELATED = Int8Array.from(
   Buffer.from(
     "8PwP+QkOFBAE9wLiERADAPsI5QoK9PLoDhPx+eyn/uUK8ADv9xT0EA4I+uvx8/X+Hu8E8QgJDw8TCRIRCgiXIQ4D8e8MFvMODQ0L7v7y/wkB8vkE+vIG6hEH/PfvBtv3BA70Y+wPDvMI8PXv8QEA+BTwCxIVCe7//gYT9QzxFzEJERPr9fn7AwT9DefvyvbR/STwD/QH9Q/29wsNCijxCPvz7xYI5P0IBvcODu8FJwP2/gcFFvjyFBLu++8OGPoF8/j3+PH6B/gS9/ITDw4H9hIN8wcT+fcJAwkODhPf6ZwF//IV7wr4Fw0h9/gH+xIMEf8A+wbu6xD6XhcH5hEC+NEWCxX6+/L8GAPn+/X0BfQFDvYRBAb03AzvDALuCO0LCgD0DPH3FvTrFgQR9ff4D+wICgoEEggG9v4J7PUO+4EUA/7xCgkV5gAIChQAAA0G7xPtBgtZ+AYJ/QwO+Qz/GuoQDfEcCPnuBvLxKfPu6AsN9Pv6BgcD6fj18gfi9wUU",
@@ -33,13 +33,13 @@ interface LocalOptions {
   readonly idleMsMax?: number;
 }
 
-/** An embedder that can be asked beforehand whether it works here. */
+/** An embedder that can be loaded in advance. */
 export interface LocalEmbedder extends Embedder {
-  /** Loads the weights, which `embed` does otherwise; rejects with CAPABILITY_UNAVAILABLE when they cannot be used. */
+  /** Loads the weights, which `embed` does otherwise; rejects with CAPABILITY_UNAVAILABLE if they cannot be used. */
   load(): Promise<void>;
 }
 
-/** Sentence embeddings on this machine: gte-small with 8-bit weights, in a process of its own, without a network. */
+/** Local sentence embeddings: gte-small with 8-bit weights in a child process, without a network. */
 export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
   const weights = options.weights ?? WEIGHTS;
   const queue = new TextQueue();
@@ -64,13 +64,13 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
       model.forget();
       const error = isClosed ? closed() : unusable(how);
       reject(error);
-      // What cannot be loaded the first time is not tried again: every call is told the same.
+      // A failed first load is not repeated: every call gets the same error.
       if (hasWorked) starting = undefined;
-      // The text it had may be what ended it, and gets one more chance; those that wait are not to blame.
+      // The text in progress may have killed it and gets one more try; waiting texts are unaffected.
       if (isReady && queue.lose(error)) work();
     };
     child.on("message", (answer: ModelAnswer) => {
-      // After a close only its end is of interest, and an answer would let go of the process that is waited for.
+      // After a close only the exit matters; an answer would release the process that is waited for.
       if (isOver || isClosed) return;
       if (answer.kind === "ready") {
         [isReady, hasWorked] = [true, true];
@@ -95,7 +95,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     return starting;
   };
 
-  /** Has what waits worked on. */
+  /** Starts work on waiting texts. */
   const work = (): void => {
     started().then(
       (model) => queue.next(model),
@@ -120,7 +120,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     },
     async embed(texts, kind, signal) {
       if (calls >= CALLS_MAX) {
-        const message = `the local embedder cannot be used: ${CALLS_MAX} calls wait for it already`;
+        const message = `the local embedder cannot be used: ${CALLS_MAX} calls are already waiting for it`;
         throw new RuntimeError("CAPABILITY_UNAVAILABLE", message);
       }
       calls += 1;
@@ -140,7 +140,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
   };
 }
 
-/** It may be forbidden to start a process at all. */
+/** Starting a process may be forbidden. */
 function startChild(start: () => ChildProcess, unusable: (why: string, cause: unknown) => RuntimeError): ChildProcess {
   try {
     return start();
@@ -149,7 +149,7 @@ function startChild(start: () => ChildProcess, unusable: (why: string, cause: un
   }
 }
 
-/** What the queue speaks to; it ends a process that has nothing to do, or does nothing, for too long. */
+/** The queue's interface to the process; ends it when it is idle or stuck for too long. */
 function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forget(): void } {
   const { answerMsMax = ANSWER_MS_MAX, idleMsMax = IDLE_MS_MAX } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -159,7 +159,7 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
   };
   const usual = getPriority();
   let current = usual;
-  /** Nobody waits for most passages. */
+  /** Most passages are not urgent. */
   const prioritise = (kind: Job["kind"]): void => {
     const wanted = kind === "query" ? usual : Math.max(usual, constants.priority.PRIORITY_BELOW_NORMAL);
     if (wanted === current || child.pid === undefined) return;
@@ -167,7 +167,7 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
       setPriority(child.pid, wanted);
       current = wanted;
     } catch {
-      // It has ended, or its user may not raise a priority again, as on Linux: the text is embedded at the current one.
+      // It has ended, or raising a priority is not permitted, as on Linux: the text is embedded at the current one.
     }
   };
   endAfter(answerMsMax);
@@ -175,7 +175,7 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
     send: (text, kind) => {
       endAfter(answerMsMax);
       prioritise(kind);
-      // One that cannot be told any more ends, and is heard of then.
+      // A process that cannot be reached ends, which is reported then.
       child.send(text, () => {});
     },
     ref: () => {
@@ -192,12 +192,11 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
   };
 }
 
-/** Ends a process and resolves when it has. */
 async function ended(child: ChildProcess | undefined): Promise<void> {
   const isRunning = child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
   if (child === undefined || !isRunning) return;
   const exited = new Promise((resolve) => child.once("exit", resolve));
-  // Whoever waits for the close must not end before it.
+  // Keep this process alive until the child has ended.
   child.ref();
   child.kill("SIGKILL");
   await exited;
@@ -207,7 +206,6 @@ function closed(): RuntimeError {
   return new RuntimeError("REQUEST_CANCELLED", "the local embedder is closed");
 }
 
-/** The part of a model's process the queue talks to. */
 export interface TextModel {
   send(text: string, kind: Job["kind"]): void;
   ref(): void;
@@ -221,15 +219,15 @@ interface Job extends PromiseWithResolvers<Float32Array> {
   losses: number;
 }
 
-/** A text that a second process ends over is told as a failure. */
+/** A text that ends two processes is reported as a failure. */
 const LOSSES_MAX = 2;
 
-/** Hands a model one text at a time: a question goes before every passage that waits. */
+/** Gives the model one text at a time; queries go before waiting passages. */
 export class TextQueue {
   readonly #waiting: Record<"query" | "passage", Job[]> = { query: [], passage: [] };
   #current: Job | undefined;
 
-  /** Resolves with the text's vector; rejects at once when the signal fires, also while the text is being embedded. */
+  /** Resolves with the vector; rejects as soon as the signal fires, even while the text is being embedded. */
   add(text: string, kind: "passage" | "query", signal: AbortSignal): Promise<Float32Array> {
     const queue = this.#waiting[kind];
     const job: Job = { text, kind, losses: 0, ...Promise.withResolvers<Float32Array>() };
@@ -244,7 +242,7 @@ export class TextQueue {
     return job.promise.finally(() => signal.removeEventListener("abort", onAbort));
   }
 
-  /** Sends the next text unless one is on its way. An idle model must not keep our process from ending. */
+  /** Sends the next text unless one is in progress. An idle model must not keep our process alive. */
   next(model: TextModel): void {
     if (this.#current !== undefined) return;
     this.#current = this.#waiting.query.shift() ?? this.#waiting.passage.shift();
@@ -256,14 +254,13 @@ export class TextQueue {
     model.send(this.#current.text, this.#current.kind);
   }
 
-  /** Settles the text that was sent last. */
   settle(answer: ModelAnswer): void {
     if (answer.kind === "vector") this.#current?.resolve(answer.vector);
     if (answer.kind === "failure") this.#current?.reject(new RuntimeError("CAPABILITY_UNAVAILABLE", answer.message));
     this.#current = undefined;
   }
 
-  /** The text that was sent last will not be answered: it is sent again, once. True when there is something to send. */
+  /** The text in progress will not be answered: it is sent again, once. True if there is something to send. */
   lose(error: unknown): boolean {
     const job = this.#current;
     this.#current = undefined;
@@ -275,7 +272,6 @@ export class TextQueue {
     return this.#waiting.query.length + this.#waiting.passage.length > 0;
   }
 
-  /** Rejects everything that waits or is on its way. */
   fail(error: unknown): void {
     const jobs = [this.#current, ...this.#waiting.query.splice(0), ...this.#waiting.passage.splice(0)];
     this.#current = undefined;

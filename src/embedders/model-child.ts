@@ -5,42 +5,38 @@ import { RuntimeError } from "../contract/error.ts";
 import { workerFile } from "../ports/package-file.ts";
 import type { Asset } from "./word-pieces.ts";
 
-/** The process is found by it where processes are listed. */
+/** The name in process lists. */
 const NAME = "rkat-model";
 
-/** What the process says: once that it is ready, then a vector for every text it is sent, in order. */
+/** Messages of the process: ready once, then a vector per text, in order. */
 export type ModelAnswer =
   | { readonly kind: "ready" }
   | { readonly kind: "vector"; readonly vector: Float32Array }
   | { readonly kind: "failure"; readonly message: string };
 
-/**
- * Starts the process that embeds. A process can count below everything else on the machine and gives all of its memory
- * back when it ends; a thread of ours could do neither.
- */
+/** Starts the embedding process. Unlike a thread, it can have a low priority and frees all its memory. */
 export function startModelChild(weights: Asset): ChildProcess {
   const entry = workerFile("embedders/model-process");
   if (entry === undefined) throw unusable("the package rkat cannot be found from this bundle");
   const file = fileURLToPath(entry);
-  // Options of the program around us are not for this file: `--inspect` alone would take its port.
+  // Options of the parent program are not for this file: `--inspect` alone would take its port.
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = fork(file, [NAME], {
     execArgv: [],
     env,
-    // A folder that is deleted meanwhile would keep it from starting.
+    // The current folder may be deleted, which would prevent the start.
     cwd: dirname(file),
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
-    // In a group of its own: a Ctrl-C that interrupts a turn does not reach it.
+    // A separate group: a Ctrl-C that interrupts a turn does not reach it.
     detached: true,
     windowsHide: true,
   });
-  // One that does not start is heard of by its end.
+  // A failed start is reported by its exit.
   child.send(weights, () => {});
   return child;
 }
 
-/** Why the local embedder cannot be used. */
 export function unusable(why: string, cause?: unknown): RuntimeError {
   return new RuntimeError("CAPABILITY_UNAVAILABLE", `the local embedder cannot be used: ${why}`, { cause });
 }

@@ -8,9 +8,9 @@ const END = "[SEP]";
 
 const say = (answer: ModelAnswer): void => void process.send?.(answer, undefined, undefined, () => {});
 const fail = (thrown: unknown): void => say({ kind: "failure", message: messageOf(thrown) });
-// Whoever asked has gone, however that ended.
+// The parent has gone.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-// Only `startModelChild` speaks to it: first of the weights, then in texts.
+// Only `startModelChild` sends messages: first the weights, then texts.
 process.once("message", (weights: Asset) => {
   loadModel(weights).then((embed) => {
     process.on("message", (text: string) => say({ kind: "vector", vector: embed(text) }));

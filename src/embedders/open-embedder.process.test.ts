@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
 import { createLocalEmbedder } from "./local.ts";
-import { openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";
-import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
+import { createHashingEmbedder, createStaticEmbedder, openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";
 
 const never = new AbortController().signal;
 

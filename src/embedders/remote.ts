@@ -3,13 +3,13 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import { toUnitLength } from "./word-pieces.ts";
 
-/** What a provider that names no limit is sent at once. */
+/** The batch size for providers without a limit. */
 const TEXTS_PER_CALL_MAX = 96;
 
-/** The part of the AI SDK's embedding model that is used; a fake of two fields and a method will do. */
+/** The used part of the AI SDK's embedding model. */
 export type RemoteModel = Pick<EmbeddingModelV4, "provider" | "modelId" | "maxEmbeddingsPerCall" | "doEmbed">;
 
-/** Embeds with any embedding model of the AI SDK; `dimensions` says how long its vectors are, and is checked. */
+/** Embeds with any embedding model of the AI SDK; `dimensions` is the expected vector length. */
 export function createRemoteEmbedder(model: RemoteModel, dimensions: number): Embedder {
   const id = `${model.provider}/${model.modelId}-${dimensions}`;
   return {

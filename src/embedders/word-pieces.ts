@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import { packageFile } from "../ports/package-file.ts";
 
-/** Turns a text into the numbers of its word pieces, at most `max` of them, without the marks around them. */
+/** Converts a text to at most `max` word piece numbers, without special tokens. */
 export type Tokenize = (text: string, max: number) => number[];
 
-/** More than any text of 512 pieces needs; a text of megabytes costs no more than this. */
+/** More than any text of 512 pieces needs; it bounds the cost of huge texts. */
 const TEXT_CHARS_MAX = 32_768;
-/** As the model was trained: a longer word is an unknown one. */
+/** As the model was trained: a longer word is unknown. */
 const WORD_CHARS_MAX = 100;
 
 const UNKNOWN = "[UNK]";
@@ -19,10 +19,7 @@ const PUNCTUATION = /[!-/:-@[-`{-~\p{P}]/u;
 const PLAIN = /^[\t\n\r -~]*$/;
 const PLAIN_WORDS = /[a-z0-9]+|[!-/:-@[-`{-~]/g;
 
-/**
- * BERT's uncased tokenizer: `vocabulary` lists the pieces by number. A mark such as `[SEP]` within a text is text: what
- * somebody typed must not end it.
- */
+/** BERT's uncased tokenizer. A special token such as `[SEP]` in a text is plain text. */
 export function createTokenizer(vocabulary: readonly string[]): Tokenize {
   const numbers = new Map(vocabulary.map((piece, number) => [piece, number]));
   const unknown = numbers.get(UNKNOWN) ?? 0;
@@ -36,7 +33,7 @@ export function createTokenizer(vocabulary: readonly string[]): Tokenize {
   };
 }
 
-/** The beginning of a text that is worth reading; never ends between the halves of a character. */
+/** The beginning of a text; never splits a character. */
 export function clipped(text: string): string {
   if (text.length <= TEXT_CHARS_MAX) return text;
   const last = text.charCodeAt(TEXT_CHARS_MAX - 1);
@@ -52,7 +49,7 @@ function* wordsOfAnyScript(text: string): Generator<string> {
   for (const char of withoutAccents(text)) {
     const isAlone = isIdeograph(char) || PUNCTUATION.test(char);
     if (!isAlone && !SPACE.test(char)) {
-      // Letter by letter, as the model was trained: the last sigma of a Greek word is no letter of its own.
+      // Letter by letter, as the model was trained: a final Greek sigma is no separate letter.
       word += char.toLowerCase();
       continue;
     }
@@ -82,7 +79,7 @@ function isIdeograph(char: string): boolean {
   );
 }
 
-/** The longest piece the word begins with, then the longest of the rest; undefined when something is left over. */
+/** Greedy longest prefixes; undefined if a rest remains. */
 function piecesOf(word: string, numbers: ReadonlyMap<string, number>): readonly number[] | undefined {
   const whole = numbers.get(word);
   if (whole !== undefined) return [whole];
@@ -103,11 +100,11 @@ function piecesOf(word: string, numbers: ReadonlyMap<string, number>): readonly 
   return pieces;
 }
 
-/** A file that ships with the package, and what it must hold. */
+/** A file of the package with its expected hash. */
 export interface Asset {
   readonly name: string;
   readonly sha256: string;
-  /** Where it lies, instead of the package's `assets/`. */
+  /** Instead of the package's `assets/`. */
   readonly folder?: string;
 }
 
@@ -116,7 +113,7 @@ const VOCABULARY: Asset = {
   sha256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 };
 
-/** The bytes of an asset; rejects with CAPABILITY_UNAVAILABLE when it is missing or not the one that was measured. */
+/** The bytes of an asset; rejects with CAPABILITY_UNAVAILABLE if it is missing or changed. */
 export async function readAsset(asset: Asset): Promise<NonSharedBuffer> {
   const path = asset.folder === undefined ? packageFile(`assets/${asset.name}`) : join(asset.folder, asset.name);
   if (path === undefined) {
@@ -125,7 +122,7 @@ export async function readAsset(asset: Asset): Promise<NonSharedBuffer> {
   const bytes = await readFile(path).catch((cause: unknown) => {
     throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${asset.name} cannot be read: ${messageOf(cause)}`, { cause });
   });
-  // Off the event loop, unlike `createHash`: 34 MB would hold up a turn.
+  // Off the event loop, unlike `createHash`: 34 MB would block a turn.
   const digest = await crypto.subtle.digest("SHA-256", bytes);
   if (Buffer.from(digest).toString("hex") === asset.sha256) return bytes;
   throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${asset.name} is damaged: its sha256 is not ${asset.sha256}`);
@@ -138,7 +135,7 @@ export async function readVocabulary(): Promise<readonly string[]> {
     .split("\n");
 }
 
-/** Scales a vector in place to length 1; one without a direction stays zero. */
+/** Scales a vector in place to length 1; a zero vector stays zero. */
 export function toUnitLength(vector: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
   const length = Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
   if (length === 0) return vector;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
+import { createHashingEmbedder, createStaticEmbedder } from "./open-embedder.ts";
 
 const never = new AbortController().signal;
 const embedder = createStaticEmbedder();

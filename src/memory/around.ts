@@ -1,39 +1,36 @@
 import type { Chunk, MemoryStore, Scope } from "../ports/memory.ts";
-import { tokensIn } from "./split.ts";
+import { tokensIn } from "./chunk.ts";
 
-/** How many chunks before and after one are told with it at most. */
 const STEPS_MAX = 3;
-/** What telling a chunk takes besides its text: who said it, where and when. */
+/** The cost of a chunk's role, place and time. */
 const PLACE_TOKENS = 24;
-/** What naming its session takes besides, where that is not the session of a hit. */
+/** The additional cost of its session, if that is not the session of a hit. */
 const SESSION_TOKENS = 20;
 
 interface Looking {
   readonly store: MemoryStore;
   readonly scope: Scope;
-  /** What the chunks and what is told with them may take together; the chunks themselves are told whatever they take. */
+  /** The budget of the chunks and their surroundings together; the chunks are always included. */
   readonly tokensMax: number;
-  /** What answers next best after the chunks, the best first. */
+  /** The next best chunks, the best first. */
   readonly next: readonly Chunk[];
 }
 
-/** A chunk that is told with another one. */
-interface Told {
+/** A chunk shown with another one. */
+interface Companion {
   readonly chunk: Chunk;
-  /** The id of the other one. */
   readonly of: number;
 }
 
 /**
- * What is told with chunks, by their ids, each in the order it was said: by turns what answers next best, in whichever
- * session, and what was said right around them. No text is told twice: what stands between two chunks is told with the
- * better of them.
+ * The surroundings of chunks by id, each in its original order: alternately the next best chunks of any session and the
+ * direct neighbours. No text is shown twice: a text between two chunks goes with the better one.
  */
 export async function turnsAround(
   chunks: readonly Chunk[],
   looking: Looking,
 ): Promise<ReadonlyMap<number, readonly Chunk[]>> {
-  const told = new Set(chunks.map(({ text }) => text));
+  const shown = new Set(chunks.map(({ text }) => text));
   const sessions = new Set(chunks.map(({ session_id }) => session_id));
   const around = new Map<number, readonly Chunk[]>();
   let left = looking.tokensMax - chunks.reduce((sum, { text }) => sum + tokensIn(text), 0);
@@ -41,19 +38,19 @@ export async function turnsAround(
   for await (const { chunk, of } of byTurns(answeringToo(chunks, looking.next), nearby(chunks, looking))) {
     if (left <= PLACE_TOKENS) break;
     const tokens = tokensIn(chunk.text) + PLACE_TOKENS + (sessions.has(chunk.session_id) ? 0 : SESSION_TOKENS);
-    if (told.has(chunk.text) || tokens > left) continue;
+    if (shown.has(chunk.text) || tokens > left) continue;
     left -= tokens;
-    told.add(chunk.text);
+    shown.add(chunk.text);
     around.set(of, [...(around.get(of) ?? []), chunk].sort(inOrder));
   }
   return around;
 }
 
 /**
- * What answers next best, with the nearest chunk of its session, or with the best where none of its session is told. It
- * takes fewer tokens there than as a hit of its own, and of an answer that needs several messages more are read.
+ * The next best chunks, each with the nearest chunk of its session, or with the best if there is none. This costs fewer
+ * tokens than a separate hit, so answers spread over several messages are read more completely.
  */
-function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Generator<Told> {
+function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Generator<Companion> {
   for (const chunk of next) {
     const distance = ({ id }: Chunk): number => Math.abs(id - chunk.id);
     const [nearest = chunks[0]] = chunks
@@ -63,9 +60,9 @@ function* answeringToo(chunks: readonly Chunk[], next: readonly Chunk[]): Genera
   }
 }
 
-/** What was said right after and before chunks, then one step further away from each. */
-async function* nearby(chunks: readonly Chunk[], { store, scope }: Looking): AsyncGenerator<Told> {
-  /** Where the walk away from each chunk has come to, on either side. */
+/** The direct neighbours of chunks, then one step further away. */
+async function* nearby(chunks: readonly Chunk[], { store, scope }: Looking): AsyncGenerator<Companion> {
+  /** How far the walk from each chunk has come, on either side. */
   let ends: readonly Walk[] = chunks.map((chunk) => ({ of: chunk.id, before: chunk, after: chunk }));
   for (let step = 1; step <= STEPS_MAX; step += 1) {
     const ids = ends.flatMap(({ before, after }) => [before?.before ?? 0, after?.after ?? 0]).filter((id) => id > 0);
@@ -88,7 +85,7 @@ interface Walk {
   readonly after: Chunk | undefined;
 }
 
-/** One of these, one of those, until there are none of either. */
+/** Alternates between both until they are exhausted. */
 async function* byTurns<T>(these: Iterable<T>, those: AsyncIterable<T>): AsyncGenerator<T> {
   const rest = those[Symbol.asyncIterator]();
   for (const one of these) {

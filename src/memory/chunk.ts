@@ -1,12 +1,9 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { Chunk, ChunkSource, NewChunk } from "../ports/memory.ts";
-import { isProse } from "../text/prose.ts";
 import { termsOf } from "../text/terms.ts";
 import { datesNamedIn, dateTermsOf } from "./date-terms.ts";
-import { splitText } from "./split.ts";
 
-/** Where a message stands. */
 export interface MessagePlace {
   readonly session_id: string;
   readonly turn: number;
@@ -14,10 +11,10 @@ export interface MessagePlace {
   readonly created_at_ms: number;
 }
 
-/** Counts up when other chunks are made of the same logs: what was taken in before is then taken in again. */
+/** Increase when the same logs give other chunks: indexed sessions are then indexed again. */
 export const CHUNKS_VERSION = 3;
 
-/** The ids of the calls in a message that ask memory itself. */
+/** Ids of the calls in a message that query memory itself. */
 export function recallsIn(message: Message): ReadonlySet<string> {
   if (message.role !== "block_assistant") return NO_CALLS;
   const asking = message.blocks.flatMap((block) =>
@@ -29,8 +26,8 @@ export function recallsIn(message: Message): ReadonlySet<string> {
 const NO_CALLS: ReadonlySet<string> = new Set();
 
 /**
- * What of a message can be found again, in its order: a short text whole, a long one in parts, each made when it is asked
- * for. Reasoning is left out, and so is what memory was asked and, of the calls named, answered.
+ * The searchable texts of a message in order, lazily: a short text whole, a long one in parts. Excludes reasoning,
+ * queries to memory and, for the named calls, its answers.
  */
 export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): Generator<NewChunk> {
   let part = 0;
@@ -39,7 +36,7 @@ export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CA
   }
 }
 
-/** A chunk is found by its words, the dates it names and the day it was said on. */
+/** A chunk is found by its words, the dates it names and the day of its message. */
 export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChunk {
   const terms = termsOf(chunk.text);
   for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
@@ -48,8 +45,8 @@ export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChun
 }
 
 /**
- * What programs say to each other is most of a long session, and is asked for by the names and numbers in it: a vector of
- * a log costs four times that of a sentence and finds nothing that words do not.
+ * Program output is most of a long session, and is searched by names and numbers: a vector of a log costs four times
+ * that of a sentence and finds nothing more than words.
  */
 function isOfPrograms({ kind, text }: ChunkSource & { readonly text: string }): boolean {
   return (kind === "tool_call" || kind === "tool_result") && !isProse(text);
@@ -66,7 +63,7 @@ function textsOf(message: Message, recalls: ReadonlySet<string>): readonly Piece
     case "system":
       return [];
     case "system_notice":
-      // A skill lies in a file: nobody said it, and every session that loads it would be found by its words.
+      // A skill is a file: otherwise every session that loads it would match its words.
       return message.skill === undefined ? [{ role: "notice", kind: "notice", text: message.body ?? "" }] : [];
     case "user":
       return [{ role: "user", kind: "text", text: textOfContent(message.content) }];
@@ -93,7 +90,7 @@ function piecesOf(block: AssistantBlock): readonly Piece[] {
   }
 }
 
-/** Arguments as lines `name: value`; as JSON, a path with escaped slashes or a patch on one line would not be found. */
+/** Arguments as lines `name: value`: in JSON, escaped paths and patches on one line would not be found. */
 function argsText(args: Readonly<Record<string, unknown>>): string {
   return Object.entries(args)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : (JSON.stringify(value) ?? "")}`)
@@ -105,7 +102,7 @@ function textOfContent(content: Content): string {
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
 
-/** No model is shown more at once. Of what is longer the middle cannot be found, and the end says how it went. */
+/** Of longer texts only the beginning and the end are indexed. */
 const CHARS_MAX = 16_000_000;
 const TAIL_SHARE = 0.25;
 
@@ -116,26 +113,126 @@ function boundedParts(text: string): readonly string[] {
   return [...splitText(head), ...splitText(tail)];
 }
 
-/**
- * What a chunk is embedded as: its text; a short one after what was said just before it, because "yes, at eight" means
- * nothing alone. One that says something is blurred by talk before it that is about something else.
- */
+/** The text to embed: a short chunk with the message before it, because "yes" means nothing alone. */
 export function passageFor(chunk: Chunk, before: Chunk | undefined): string {
   if (!isShort(chunk.text) || before === undefined || before.session_id !== chunk.session_id) return chunk.text;
   return `${lastChars(before.text)}\n${chunk.text}`;
 }
 
-/** Whether a text means little without what was said before it. */
+/** Whether a text needs the message before it to be understood. */
 export function isShort(text: string): boolean {
   return text.length <= SHORT_CHARS_MAX;
 }
 
 const SHORT_CHARS_MAX = 32;
-/** More would drown the chunk itself. */
+/** More would outweigh the chunk itself. */
 const BEFORE_CHARS_MAX = 400;
 
 function lastChars(text: string): string {
   if (text.length <= BEFORE_CHARS_MAX) return text;
   const tail = text.slice(-BEFORE_CHARS_MAX);
   return tail.slice(tail.search(/\s/) + 1);
+}
+
+/** Separators of words, in scripts without spaces as well. */
+const BETWEEN = /[\s，。、！？；：「」]+/u;
+/** A word in a sentence, with the punctuation around it. */
+const WORD = /^[\p{Ps}\p{Pi}"']*[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*[\p{Po}\p{Pe}\p{Pf}]*$/u;
+/** The share of words in prose; of code it is about half, of a log a tenth. */
+const WORDS_SHARE_MIN = 0.75;
+/** The average number of letters per line in prose; a list of names has fewer. */
+const LINE_LETTERS_MIN = 24;
+/** The beginning of a text decides. */
+const LOOKED_AT_CHARS = 2_000;
+
+/** Whether a text is natural language in any script, not program output: logs, code, tables, lists. */
+export function isProse(text: string): boolean {
+  const looked = text.slice(0, LOOKED_AT_CHARS);
+  const pieces = looked.split(BETWEEN).filter((piece) => piece !== "");
+  const words = pieces.filter((piece) => WORD.test(piece));
+  const letters = words.reduce((sum, { length }) => sum + length, 0);
+  const lines = looked.split("\n").filter((line) => line.trim() !== "").length;
+  return lines > 0 && words.length >= WORDS_SHARE_MIN * pieces.length && letters >= LINE_LETTERS_MIN * lines;
+}
+
+/**
+ * Splits a text into parts of about `PART_TOKENS_TARGET`, at paragraphs, lines, sentences or words, in that order.
+ * Parts of very long texts are longer, to stay near `PARTS_TARGET`.
+ */
+export function splitText(text: string): readonly string[] {
+  const trimmed = text.trim();
+  if (trimmed === "") return [];
+  const tokens = tokensIn(trimmed);
+  if (tokens <= PART_TOKENS_MAX) return [trimmed];
+  const partTokens = Math.max(PART_TOKENS_TARGET, Math.ceil(tokens / PARTS_TARGET));
+  const parts: string[] = [];
+  let from = 0;
+  while (from < trimmed.length) {
+    const to = endOfPart(trimmed, from, partTokens);
+    const part = trimmed.slice(from, to).trim();
+    if (part !== "") parts.push(part);
+    if (to >= trimmed.length) break;
+    from = startOfNext(trimmed, from, to);
+  }
+  return parts;
+}
+
+const PART_TOKENS_TARGET = 180;
+/** A vector takes a tenth of a second: a pasted file must not block the embedder for an hour. */
+const PARTS_TARGET = 2_048;
+/** A text slightly longer than a part stays whole: its second half alone would say little. */
+const PART_TOKENS_MAX = 240;
+/** Each part repeats the end of the previous one, so that a divided sentence is found by either half. */
+const OVERLAP_CHARS_MAX = 120;
+/** Chinese characters carry more: there the overlap would be most of a part. */
+const OVERLAP_SHARE_MAX = 1 / 3;
+const CHARS_PER_TOKEN = 4;
+
+/** Where a part may end, best first; searched in the last half of the part. */
+const ENDS = [/\n\s*\n/g, /\n/g, /[.!?…]["'”’)\]]*\s+|[。！？]/g, /[\s\u200b]+/g];
+
+function endOfPart(text: string, from: number, tokens: number): number {
+  const limit = charsFor(text, from, tokens);
+  if (from + limit >= text.length) return text.length;
+  const middle = from + Math.floor(limit / 2);
+  const window = text.slice(middle, from + limit);
+  for (const end of ENDS) {
+    const last = [...window.matchAll(end)].at(-1);
+    if (last !== undefined) return middle + last.index + last[0].length;
+  }
+  return notWithinSign(text, from + limit);
+}
+
+function startOfNext(text: string, from: number, to: number): number {
+  const overlap = Math.min(OVERLAP_CHARS_MAX, Math.floor((to - from) * OVERLAP_SHARE_MAX));
+  const tail = text.slice(to - overlap, to);
+  const sentence = /[.!?…]["'”’)\]]*\s+|[。！？]|\n/.exec(tail.slice(0, -1));
+  return sentence === null ? to : to - overlap + sentence.index + sentence[0].length;
+}
+
+/** How many characters from `from` on make this many tokens. */
+function charsFor(text: string, from: number, tokens: number): number {
+  let quarters = 0;
+  const end = Math.min(text.length, from + tokens * CHARS_PER_TOKEN);
+  for (let at = from; at < end; at += 1) {
+    quarters += quartersOf(text.charCodeAt(at));
+    if (quarters >= tokens * CHARS_PER_TOKEN) return at - from + 1;
+  }
+  return end - from;
+}
+
+export function tokensIn(text: string): number {
+  let quarters = 0;
+  for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
+  return quarters / CHARS_PER_TOKEN;
+}
+
+/** Four letters make a token; outside alphabets a character is about one. */
+function quartersOf(code: number): number {
+  return code < 0x0e00 ? 1 : CHARS_PER_TOKEN;
+}
+
+function notWithinSign(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at + 1 : at;
 }

@@ -3,8 +3,7 @@ import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall/in-memory.ts";
 import { passageFor, toChunk } from "./chunk.ts";
-import { foldDuplicates } from "./copies.ts";
-import { createRecall } from "./recall.ts";
+import { createRecall, foldDuplicates } from "./recall.ts";
 
 const { signal } = new AbortController();
 const SCOPE = { discardedOnly: false };

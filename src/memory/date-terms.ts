@@ -1,7 +1,7 @@
 import { fold, foldWidth } from "../text/canonical.ts";
 import { DAYS, daysIn, monthsIn, monthsOfYearsIn, SPANS, type Span, WEEKDAYS } from "../text/dates.ts";
 
-/** The terms by which a moment is found: its day, its month, its month in any year, its year, its day of the week. */
+/** The terms of a time: day, month, month of any year, year, day of the week. */
 export function dateTermsOf(atMs: number): readonly string[] {
   const date = new Date(atMs);
   if (Number.isNaN(date.getTime())) return [];
@@ -15,10 +15,10 @@ export function dateTermsOf(atMs: number): readonly string[] {
   ];
 }
 
-/** The terms of the dates a text names outright: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日, in May 2023. */
+/** The terms of explicit dates in a text: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日, in May 2023. */
 export function datesNamedIn(text: string): ReadonlySet<string> {
   const terms = new Set<string>();
-  // Every form has a number in it, most texts have none.
+  // Every form has a number, most texts have none.
   if (!/\d/.test(text)) return terms;
   const plain = foldWidth(text.slice(0, TEXT_CHARS_MAX)).normalize("NFC");
   for (const { year, month, day } of daysIn(plain)) {
@@ -29,7 +29,7 @@ export function datesNamedIn(text: string): ReadonlySet<string> {
   return terms;
 }
 
-/** The terms of the dates a question asks for, named outright or counted from now: yesterday, last week, on Friday. */
+/** The terms of dates in a query, explicit or relative: yesterday, last week, on Friday. */
 export function datesAskedFor(query: string, nowMs: number): ReadonlySet<string> {
   const terms = new Set(datesNamedIn(query));
   const plain = fold(query.slice(0, TEXT_CHARS_MAX));
@@ -71,7 +71,7 @@ function addSpan(terms: Set<string>, span: Span, nowMs: number): void {
   }
 }
 
-/** Whether a text has a name in it as words of their own; scripts without spaces have no such words. */
+/** Whether a text contains a name as whole words; scripts without spaces have no such words. */
 function holds(text: string, name: string): boolean {
   const at = text.indexOf(name);
   if (at < 0 || name.charCodeAt(0) > 0x2e80) return at >= 0;

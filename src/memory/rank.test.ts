@@ -2,8 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
-import { idsBeside, rankInContext } from "./in-context.ts";
-import { createLikeness, createScore, descending, exactnessOf, fuse } from "./rank.ts";
+import { createLikeness, createScore, descending, exactnessOf, fuse, idsBeside, rankInContext } from "./rank.ts";
 
 const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
   id,

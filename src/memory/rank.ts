@@ -1,40 +1,39 @@
 import type { Embedder } from "../ports/embedder.ts";
-import type { LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
-import { rarity } from "../text/bm25.ts";
-import { plainWords, termsOf } from "../text/terms.ts";
+import type { Chunk, LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
+import { isQuestion } from "../text/sentences.ts";
+import { plainWords, rarity, termsOf } from "../text/terms.ts";
 
-/** So many are the best; of equals, mostly the same text said again, so many: they must not crowd out everything else. */
+/** The best candidates, and how many of equals, which are mostly repetitions and must not crowd out the rest. */
 const POOL_MAX = 100;
 const EQUALS_MAX = 24;
 
-/** What a store is asked for: the best that hold terms of a question. */
+/** The query to a store: the best chunks for the terms. */
 export function bestByTerms(weights: ReadonlyMap<string, number>): TermQuery {
   return { weights, max: POOL_MAX, equalsMax: EQUALS_MAX };
 }
 
-export function byValue(a: Ranked, b: Ranked): number {
+function byValue(a: Ranked, b: Ranked): number {
   return b.value - a.value || b.id - a.id;
 }
 
-/** How well chunks answer by everything that is known of them; what is in no list has `floor`. */
+/** Combined values of chunks; chunks in no list have `floor`. */
 export interface Fused {
   readonly values: ReadonlyMap<number, number>;
   readonly floor: number;
 }
 
-/** A ranking of a scope by one means. */
 export interface Ranking {
   /** Best first. */
   readonly list: readonly Ranked[];
-  /** How many chunks were looked at; those beyond the list are worth `rest`, or as little as the last of it. */
+  /** How many chunks were ranked; those beyond the list have the value `rest`, or that of the last. */
   readonly chunks: number;
   readonly rest?: number;
   readonly weight: number;
 }
 
 /**
- * Adds rankings whose values have nothing in common. Each is cut to its best and measured by their spread, so neither the
- * size of the scope nor the scale of a model changes its say.
+ * Adds rankings of unrelated scales. Each is cut to its best and normalized by their spread, so that neither the size
+ * of the scope nor the scale of a model matters.
  */
 export function fuse(rankings: readonly Ranking[]): Fused {
   const values = new Map<number, number>();
@@ -76,16 +75,15 @@ function withoutCrowds(list: readonly Ranked[]): readonly Ranked[] {
   return kept;
 }
 
-/** What is known of a hit when it is scored. */
 interface Evidence {
   readonly text: string;
-  /** How alike question and hit are, 0 for as alike as any two texts, 1 for the same; absent without vectors. */
+  /** Similarity of query and hit: 0 for unrelated texts, 1 for equal ones; absent without vectors. */
   readonly likeness: number | undefined;
 }
 
 export type Score = (evidence: Evidence) => number;
 
-/** How sure a hit answers a question, 0 to 1, on a scale that means the same for every question and scope. */
+/** The confidence of a hit, 0 to 1, comparable across queries and scopes. */
 export function createScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches): Score {
   const read = createWordScore(query, weights, matches);
   return ({ text, likeness }) => {
@@ -96,7 +94,7 @@ export function createScore(query: string, weights: ReadonlyMap<string, number>,
   };
 }
 
-/** How much of a question a text says, 0 to 1: as a passage, where it is one, and by its words. */
+/** How much of a query a text contains, 0 to 1: as a phrase, or by its words. */
 export function createWordScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches) {
   const asked = plainWords(query.slice(0, QUERY_CHARS_MAX));
   const worths = worthsOf(weights, matches);
@@ -106,7 +104,7 @@ export function createWordScore(query: string, weights: ReadonlyMap<string, numb
   };
 }
 
-/** Scores as they are told, never rising down the list: neighbours in the wrong order meet in their middle. */
+/** Makes scores non-increasing: neighbours in the wrong order get their mean. */
 export function descending(scores: readonly number[]): readonly number[] {
   const runs: { sum: number; count: number }[] = [];
   for (const score of scores) {
@@ -124,7 +122,7 @@ export function descending(scores: readonly number[]): readonly number[] {
   return runs.flatMap(({ sum, count }) => Array<number>(count).fill(Math.round((sum / count) * 1_000) / 1_000));
 }
 
-/** 1 for the same words, 0.99 where one is a passage of the other, 0 otherwise. */
+/** 1 for the same words, 0.99 if one contains the other, otherwise 0. */
 export function exactnessOf(asked: string, text: string): number {
   const said = plainWords(text);
   if (asked === "" || said === "") return 0;
@@ -135,7 +133,7 @@ export function exactnessOf(asked: string, text: string): number {
 
 const QUERY_CHARS_MAX = 20_000;
 const NOT_EXACT_MAX = 0.98;
-/** A third of a question's words is chance, half of them is hardly: where chance ends was measured on public dialogues. */
+/** A third of a query's words is coincidence, half of them hardly; measured on public dialogues. */
 const CHANCE = 0.3;
 const HALF = 0.5;
 
@@ -144,16 +142,16 @@ function sharpen(covered: number): number {
   if (covered <= HALF) return 0.24 + ((covered - CHANCE) / (HALF - CHANCE)) * 0.46;
   return 0.7 + ((covered - HALF) / (1 - HALF)) * 0.3;
 }
-/** Fewer words than these are a phrase that any text may hold. */
+/** A shorter phrase may occur in any text. */
 const PASSAGE_WORDS_MIN = 5;
 
 function isPassage(words: string): boolean {
   return words.split(" ").length >= PASSAGE_WORDS_MIN;
 }
 
-/** What each term of the question is worth, together 1. A term that nobody ever said still counts: it was asked for. */
+/** Weights of the query's terms, with sum 1. A term that occurs nowhere still counts. */
 function worthsOf(weights: ReadonlyMap<string, number>, { holders, chunks }: LexicalMatches): Map<string, number> {
-  // A scope of a few chunks knows nothing of rarity; these stand in for the language.
+  // A small scope has no statistics; these chunks stand for the language.
   const seen = Math.max(chunks, CHUNKS_ASSUMED);
   const worths = [...weights]
     .filter(([term]) => !term.startsWith("@"))
@@ -169,21 +167,18 @@ function coverage(text: string, worths: ReadonlyMap<string, number>): number {
   const held = [...worths].filter(([term]) => terms.has(term)).map(([, worth]) => worth);
   const covered = held.reduce((sum, worth) => sum + worth, 0);
   const telling = held.filter((worth) => worth >= covered * TELLING_SHARE);
-  // One word in common, of several that were asked, is chance however rare it is.
+  // One common word of several is coincidence, however rare it is.
   return telling.length === 1 && covered < ONE_WORD_ENOUGH ? Math.min(covered, CHANCE) : covered;
 }
 
-/** A word that carries less of what is covered is as good as a stop word. */
+/** A word with a smaller share counts as a stop word. */
 const TELLING_SHARE = 0.15;
 const ONE_WORD_ENOUGH = 0.6;
 
-/** Turns the cosines of a question into likeness: 0 for as near as anything is, 1 for the same. */
+/** Maps cosines to similarity: 0 for the usual distance, 1 for equal. */
 export type Likeness = (cosine: number) => number;
 
-/**
- * Measures what a model's cosine means by texts that have nothing to do with any question: models differ, and for some
- * two strangers are at 0.7.
- */
+/** Calibrates a model's cosine with unrelated texts: models differ, and for some unrelated texts are at 0.7. */
 export function createLikeness(embedder: Embedder): (question: Float32Array) => Promise<Likeness> {
   let unrelated: Promise<Float32Array> | undefined;
   return async (question) => {
@@ -198,7 +193,7 @@ export function createLikeness(embedder: Embedder): (question: Float32Array) => 
   };
 }
 
-/** Searches share it: a search that is cancelled does not cancel it. */
+/** Shared by searches: a cancelled search does not cancel it. */
 async function meanOfStrangers(embedder: Embedder): Promise<Float32Array> {
   if (embedder.unrelated !== undefined) return embedder.unrelated;
   const vectors = await embedder.embed(STRANGERS, "passage", new AbortController().signal);
@@ -221,7 +216,7 @@ export const STRANGERS = [
   "He painted the fence blue and the gate white.",
 ];
 
-/** Halfway between strangers and the same text is a clear match. */
+/** Halfway between unrelated and equal is a clear match. */
 function curve(nearness: number): number {
   return Math.min(1, Math.max(0, (nearness - NEARNESS_MIN) / (NEARNESS_FULL - NEARNESS_MIN)));
 }
@@ -233,4 +228,69 @@ function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (const [index, value] of a.entries()) sum += value * (b[index] ?? 0);
   return sum;
+}
+
+/** The ids next to found chunks, needed for ranking in context. */
+export function idsBeside(found: readonly Chunk[]): readonly number[] {
+  const ids = new Set(found.flatMap(({ before, after }) => [before, after]));
+  for (const { id } of found) ids.delete(id);
+  ids.delete(0);
+  return [...ids];
+}
+
+/**
+ * Ranks chunks with their context: an answer seldom repeats its question. A chunk rises towards its better neighbour
+ * and never past it, so that other topics cannot displace a message that stands alone. An answer to a bare question
+ * rises nearly to it, and a question that the user answered steps back. The conversation around a chunk counts as a
+ * whole, too.
+ */
+export function rankInContext(fused: Fused, chunks: readonly Chunk[]): readonly Ranked[] {
+  const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
+  const worthOf = (id: number): number => fused.values.get(id) ?? fused.floor;
+  const talkAround = createTalkAround(chunks, worthOf);
+  return chunks
+    .map((chunk): Ranked => {
+      const [before, after] = [byId.get(chunk.before), byId.get(chunk.after)];
+      const own = worthOf(chunk.id);
+      const best = Math.max(
+        own,
+        ...[before, after].flatMap((beside) => (beside === undefined ? [] : worthOf(beside.id))),
+      );
+      const pulled = own + NEIGHBOUR_PULL * (best - own);
+      const answering = isBareQuestion(before) ? own + ANSWER_PULL * (worthOf(before.id) - own) : pulled;
+      const risen = Math.max(pulled, answering);
+      const isAnswered = after?.role === "user" && isBareQuestion(chunk);
+      const stepped = isAnswered ? risen - STEP_BACK * (risen - fused.floor) : risen;
+      return { id: chunk.id, value: stepped + TALK_WEIGHT * talkAround(chunk) };
+    })
+    .sort(byValue);
+}
+
+// Tuned together on the development split of public dialogues; nearby values do hardly worse.
+const NEIGHBOUR_PULL = 0.4;
+/** The share of a bare question's value and confidence that its answer gets. */
+export const ANSWER_PULL = 0.9;
+const STEP_BACK = 0.2;
+const TALK_WEIGHT = 0.4;
+const TALK_TURNS = 10;
+const TALK_CHUNKS_MAX = 3;
+
+/** A longer question contains other information. */
+const BARE_QUESTION_CHARS_MAX = 160;
+
+export function isBareQuestion(chunk: Chunk | undefined): chunk is Chunk {
+  return chunk?.kind === "text" && chunk.text.length <= BARE_QUESTION_CHARS_MAX && isQuestion(chunk.text);
+}
+
+/** The mean of the best chunks in the turns around one: a session of months covers many topics. */
+function createTalkAround(chunks: readonly Chunk[], worthOf: (id: number) => number): (chunk: Chunk) => number {
+  const byPlace = Map.groupBy(chunks, ({ session_id, turn }) => `${session_id} ${turn}`);
+  return ({ session_id, turn }) => {
+    const worths: number[] = [];
+    for (let near = turn - TALK_TURNS; near <= turn + TALK_TURNS; near += 1) {
+      for (const { id } of byPlace.get(`${session_id} ${near}`) ?? []) worths.push(worthOf(id));
+    }
+    const best = worths.sort((a, b) => b - a).slice(0, TALK_CHUNKS_MAX);
+    return best.reduce((sum, value) => sum + value, 0) / best.length;
+  };
 }

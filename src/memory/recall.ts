@@ -1,12 +1,12 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
-import { queryTerms } from "../text/terms.ts";
+import { plainWords, queryTerms } from "../text/terms.ts";
 import { turnsAround } from "./around.ts";
-import { type Folded, foldDuplicates, isMereReply } from "./copies.ts";
+import { isShort } from "./chunk.ts";
 import { datesAskedFor } from "./date-terms.ts";
-import { ANSWER_PULL, idsBeside, isBareQuestion, rankInContext } from "./in-context.ts";
 import {
+  ANSWER_PULL,
   bestByTerms,
   createLikeness,
   createScore,
@@ -14,53 +14,55 @@ import {
   descending,
   type Fused,
   fuse,
+  idsBeside,
+  isBareQuestion,
   type Likeness,
+  rankInContext,
 } from "./rank.ts";
 
-/** A message that was found. */
+/** A found message. */
 export interface Hit {
-  /** The part of it that answers best. */
+  /** Its best part. */
   readonly chunk: Chunk;
-  /** How sure it answers, 0 to 1, never rising down the list. */
+  /** Confidence, 0 to 1, non-increasing down the list. */
   readonly score: number;
-  /** How many chunks were found that say the same. */
+  /** How many found chunks have the same text. */
   readonly copies: number;
-  /** What was said around it, and what answers next best, in the order it was said; no text stands twice in an answer. */
+  /** Its surroundings and the next best chunks, in original order; no text occurs twice in a result. */
   readonly around: readonly Chunk[];
-  /** Only where it was asked for. */
+  /** Only on request. */
   readonly why?: Why;
 }
 
-/** What brought a hit where it stands, 0 to 1 each. */
+/** The reasons for a hit's rank, 0 to 1 each. */
 interface Why {
-  /** How much of the question its words say. */
+  /** Match by words. */
   readonly words: number;
-  /** How alike it is in meaning; 0 without vectors. */
+  /** Similarity of meaning; 0 without vectors. */
   readonly meaning: number;
-  /** How much better what was said right before or after it answers; 0 where it stands by itself. */
+  /** How much better its direct neighbours match. */
   readonly neighbours: number;
 }
 
 export interface Recalled {
   /** Best first. */
   readonly hits: readonly Hit[];
-  /** `lexical` when there are no vectors to compare: no embedder, one that failed, or none made yet. */
+  /** `lexical` without vectors: no embedder, a failed one, or none made yet. */
   readonly mode: "hybrid" | "lexical";
-  /** Whether some of what was looked at has no vector yet. */
+  /** Whether some of the scope has no vector yet. */
   readonly vectorsPending: boolean;
 }
 
 interface RecallOptions {
   readonly scope: Scope;
-  /** How many messages at most. */
   readonly limit: number;
-  /** What scores less is not shown and takes no place; 0 unless it is said. */
+  /** Hits below this score are omitted; default 0. */
   readonly scoreMin?: number;
-  /** What hits and what was said around them may take together; nothing around them unless it is said. */
+  /** The budget of hits with their surroundings; without it there are no surroundings. */
   readonly tokensMax?: number;
-  /** Whether hits say why they stand where they do. */
+  /** Whether to include `why`. */
   readonly explain?: boolean;
-  /** Settles when the embedder has been waited for long enough: the search goes by words from then on. */
+  /** Settles when the wait for the embedder is over: from then on the search uses words only. */
   readonly late?: Promise<unknown>;
   readonly signal: AbortSignal;
 }
@@ -71,18 +73,18 @@ export interface RecallParts {
   readonly store: MemoryStore;
   readonly embedder: Embedder | undefined;
   readonly now: () => number;
-  /** Has vectors made of what a search is about, for as long as it may wait; first of what words found, best first. */
+  /** Has missing vectors made, within the time a search may wait; first for the best matches by words. */
   readonly fill?: (found: readonly number[], scope: Scope) => Promise<void> | undefined;
 }
 
-/** Finds again what was said, by words and by meaning. */
+/** Searches the history by words and by meaning. */
 export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
   return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, late, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const matches = await store.match(bestByTerms(weights), scope);
-    // At the same time: an embedder takes a question first, and a search that is late has at least that.
+    // In parallel: the embedder handles queries first, so a late search has at least that.
     const ids = matches.best.map(({ id }) => id);
     const filled = inTime(fill?.(ids, scope), late);
     const searched = await inTime(searchByMeaning?.(query, { scope, filled, signal }), late);
@@ -104,7 +106,7 @@ export function createRecall({ store, embedder, now, fill }: RecallParts): Recal
 
 const LATE = "late";
 
-/** What comes of work, or that it is late. */
+/** The result of work, or that it is late. */
 export async function inTime<T>(
   work: Promise<T> | undefined,
   late: Promise<unknown> | undefined,
@@ -120,16 +122,15 @@ function weightsOf(query: string, nowMs: number): Map<string, number> {
 
 const DATE_WEIGHT = 1;
 const NEIGHBOURS_MAX = 200;
-/** What a model reads of a question; more would be cut by the model itself. */
+/** Models cut longer queries anyway. */
 const EMBEDDED_CHARS_MAX = 2_000;
-/** What meaning weighs beside words, where the embedder grasps all of a question and where it grasps nothing of it. */
+/** The weight of meaning relative to words, for queries that the embedder understands fully and not at all. */
 const MEANING_WEIGHT_MAX = 0.5;
 const MEANING_WEIGHT_MIN = 0.2;
 
 interface Meaning {
   readonly neighbours: readonly Neighbour[];
   readonly likeness: Likeness;
-  /** What it weighs beside words. */
   readonly weight: number;
 }
 
@@ -141,7 +142,7 @@ interface Findings {
 
 interface MeaningOptions {
   readonly scope: Scope;
-  /** Vectors are compared once it has settled. */
+  /** Vectors are compared after it settles. */
   readonly filled: Promise<unknown>;
   readonly signal: AbortSignal;
 }
@@ -160,11 +161,11 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
       await filled;
       if (vector === undefined) return undefined;
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
-      // Before anything has a vector, nothing is asked of an embedder that is busy making them.
+      // Without any vector, do not ask an embedder that is busy making them.
       if (neighbours.length === 0) return undefined;
       return { neighbours, likeness: await likenessFor(vector), weight: await weightFor(query) };
     } catch {
-      // Words alone still answer; the mode says that they did.
+      // Words alone still answer; the mode reports it.
       return undefined;
     }
   };
@@ -185,13 +186,12 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   return { found: inOrder, lifts: liftsOf(fused, byId) };
 }
 
-/** The message a chunk is a part of. */
 const messageOf = ({ session_id, seq }: Chunk): string => `${session_id} ${seq}`;
 
-/** How many more chunks than usual are asked for where the parts of few messages are all that was found. */
+/** How many times more chunks are fetched if too few messages were found. */
 const WIDER = 10;
 
-/** What was found; where that is of fewer messages than may be hits, chunks of further messages follow, best first. */
+/** The found chunks; if they are of too few messages, chunks of further messages follow, best first. */
 async function withOtherMessages(
   store: MemoryStore,
   found: readonly Chunk[],
@@ -205,13 +205,13 @@ async function withOtherMessages(
   return [...found, ...further.filter((chunk) => !messages.has(messageOf(chunk)))];
 }
 
-/** What tells texts of one scope apart is how near they are as seen from its middle. */
+/** Texts of one scope are compared relative to its mean vector. */
 function nearestOf(meaning: Meaning | undefined): readonly Ranked[] {
   const ranked = meaning?.neighbours.map(({ id, similarity, fromMiddle }) => ({ id, value: fromMiddle ?? similarity }));
   return ranked?.sort((a, b) => b.value - a.value || a.id - b.id) ?? [];
 }
 
-/** How much better the neighbours of a chunk answer than it does itself, 0 to 1. */
+/** How much better the neighbours of a chunk match, 0 to 1. */
 function liftsOf(fused: Fused, chunks: ReadonlyMap<number, Chunk>): (chunk: Chunk) => number {
   const worthOf = (id: number): number => (chunks.has(id) ? (fused.values.get(id) ?? fused.floor) : fused.floor);
   return ({ id, before, after }) => {
@@ -228,7 +228,6 @@ type HitOptions = Findings & {
   readonly lifts?: (chunk: Chunk) => number;
 };
 
-/** The hits, and what answers next best. */
 interface Best {
   readonly best: readonly Omit<Hit, "around">[];
   readonly next: readonly Chunk[];
@@ -247,7 +246,7 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     const before = byId.get(chunk.before);
     return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
   };
-  // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
+  // Reading a text costs more than finding it: chunks far below are not shown anyway.
   const few = [...Map.groupBy(found, messageOf).values()].flatMap((parts) => parts.slice(0, PARTS_LOOKED_AT));
   const lookedAt = new Set(few);
   const looked = found.filter((chunk) => lookedAt.has(chunk)).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
@@ -278,9 +277,8 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
 
 const LOOKED_AT_MIN = 100;
 const LOOKED_AT_EACH = 3;
-/** Of one message; a book would leave no place for others. */
+/** Of one message; a book would leave no room for others. */
 const PARTS_LOOKED_AT = 8;
-/** What stands further down hardly answers. */
 const NEXT_MAX = 20;
 
 type Scored = Folded & { readonly score: number };
@@ -292,10 +290,10 @@ function exactFirst(hits: readonly Scored[]): readonly Scored[] {
   return [...exact, ...hits.filter(({ score }) => score < EXACT_MIN)];
 }
 
-/** A score from which on a hit may be an answer: one to what shares few words with its question scores little more. */
+/** The lowest score of a possible answer; with few common words an answer scores little more. */
 const ANSWER_MIN = 0.15;
 
-/** The question itself, asked before, answers nothing: it stands below all that may, and is told no surer than they are. */
+/** An earlier copy of the query answers nothing: it goes below all possible answers. */
 function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, number>): readonly Scored[] {
   const [repeated, others] = [true, false].map((is) => hits.filter(({ chunk }) => isAskedAgain(chunk, weights) === is));
   if (repeated === undefined || others === undefined || repeated.length === 0) return hits;
@@ -305,10 +303,10 @@ function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, nu
   return [...others.slice(0, place), ...lowered, ...others.slice(place)];
 }
 
-/** So much of a question's words are those that are asked now. */
+/** The share of words that makes a question a repetition. */
 const REPEATED_MIN = 0.6;
 
-/** Whether a chunk is a question of the user's that says little beyond what is asked now. */
+/** Whether a chunk is a user's question that says little beyond the query. */
 function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, number>): boolean {
   if (role !== "user" || kind !== "text" || !isQuestion(text)) return false;
   let [total, shared] = [0, 0];
@@ -317,4 +315,38 @@ function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, nu
     if (asked.has(term)) shared += weight;
   }
   return shared >= REPEATED_MIN * total;
+}
+
+/** A chunk that represents all with the same text. */
+export interface Folded {
+  readonly chunk: Chunk;
+  readonly copies: number;
+}
+
+/** Chunks by id, including those right before others. */
+type ById = ReadonlyMap<number, Chunk>;
+
+/**
+ * Keeps the first of chunks that are equal except for case, spaces and punctuation. A short answer counts with its
+ * question: "yes" to one is no copy of "yes" to another.
+ */
+export function foldDuplicates(chunks: readonly Chunk[], byId: ById): readonly Folded[] {
+  const folded = new Map<string, Folded>();
+  for (const chunk of chunks) {
+    const asked = byId.get(chunk.before);
+    const isAnswer = isShort(chunk.text) && isBareQuestion(asked);
+    const key = isAnswer ? `${wordsOf(asked)}\n${wordsOf(chunk)}` : wordsOf(chunk);
+    const first = folded.get(key);
+    folded.set(key, { chunk: first?.chunk ?? chunk, copies: (first?.copies ?? 0) + 1 });
+  }
+  return [...folded.values()];
+}
+
+function wordsOf({ text }: Chunk): string {
+  return plainWords(text) || text;
+}
+
+/** Whether a chunk is a short, repeated reply to no question: the message before it is found itself. */
+function isMereReply({ chunk, copies }: Folded, byId: ById): boolean {
+  return copies > 1 && isShort(chunk.text) && byId.has(chunk.before) && !isBareQuestion(byId.get(chunk.before));
 }

@@ -2,35 +2,35 @@ import { constants, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile
 import { join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
 
-/** What a projection needs of the file system, so that a test can make any call fail. */
+/** The file system calls of projections, so that tests can make them fail. */
 export interface FileCalls {
-  /** Makes the folder and those above it, for their owner only. */
+  /** Creates the folder and its parents, for their owner only. */
   makeFolder(path: string): Promise<void>;
-  /** Names of what is in a folder, in no order; none when there is no such folder. */
+  /** Names in a folder, unordered; none if there is no such folder. */
   list(path: string): Promise<readonly string[]>;
-  /** Undefined when there is no such file. */
+  /** Undefined if there is no such file. */
   read(path: string): Promise<string | undefined>;
   write(path: string, text: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** False also when there is nothing. */
+  /** False also if it does not exist. */
   isLink(path: string): Promise<boolean>;
-  /** A file that is not there is no failure. */
+  /** A missing file is no failure. */
   remove(path: string): Promise<void>;
-  /** Opens a file for its owner only, to read and write at any position; made when it is not there. */
+  /** Opens or creates a file for its owner only, for random access. */
   open(path: string): Promise<OpenFile>;
 }
 
 export interface OpenFile {
   size(): Promise<number>;
-  /** Fills the buffer from a position and resolves with how many bytes there were. */
+  /** Fills the buffer from a position; returns how many bytes were read. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /** Resolves with how many bytes were taken; those after them are to be written again. */
+  /** Returns how many bytes were written; the rest has to be written again. */
   write(bytes: Uint8Array, position: number): Promise<number>;
   truncate(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws SESSION_STORE_ERROR when a folder between a state folder and a path of it, or the path itself, is a link. */
+/** Throws SESSION_STORE_ERROR if the path, or a folder between it and the state folder, is a link. */
 export async function refuseLinks(io: Pick<FileCalls, "isLink">, root: string, path: string): Promise<void> {
   let at = root;
   for (const name of relative(root, path).split(sep)) {
@@ -44,7 +44,7 @@ function linkRefusal(path: string, cause?: unknown): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
 }
 
-/** Somebody who may not write a file could have put a link to it in our place. */
+/** A user without write access to a file could have placed a link to it here. */
 const { O_CREAT, O_NOFOLLOW = 0, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 
 const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const;
@@ -86,7 +86,7 @@ export const nodeFileCalls: FileCalls = {
   },
 };
 
-/** For what a call threw: something else when there is nothing. */
+/** An error handler: returns a default if the file does not exist. */
 export function whenAbsent<T>(otherwise: T): (error: unknown) => T {
   return (error) => {
     if (isAbsence(error)) return otherwise;

@@ -8,8 +8,7 @@ import type { RowQuery, Store } from "../ports/store.ts";
 import { createInMemoryStore } from "../runtime.ts";
 import { readEvents } from "../service/subscriptions.ts";
 import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
-import { createFilesBehind } from "./files-behind.ts";
-import { createRkatFiles, projectStore } from "./rkat-files.ts";
+import { createFilesBehind, createRkatFiles, projectStore } from "./rkat-files.ts";
 import { projectSession } from "./session-files.ts";
 
 const idOf = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, "0")}`;

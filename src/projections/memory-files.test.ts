@@ -197,7 +197,7 @@ describe("a memory that was found in a file", () => {
     await vault.writeMemories("ada", [memoryOf(1)]);
     expect(await vault.found("ada")).toEqual([{ file: "000001-found.md", content: "By hand." }]);
     expect(warnings).toEqual([
-      `${pathOf("000001.md")} was somebody's own file; it is ${pathOf("000001-found.md")} now`,
+      `${pathOf("000001.md")} was a user's file; it was renamed to ${pathOf("000001-found.md")}`,
     ]);
   });
 

@@ -1,38 +1,39 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import type { EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import type { Store } from "../ports/store.ts";
-import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
-import type { FilesBehind } from "./files-behind.ts";
+import type { LogRow, RowQuery, Store } from "../ports/store.ts";
+import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
-  /** Told of a failure in a sentence; it must not throw. */
+  /** Receives failures; must not throw. */
   readonly warn: (sentence: string) => void;
   readonly io?: FileCalls;
-  /** Knows on disk what lags; without it nobody makes up for what a process leaves behind. */
+  /** Records what lags; without it files that a process leaves outdated stay so. */
   readonly behind?: FilesBehind;
 }
 
-/** Files about sessions for people and scripts, derived from logs and never read back as a source. */
+/** Files about sessions for people and scripts, derived from logs and never read back. */
 export interface RkatFiles {
-  /** To be waited for before an append that is worth files; resolves with what is to be called once it is over. */
+  /** Await before an append that changes files; call the result afterwards. */
   expect(atMs: number | undefined): Promise<() => void>;
-  /** Has the session's files brought up to its log soon. It returns at once and never throws. */
+  /** Schedules an update of the session's files. Returns at once and never throws. */
   touch(sessionId: string): void;
-  /** Brings up the files that a process that ended left behind; it begins by itself a moment after opening. */
+  /** Updates files that dead processes left outdated; starts automatically soon after opening. */
   makeUp(): Promise<void>;
-  /** Resolves when what was touched before is projected, or has failed and was told. */
+  /** Resolves when all touched sessions are projected or have failed. */
   settled(): Promise<void>;
-  /** Makes the session's files anew from its whole log; rejects with SESSION_STORE_ERROR. */
+  /** Rebuilds the session's files from its whole log; rejects with SESSION_STORE_ERROR. */
   rebuild(sessionId: string): Promise<void>;
-  /** Finishes what was touched, as far as a bound of time allows; whoever opens the folder next goes on with the rest. */
+  /** Finishes touched sessions within a time limit; the next process continues with the rest. */
   close(): Promise<void>;
 }
 
-/** Turns that follow each other quickly share one projection. */
+/** Turns in quick succession share one projection. */
 const DELAY_MS = 100;
 const SESSIONS_AT_ONCE_MAX = 4;
-/** A session left out because too many wait is projected at its next touch, or by the next process. */
+/** A session dropped because too many wait is projected at its next touch, or by the next process. */
 const SESSIONS_WAITING_MAX = 100_000;
 const SESSIONS_TOLD_MAX = 1_000;
 const CLOSE_MS_MAX = 5_000;
@@ -44,7 +45,7 @@ interface Job {
   readonly outcome: PromiseWithResolvers<void>;
 }
 
-/** Projects sessions beside their turns: a few at a time, and each by one job at a time. */
+/** Projects sessions in the background: a few at a time, each by one job. */
 export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }: RkatFilesParts): RkatFiles {
   const parts: ProjectionParts = { ...sources, io };
   const touched = new Set<string>();
@@ -54,7 +55,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let closed: Promise<void> | undefined;
-  /** Something was touched and has no files. */
+  /** Something was touched and has no files yet. */
   let isIncomplete = false;
 
   const enqueue = (sessionId: string, isReplay: boolean): Job => {
@@ -88,8 +89,8 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
       isIncomplete = true;
       const failure = asFailure(sessionId, error);
       job.outcome.reject(failure);
-      // Whoever asked for a replay hears of it from the promise.
-      if (!job.isReplay) tell(sessionId, failure);
+      // A rebuild reports failures through its promise.
+      if (!job.isReplay) reportFailure(sessionId, failure);
     } finally {
       running.delete(sessionId);
       startDue();
@@ -97,7 +98,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     }
   };
   const waiting = (): number => touched.size + due.size + running.size;
-  /** What others left behind, a few sessions at a time, so that a touch soon has its turn. */
+  /** A few sessions at a time, so that new touches are not delayed. */
   const bring = async (sessionIds: readonly string[]): Promise<boolean> => {
     const jobs = closed === undefined ? sessionIds.map((sessionId) => enqueue(sessionId, false)) : [];
     startDue();
@@ -106,11 +107,11 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   };
   let making: Promise<void> | undefined;
   const makeUp = async (): Promise<void> => {
-    making ??= behind?.makeUp(bring).catch((error) => warn(`files that lag are not looked for: ${messageOf(error)}`));
+    making ??= behind?.makeUp(bring).catch((error) => warn(`outdated files are not searched for: ${messageOf(error)}`));
     await making;
   };
   const first = setTimeout(makeUp, DELAY_MS).unref();
-  const tell = (sessionId: string, failure: RuntimeError): void => {
+  const reportFailure = (sessionId: string, failure: RuntimeError): void => {
     if (stop.signal.aborted || told.has(sessionId) || told.size >= SESSIONS_TOLD_MAX) return;
     told.add(sessionId);
     warn(failure.message);
@@ -126,10 +127,10 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     stop.abort();
     for (const [sessionId, { outcome }] of due) outcome.reject(asFailure(sessionId, CLOSED));
     due.clear();
-    // Those that run say how far they have come.
+    // Running jobs store their progress.
     await within(STOP_MS_MAX, Promise.all([settled(), making]));
     if (left > 0 && behind !== undefined)
-      warn(`${left} sessions lack their files under .rkat/sessions; whoever opens the folder next goes on with them`);
+      warn(`${left} sessions lack their files under .rkat/sessions; the next process that opens the folder continues`);
     await behind?.close(left === 0 && !isIncomplete).catch((error) => warn(messageOf(error)));
   };
   return {
@@ -157,7 +158,6 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   };
 }
 
-/** Waits for work, but not for longer. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const deadline = setTimeout(resolve, ms);
@@ -179,9 +179,8 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
 }
 
 /**
- * A store whose sessions have files. They follow what was appended, not what listeners are told: a listener may lag and
- * lose events. Whoever appends never waits for them, only once for the note that they are to come; closing does, within
- * their bound.
+ * A store whose sessions have files. They follow appends, not events: a listener may lag and lose events. Appends wait
+ * only for the note; closing waits within its limit.
  */
 export function projectStore(
   store: Store,
@@ -212,7 +211,7 @@ export function projectStore(
     forgettings,
     shred,
     purge: async (sessionIds) => {
-      // The store deletes the files of these sessions: none may be written meanwhile, and they are made anew after it.
+      // The store deletes the files of these sessions: none may be written meanwhile, and they are rebuilt afterwards.
       await files.settled();
       await store.purge(sessionIds);
       for (const sessionId of sessionIds) await files.rebuild(sessionId);
@@ -224,13 +223,127 @@ export function projectStore(
   };
 }
 
-/** What happens within a turn waits for its end: files are written once a turn, not once an append. */
+/** Files are written once per turn, not once per append. */
 const WORTH_FILES: ReadonlySet<EntryBody["kind"]> = new Set([
   "session_created",
   "notice",
   "turn_closed",
-  // These two also happen without a turn.
+  // These two also occur outside of a turn.
   "compacted",
   "rewritten",
   "archived",
 ]);
+
+/** Records on disk which files lag behind their logs, across processes. */
+export interface FilesBehind {
+  /** Records, before an append, that files may lag; returns a function to call after it. */
+  expect(atMs: number | undefined): Promise<() => void>;
+  /** Call when all touched sessions have their files. */
+  caughtUp(): void;
+  /**
+   * Visits sessions whose files a dead process may have left outdated. `bring` updates some and says whether that
+   * worked; the position is stored for the next process.
+   */
+  makeUp(bring: (sessionIds: readonly string[]) => Promise<boolean>): Promise<void>;
+  /** Removes this process's note if nothing is missing. */
+  close(isComplete: boolean): Promise<void>;
+}
+
+export interface FilesBehindParts {
+  /** The state folder; notes are in `.rkat/behind/`, one per process. */
+  readonly folder: string;
+  readonly page: (query: RowQuery) => Promise<readonly LogRow[]>;
+  readonly host: { readonly pid: number; isRunning(pid: number): boolean };
+  readonly io?: FileCalls;
+  readonly now: () => number;
+}
+
+/** Sessions updated since then may lack files; those up to `after`, in page order, were checked. */
+interface Note {
+  readonly since_ms: number;
+  readonly after?: Pick<LogRow, "session_id" | "updated_at_ms"> | undefined;
+}
+
+/** Allows for clock differences between processes and for slow appends. */
+const CLOCKS_APART_MS = 5 * 60_000;
+/** While nothing lags the note is renewed at most this often: earlier sessions need no check. */
+const NOTE_EVERY_MS = 60_000;
+const PAGE_ROWS = 64;
+
+/** Notes of this process in use: another may be left by a store that was closed too early. */
+const inUse = new Set<string>();
+
+export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now }: FilesBehindParts): FilesBehind {
+  const notes = join(folder, ".rkat", "behind");
+  const own = `${host.pid}-${randomUUID()}.json`;
+  let sinceMs = Number.POSITIVE_INFINITY;
+  let writing: Promise<void> = Promise.resolve();
+  let expected = 0;
+  let isClosed = false;
+
+  const write = async (name: string, note: Note): Promise<void> => {
+    const path = join(notes, name);
+    await refuseLinks(io, folder, path);
+    await io.makeFolder(notes);
+    await io.write(`${path}.tmp`, JSON.stringify(note));
+    await io.rename(`${path}.tmp`, path);
+  };
+  /** A disk that rejects a note rejects the files, too: that failure is reported, and appends never fail for it. */
+  const writeOwn = (since_ms: number): Promise<void> => {
+    sinceMs = since_ms;
+    inUse.add(own);
+    writing = writing.then(() => write(own, { since_ms })).catch(() => {});
+    return writing;
+  };
+  const isLeft = (name: string): boolean => {
+    const pid = Number(/^(\d+)-[0-9a-f-]{36}\.json$/.exec(name)?.[1]);
+    if (!Number.isSafeInteger(pid)) return false;
+    return pid === host.pid ? !inUse.has(name) : !host.isRunning(pid);
+  };
+  const follow = async (name: string, bring: (ids: readonly string[]) => Promise<boolean>): Promise<void> => {
+    const { since_ms, after: first } = toNote(await io.read(join(notes, name)));
+    for (let after = first; ; ) {
+      const updatedSinceMs = Math.max(0, since_ms - CLOCKS_APART_MS);
+      const rows = await page({ updatedSinceMs, max: PAGE_ROWS, ...(after === undefined ? {} : { after }) });
+      if (isClosed || !(await bring(rows.map(({ session_id }) => session_id)))) return;
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE_ROWS) return io.remove(join(notes, name));
+      after = { session_id: last.session_id, updated_at_ms: last.updated_at_ms };
+      await write(name, { since_ms, after });
+    }
+  };
+  return {
+    expect: async (atMs) => {
+      expected += 1;
+      const from = Math.min(atMs ?? Number.POSITIVE_INFINITY, now());
+      // Old entries, as a copy brings them, are not found by time.
+      if (sinceMs === Number.POSITIVE_INFINITY || from < sinceMs - CLOCKS_APART_MS) await writeOwn(from);
+      else await writing;
+      return () => {
+        expected -= 1;
+      };
+    },
+    caughtUp: () => {
+      if (expected === 0 && !isClosed && now() - sinceMs > NOTE_EVERY_MS) void writeOwn(now());
+    },
+    makeUp: async (bring) => {
+      await refuseLinks(io, folder, notes);
+      for (const name of (await io.list(notes)).filter(isLeft)) if (!isClosed) await follow(name, bring);
+    },
+    close: async (isComplete) => {
+      isClosed = true;
+      await writing;
+      inUse.delete(own);
+      if (isComplete && expected === 0 && sinceMs < Number.POSITIVE_INFINITY) await io.remove(join(notes, own));
+    },
+  };
+}
+
+const NOTE = /^\{"since_ms":(\d{1,15})(?:,"after":\{"session_id":"([0-9a-f-]{36})","updated_at_ms":(\d{1,15})\})?\}$/;
+
+/** An unreadable note means that everything is checked. */
+function toNote(text: string | undefined): Note {
+  const [, since = "0", session_id, updated] = NOTE.exec(text ?? "") ?? [];
+  if (session_id === undefined) return { since_ms: Number(since) };
+  return { since_ms: Number(since), after: { session_id, updated_at_ms: Number(updated) } };
+}

@@ -5,9 +5,8 @@ import { SessionId } from "../contract/session.ts";
 import type { SessionRow } from "../ports/store.ts";
 import { type FileCalls, type OpenFile, refuseLinks } from "./file-calls.ts";
 
-/** Where a projection reads and where it writes. */
 export interface ProjectionParts {
-  /** The state folder; files go to `.rkat/sessions/<session id>/` in it. */
+  /** The state folder; files are in `.rkat/sessions/<session id>/`. */
   readonly folder: string;
   /** Durable events after a seq, oldest first; fewer than `max` only at the log's end. */
   readonly readEvents: (sessionId: string, after: number, max: number) => Promise<readonly ProjectedEvent[]>;
@@ -15,15 +14,15 @@ export interface ProjectionParts {
   readonly io: FileCalls;
 }
 
-/** Events held at a time, so that a long log is never in memory whole. */
+/** Bounds memory for long logs. */
 const PAGE_EVENTS_MAX = 256;
-/** A long log is not begun anew when it is cut off: the checkpoint comes after it every so many pages. */
+/** Pages between checkpoints, so that an interrupted long projection does not restart. */
 const PAGES_A_CHECKPOINT = 16;
 
 /**
- * Brings a session's files up to its log. What they say is a function of the log up to the row's last seq, and a
- * checkpoint is written after what it speaks of: whenever this stops, doing it again goes on from there and ends with the
- * same bytes as doing it from zero.
+ * Updates a session's files from its log. Their content is a function of the log up to the row's last seq, and a
+ * checkpoint is written after the content it covers: an interrupted projection can continue and ends with the same
+ * bytes.
  */
 export async function projectSession(
   parts: ProjectionParts,
@@ -39,8 +38,8 @@ export async function projectSession(
   if (checkpoint === row.last_seq) return;
   if (checkpoint === undefined) await io.makeFolder(paths.folder);
   const file = await io.open(paths.events);
-  // The tail alone decides: without a text in it, the file still holds the last one.
-  const tellText = async (text: string | undefined): Promise<void> => {
+  // Without a text in the tail, the file still holds the last one.
+  const writeText = async (text: string | undefined): Promise<void> => {
     if (text === "") await io.remove(paths.summary);
     else if (text !== undefined) await replace(io, paths.summary, text);
   };
@@ -49,11 +48,11 @@ export async function projectSession(
     const seam = isBehind ? await soundSeam(parts, file, { sessionId, checkpoint }) : undefined;
     if (seam === undefined) await forget(io, file, paths);
     const reached = async (seq: number, text: string | undefined): Promise<void> => {
-      await tellText(text);
+      await writeText(text);
       await replace(io, paths.checkpoint, String(seq));
     };
     const tail = { row, seam: seam ?? FILE_START, signal: options.signal, reached };
-    await tellText(await writeEvents(parts, file, tail));
+    await writeText(await writeEvents(parts, file, tail));
   } finally {
     await file.close();
   }
@@ -77,13 +76,13 @@ function pathsOf(stateFolder: string, sessionId: string) {
   };
 }
 
-/** Undefined for what is absent or is not a seq: either way the files are made anew. */
+/** Undefined if it is absent or no seq: then the files are rebuilt. */
 function toSeq(text: string | undefined): number | undefined {
   const seq = text !== undefined && /^\d{1,16}\n?$/.test(text) ? Number(text) : undefined;
   return Number.isSafeInteger(seq) ? seq : undefined;
 }
 
-/** Undefined when the last line up to the checkpoint is not what the log says: then no line can be relied on. */
+/** Undefined if the last line up to the checkpoint differs from the log: then no line is reliable. */
 async function soundSeam(
   parts: ProjectionParts,
   file: OpenFile,
@@ -91,11 +90,11 @@ async function soundSeam(
 ): Promise<Seam | undefined> {
   const seam = await findSeam(file, at.checkpoint);
   if (seam.seq === 0) return seam;
-  const [told] = await parts.readEvents(at.sessionId, seam.seq - 1, 1);
-  return (await isSound(file, seam, told)) ? seam : undefined;
+  const [logged] = await parts.readEvents(at.sessionId, seam.seq - 1, 1);
+  return (await isSound(file, seam, logged)) ? seam : undefined;
 }
 
-/** The checkpoint goes first: if this is cut short, its absence says that the rest is not to be relied on. */
+/** The checkpoint goes first: if this is interrupted, its absence marks the rest as unreliable. */
 async function forget(io: FileCalls, events: OpenFile, paths: Paths): Promise<void> {
   await io.remove(paths.checkpoint);
   await events.truncate(0);
@@ -103,15 +102,15 @@ async function forget(io: FileCalls, events: OpenFile, paths: Paths): Promise<vo
   await io.remove(paths.session);
 }
 
-/** The last text once an event has happened, empty when a rewrite left none; undefined when it is what it was. */
+/** The last text after an event, empty if a rewrite left none; undefined if unchanged. */
 function textAfter(event: ProjectedEvent["event"]): string | undefined {
   if (event.type === "transcript_rewrite_committed") return event.record.revision_body.last_assistant_text ?? "";
   return event.type === "text_complete" && event.content !== "" ? event.content : undefined;
 }
 
 /**
- * Writes the lines after the seam and cuts off what stood beyond them; resolves with the last text they leave.
- * Lines are written at their positions, not appended: two processes that project one session write the same bytes.
+ * Writes the lines after the seam and truncates the rest; returns the last text. Lines are written at their positions,
+ * so two processes that project one session write the same bytes.
  */
 async function writeEvents(parts: ProjectionParts, file: OpenFile, tail: EventTail): Promise<string | undefined> {
   const { session_id, last_seq } = tail.row;
@@ -129,7 +128,7 @@ async function writeEvents(parts: ProjectionParts, file: OpenFile, tail: EventTa
     }
     tail.signal.throwIfAborted();
     const page = await parts.readEvents(session_id, after, PAGE_EVENTS_MAX);
-    // What was appended since the row was read belongs to the next projection.
+    // Events since the row was read belong to the next projection.
     const events = page.filter(({ seq }) => seq <= last_seq);
     for (const { event } of events) text = textAfter(event) ?? text;
     end = await writeLines(file, events.map(toLine).join(""), end);
@@ -140,16 +139,15 @@ async function writeEvents(parts: ProjectionParts, file: OpenFile, tail: EventTa
   return text;
 }
 
-/** The events that are to be written. */
 interface EventTail {
   readonly row: SessionRow;
   readonly seam: Seam;
   readonly signal: AbortSignal;
-  /** Called where everything up to a seq is written, with the last text since it was last called. */
+  /** Called when everything up to a seq is written, with the last text since the previous call. */
   reached(seq: number, text: string | undefined): Promise<void>;
 }
 
-/** Nobody reads half a file. It is not synced: what a power cut takes is derived, and the log still has it. */
+/** Replaces atomically, without a sync: the file is derived and the log remains. */
 async function replace(io: FileCalls, path: string, text: string): Promise<void> {
   await io.write(`${path}.tmp`, text);
   await io.rename(`${path}.tmp`, path);
@@ -172,14 +170,13 @@ function toView(row: SessionRow) {
   };
 }
 
-/** A durable event as the log tells it. */
 export interface ProjectedEvent {
   readonly seq: number;
   readonly timestamp_ms: number;
   readonly event: AgentEvent;
 }
 
-/** The line of events.jsonl that lines to come follow, as a range of bytes; seq 0 is the beginning of the file. */
+/** The byte range of the line that new lines follow; seq 0 is the start of the file. */
 interface Seam {
   readonly seq: number;
   readonly start: number;
@@ -190,7 +187,7 @@ const FILE_START: Seam = { seq: 0, start: 0, end: 0 };
 
 const SCHEMA_VERSION = 1;
 
-/** An event as a line: the same event is always the same bytes, or incremental files would differ from replayed ones. */
+/** Deterministic: incremental and rebuilt files must be equal. */
 function toLine({ seq, timestamp_ms, event }: ProjectedEvent): string {
   const timestamp = {
     secs_since_epoch: Math.floor(timestamp_ms / 1_000),
@@ -199,7 +196,7 @@ function toLine({ seq, timestamp_ms, event }: ProjectedEvent): string {
   return `${JSON.stringify({ seq, schema_version: SCHEMA_VERSION, timestamp, event })}\n`;
 }
 
-/** The last finished line whose seq is at most `seqMax`: what a crash left beyond it is skipped, not believed. */
+/** The last complete line with a seq up to `seqMax`; anything after it may be left by a crash. */
 async function findSeam(file: OpenFile, seqMax: number): Promise<Seam> {
   let end: number | undefined;
   for await (const newline of newlinesBackwards(file)) {
@@ -211,16 +208,16 @@ async function findSeam(file: OpenFile, seqMax: number): Promise<Seam> {
   return FILE_START;
 }
 
-/** Whether the bytes of a seam are those of the event the log has there. */
-async function isSound(file: OpenFile, seam: Seam, told: ProjectedEvent | undefined): Promise<boolean> {
-  if (told === undefined) return false;
-  const line = Buffer.from(toLine(told));
+/** Whether the bytes of a seam match the log's event. */
+async function isSound(file: OpenFile, seam: Seam, logged: ProjectedEvent | undefined): Promise<boolean> {
+  if (logged === undefined) return false;
+  const line = Buffer.from(toLine(logged));
   if (line.length !== seam.end - seam.start) return false;
   const found = Buffer.alloc(line.length);
   return (await file.read(found, seam.start)) === line.length && found.equals(line);
 }
 
-/** Writes lines at a position and resolves with where they end. */
+/** Writes lines at a position; returns their end. */
 async function writeLines(file: OpenFile, lines: string, position: number): Promise<number> {
   const bytes = Buffer.from(lines);
   for (let written = 0; written < bytes.length; ) {
@@ -232,7 +229,7 @@ async function writeLines(file: OpenFile, lines: string, position: number): Prom
 const CHUNK_BYTES = 64 * 1_024;
 const NEWLINE = 0x0a;
 
-/** Positions of newlines, last first, then -1 for the one that would stand before the file. */
+/** Positions of newlines, last first, then -1 for the start of the file. */
 async function* newlinesBackwards(file: OpenFile): AsyncGenerator<number> {
   const buffer = Buffer.alloc(CHUNK_BYTES);
   for (let end = await file.size(); end > 0; end -= CHUNK_BYTES) {

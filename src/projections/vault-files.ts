@@ -4,9 +4,9 @@ import { messageOf } from "../contract/error.ts";
 import type { VaultTexts } from "../ports/vault.ts";
 import { type FileCalls, isAbsence, isOfDisk, nodeFileCalls, whenAbsent } from "./file-calls.ts";
 
-/** What the vault needs of the file system, so that a test can make any call fail. */
+/** The vault's file system calls, so that tests can make them fail. */
 export interface VaultCalls extends Pick<FileCalls, "isLink" | "makeFolder" | "list" | "write" | "rename" | "remove"> {
-  /** How large a file is; undefined when there is none, and for a link, a folder or a pipe. */
+  /** A file's size; undefined if there is none, and for a link, a folder or a pipe. */
   size(path: string): Promise<number | undefined>;
   read(path: string): Promise<Uint8Array>;
 }
@@ -20,27 +20,27 @@ export const nodeVaultCalls: VaultCalls = {
   read: (path) => readFile(path),
 };
 
-/** Nobody reads half a file. It is not synced: what a power cut takes is derived, and the log still has it. */
+/** Replaces atomically, without a sync: the file is derived and the log remains. */
 export async function replace(io: VaultCalls, path: string, text: string): Promise<void> {
   await io.write(`${path}.tmp`, text);
   try {
     await io.rename(`${path}.tmp`, path);
   } catch (error) {
-    // Another process that catches up with the same log has put the same text in place.
+    // Another process that projects the same log has written the same text.
     if (!isAbsence(error) || (await io.size(path)) === undefined) throw error;
   }
 }
 
-/** A Markdown file: what its front matter says, by key, and the text below it. */
+/** A Markdown file: front matter by key, and body. */
 export interface Markdown {
   readonly fields: ReadonlyMap<string, string>;
   readonly body: string;
 }
 
-/** Undefined leaves the line out; an object stands in it as JSON. */
+/** Undefined omits the line; an object is written as JSON. */
 export type Field = string | number | Readonly<Record<string, unknown>> | undefined;
 
-/** The text of a file. `parseMarkdown` gives the body back character by character, whatever it begins with. */
+/** The text of a file. `parseMarkdown` returns the body unchanged, whatever it starts with. */
 export function toMarkdown(fields: Readonly<Record<string, Field>>, body: string): string {
   const lines = Object.entries(fields).flatMap(([key, field]) =>
     field === undefined ? [] : [`${key}: ${fieldText(field)}\n`],
@@ -53,7 +53,7 @@ export function parseMarkdown(text: string): Markdown {
   return withFrontMatter(text) ?? { fields: new Map(), body: text };
 }
 
-/** Begins and ends with what no YAML reader takes for a mark, and has neither `: ` nor a comment inside. */
+/** A plain YAML scalar: unambiguous at both ends, without `: ` or a comment. */
 const PLAIN = /^[\p{L}\p{N}](?:[^\p{C}\p{Zl}\p{Zp}#:]|:(?!\s|$))*(?<!\s)$/u;
 
 function fieldText(field: Exclude<Field, undefined>): string {
@@ -65,7 +65,7 @@ const RULE = "---";
 const FIRST_LINE = /^---[ \t]*\r?\n/;
 const FIELD = /^([\p{L}_][\p{L}\p{N}_.-]*)[ \t]*:(?:[ \t]+([^ \t].*)?)?$/su;
 const BLANK_OR_COMMENT = /^\s*(?:#|$)/;
-/** A list below a key, or a value that goes on. */
+/** A list below a key, or a continued value. */
 const CONTINUATION = /^(?:[ \t]|-[ \t])/;
 
 function withFrontMatter(text: string): Markdown | undefined {
@@ -96,7 +96,6 @@ function unquoted(value: string): string {
   return typeof parsed === "string" ? parsed : value;
 }
 
-/** Undefined for what is no JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -105,19 +104,18 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What every part of the vault works with. */
 export interface VaultParts {
   readonly io: VaultCalls;
-  /** Told in a sentence what is left out, and why. */
+  /** Receives what is left out, and why. */
   readonly warn: (sentence: string) => void;
 }
 
-/** As many as a memory may have. */
+/** The limit of a memory. */
 const BODY_CHARS_MAX = 1_000_000;
-/** Room for front matter, and for characters of more than one byte. */
+/** With front matter and multi-byte characters. */
 const FILE_BYTES_MAX = 4 * BODY_CHARS_MAX;
 
-/** Undefined for what is not there, and, with a warning, for what is no text of a bearable size. */
+/** Undefined if it does not exist or, with a warning, if it is too large or no text. */
 export async function readMarkdown({ io, warn }: VaultParts, path: string): Promise<Markdown | undefined> {
   const size = await io.size(path);
   if (size === undefined) return undefined;
@@ -127,7 +125,7 @@ export async function readMarkdown({ io, warn }: VaultParts, path: string): Prom
     bytes = await io.read(path);
   } catch (error) {
     if (!isOfDisk(error)) throw error;
-    // One file that cannot be opened must not keep the others from being read.
+    // One unreadable file must not prevent reading the others.
     return leaveOut(messageOf(error));
   }
   const text = decoded(bytes);
@@ -150,7 +148,7 @@ function decoded(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What a person wrote about an agent, in the agent's folder. */
+/** The user's texts about an agent, in the agent's folder. */
 export async function personsTexts(parts: VaultParts, folder: string): Promise<VaultTexts> {
   const profile = (await readMarkdown(parts, join(folder, "profile.md")))?.body.trim() ?? "";
   const commands = (await readMarkdown(parts, join(folder, "commands.md")))?.body ?? "";
@@ -162,7 +160,7 @@ export async function personsTexts(parts: VaultParts, folder: string): Promise<V
   };
 }
 
-/** A list has its items; a text without one, its lines. Headings are for the reader. */
+/** The items of a list, or else the lines. Headings are ignored. */
 function commandsIn(text: string): readonly string[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const items = lines.flatMap((line) => /^[-*][ \t]+([^ \t].*)$/.exec(line)?.[1] ?? []);
@@ -180,13 +178,12 @@ export function numberedName(number: number): string {
   return `${stemOf(number)}.md`;
 }
 
-/** Undefined for a name that no number has. */
 export function numberOf(name: string): number | undefined {
   const number = Number.parseInt(name, 10);
   return number > 0 && name.toLowerCase() === numberedName(number) ? number : undefined;
 }
 
-/** Writes the file of a number. What a person put in its place is moved aside, not written over. */
+/** Writes a numbered file. A user's file in its place is moved aside. */
 export async function writeNumbered(
   parts: VaultParts,
   folder: string,
@@ -196,24 +193,24 @@ export async function writeNumbered(
   const path = join(folder, name);
   if ((await parts.io.size(path)) !== undefined) {
     const there = await readMarkdown(parts, path);
-    // Ours are written once; one that says something else was put there, perhaps from the folder of another agent.
+    // Ours never change; a different one was placed there, perhaps from another agent's folder.
     if (there === undefined || !isOurs(name, there) || there.body !== parseMarkdown(text.toWellFormed()).body) {
       const aside = join(folder, `${stemOf(number)}-found.md`);
       await parts.io.rename(path, aside);
-      parts.warn(`${path} was somebody's own file; it is ${aside} now`);
+      parts.warn(`${path} was a user's file; it was renamed to ${aside}`);
     }
   }
   await replace(parts.io, path, text);
 }
 
-/** Files a person wrote, by name. */
+/** Files that a user wrote, by name. */
 export async function handWritten(
   parts: VaultParts,
   folder: string,
   ending: RegExp,
 ): Promise<readonly (Markdown & { readonly name: string })[]> {
   const names = (await parts.io.list(folder)).filter((name) => ending.test(name) && !name.startsWith("."));
-  // Numbers have no gaps. One beyond their count may be a date, so the file itself must tell.
+  // Numbers have no gaps. A larger one may be a date, so the file itself decides.
   const count = names.filter((name) => numberOf(name) !== undefined).length;
   const files: (Markdown & { name: string })[] = [];
   for (const name of names.filter((one) => (numberOf(one) ?? Number.POSITIVE_INFINITY) > count).sort(byName)) {

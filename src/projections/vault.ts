@@ -20,10 +20,10 @@ import {
   writeNumbered,
 } from "./vault-files.ts";
 
-/** A file that is left out is told of once, however often it is met. */
+/** Each omitted file is reported once. */
 const TOLD_MAX = 1_000;
 
-/** The vault in a state folder: `.rkat/agents/<name>/` with `memories/`, `notes/`, `summaries/` and a person's texts. */
+/** The vault `.rkat/agents/<name>/` with `memories/`, `notes/`, `summaries/` and the user's texts. */
 export function createVault({
   folder,
   io = nodeVaultCalls,
@@ -69,7 +69,7 @@ export function createVault({
           if (isSaid) await io.remove(path);
         }
       };
-      // A process that was killed may have left the file of a number half way to its name.
+      // A killed process may have left a temporary file of a number.
       const isOf = (numbers: ReadonlySet<number>) => (name: string) =>
         numbers.has(numberOf(name.replace(/\.tmp$/, "")) ?? 0);
       await eraseIn("memories", isOf(new Set(memories)));
@@ -81,14 +81,14 @@ export function createVault({
   };
 }
 
-/** The name of the folder, which is never a path. */
+/** The name of the folder, never a path. */
 function nameOf(agent: string): string {
   const { data, error } = AgentName.safeParse(agent);
   if (data !== undefined) return data;
   throw new RuntimeError("INVALID_PARAMS", `agent: ${error?.issues[0]?.message}, got ${JSON.stringify(agent)}`);
 }
 
-/** More short-term summaries than this are not made in a second. */
+/** More than the short-term summaries of one second. */
 const COPIES_MAX = 1_000;
 
 async function writeSummaries(
@@ -111,7 +111,7 @@ function stampOf(iso: string): string {
   return iso.slice(0, "YYYY-MM-DDTHH:MM:SS".length).replace(/[-:]/g, "").replace("T", "-");
 }
 
-/** A range is summarised once, so a copy that has it is this one. */
+/** A range is summarised once, so a copy with it is this one. */
 async function keepCopy(
   parts: VaultParts,
   { tier, text, stem }: { readonly tier: Tier; readonly text: string; readonly stem: string },
@@ -141,10 +141,10 @@ async function foundMemories(parts: VaultParts, folder: string): Promise<readonl
   });
 }
 
-/** Writers that run side by side may have left a gap when they were killed, but none further back than this. */
+/** Killed concurrent writers may have left a gap, but not further back than this. */
 const LAST_CHECKED = 64;
 
-/** The number up to which memories have their files. */
+/** The number up to which memories have files. */
 async function writtenMemories({ io }: VaultParts, folder: string, count: number): Promise<number> {
   const first = Math.max(1, count - LAST_CHECKED + 1);
   const sizes = await Promise.all(
@@ -159,7 +159,7 @@ async function writtenMemories({ io }: VaultParts, folder: string, count: number
   }, 0);
 }
 
-/** In the order they are given: when it is cut short, those before have their files. */
+/** In the given order: after an interruption the earlier ones have files. */
 async function writeMemories(parts: VaultParts, folder: string, memories: readonly VaultMemory[]): Promise<void> {
   for (const { file } of memories) checkName(file);
   if (memories.length > 0) await parts.io.makeFolder(folder);
@@ -175,13 +175,13 @@ function memoryText({ number, content, created_at_ms, metadata, file }: VaultMem
   return toMarkdown({ seq: number, created_at, metadata, source: file }, content);
 }
 
-/** The log gives the name back; a log from elsewhere must not have a file outside removed. */
+/** The name comes from the log; a foreign log must not remove a file outside. */
 function checkName(file: string | undefined): void {
   if (file === undefined || (ENDING.test(file) && !/[/\\\0]/.test(file))) return;
   throw new RuntimeError("INVALID_PARAMS", `file: expected the name of a memory file, got ${JSON.stringify(file)}`);
 }
 
-/** What a person has changed since it was found is another memory, and stays; an editor's last line break is no change. */
+/** A file that changed since it was found is another memory and stays; a trailing line break is no change. */
 async function removeTaken(
   parts: VaultParts,
   path: string,
@@ -192,7 +192,7 @@ async function removeTaken(
   await parts.io.remove(path);
 }
 
-/** Keys of our own files; a person may mean something else by them. */
+/** Keys of our own files; users may use them differently. */
 const OUR_KEYS = ["seq", "created_at", "source"];
 
 function metadataOf(fields: Markdown["fields"]): MemoryMetadata | undefined {

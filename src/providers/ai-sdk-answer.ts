@@ -6,18 +6,17 @@ import { keepMetadata, mergeMetadata, type ProviderMetadata } from "./ai-sdk-dia
 import { asRecord, countOf, parseArguments, toolUseBlock } from "./http-stream.ts";
 import { CUT_OFF } from "./model-failure.ts";
 
-/** A part of any version's stream; only how a stream finishes differs between them. */
+/** A stream part of any version; only the finish part differs between them. */
 export type StreamPart =
   | Exclude<LanguageModelV4StreamPart, { type: "finish" }>
   | { readonly type: "finish"; readonly finishReason: unknown; readonly usage: unknown };
 
-/** How an answer ended. */
 export type AnswerEnd =
   | Extract<ModelPart, { type: "finish" }>
   | { readonly type: "failed"; readonly failure: ModelFailure }
   | { readonly type: "error"; readonly error: unknown };
 
-/** Writing a long tool input, or thinking in secret, streams nothing to show and must not be taken for a stall. */
+/** Prevents a stall timeout while a long tool input or hidden reasoning shows nothing. */
 export const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
 
 interface OpenBlock {
@@ -26,7 +25,7 @@ interface OpenBlock {
   metadata: ProviderMetadata | undefined;
 }
 
-/** Gathers the pieces of an answer into blocks. Parts to pass on gather in `ready`, which the reader empties. */
+/** Collects the pieces of an answer into blocks. Parts to emit are in `ready`, which the reader empties. */
 export class Answer {
   readonly ready: ModelPart[] = [];
   readonly #open = new Map<string, OpenBlock>();
@@ -34,7 +33,7 @@ export class Answer {
   #hasContent = false;
   #response: { readonly id: string | undefined; readonly model: string | undefined } | undefined;
 
-  /** Takes in one part; says how the answer ended, once it has. */
+  /** Adds one part; returns how the answer ended, once it has. */
   take(part: StreamPart): AnswerEnd | undefined {
     switch (part.type) {
       case "text-start":
@@ -74,7 +73,7 @@ export class Answer {
       case "ping":
         this.ready.push(SIGN_OF_LIFE);
         return undefined;
-      // Tool input is taken whole from its tool-call; the rest says nothing that is kept.
+      // Tool input is taken whole from its tool-call; the other parts hold nothing to keep.
       case "tool-input-end":
       case "tool-approval-request":
       case "custom":
@@ -90,7 +89,7 @@ export class Answer {
   }
 
   #start(kind: OpenBlock["kind"], id: string, metadata: ProviderMetadata | undefined): void {
-    // Some packages use the same id again for the next block.
+    // Some packages reuse an id for the next block.
     this.#finish(`${kind} ${id}`, undefined);
     this.#open.set(`${kind} ${id}`, { kind, text: "", metadata: mergeMetadata(undefined, metadata) });
   }
@@ -113,12 +112,12 @@ export class Answer {
     if (block === undefined) return;
     this.#open.delete(key);
     const data = { text: block.text, ...metaOf(mergeMetadata(block.metadata, metadata)) };
-    // A block may be nothing but its signature: redacted or hidden reasoning, or Gemini's signed empty text.
+    // A block may be only its signature: redacted or hidden reasoning, or Gemini's signed empty text.
     if (data.text === "" && data.meta === undefined) return;
     this.#keep({ block_type: block.kind, data });
   }
 
-  /** Chat servers end a text only with the whole stream; what was said before a tool call must stay before it. */
+  /** Chat servers end a text only with the whole stream; text before a tool call must stay before it. */
   #finishAll(): void {
     for (const key of [...this.#open.keys()]) this.#finish(key, undefined);
   }
@@ -171,7 +170,7 @@ interface Reason {
   readonly raw: string;
 }
 
-/** A word in v2, a pair of the SDK's word and the provider's since. */
+/** A string in v2; later a pair of the SDK's and the provider's reason. */
 function readReason(finishReason: unknown): Reason {
   if (typeof finishReason === "string") return { unified: finishReason, raw: "" };
   if (typeof finishReason !== "object" || finishReason === null) return { unified: "unknown", raw: "" };
@@ -188,15 +187,15 @@ function stoppedByError(raw: string): ModelFailure {
 function stopReasonOf(reason: Reason, hasToolCall: boolean): StopReason {
   if (reason.unified === "length") return "max_tokens";
   if (reason.unified === "content-filter") return "content_filter";
-  // Not the word but the calls decide: some servers say "stop" with calls, and calls must be answered.
+  // The calls decide, not the reason: some servers say "stop" with calls, and calls must be answered.
   if (hasToolCall) return "tool_use";
   return reason.raw === "stop_sequence" ? "stop_sequence" : "end_turn";
 }
 
-/** Token counts of any version's finish part; what is missing counts as none, since a finished answer must not fail. */
+/** Token counts of any version's finish part; missing ones are 0, since a finished answer must not fail. */
 function readUsage(usage: unknown): Usage {
   const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = asRecord(usage);
-  // v2 has plain numbers; later versions have a total and what it is made of.
+  // v2 has plain numbers; later versions have a total with details.
   const input =
     typeof inputTokens === "number" ? { total: inputTokens, cacheRead: cachedInputTokens } : asRecord(inputTokens);
   const output =

@@ -4,10 +4,10 @@ import type { BlockMeta } from "../contract/message.ts";
 /** Any language model of the AI SDK, of this generation or the two before it. */
 export type AiSdkModel = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
-/** Who can read the signatures of whom. */
+/** Families that read their own signatures. */
 type ModelFamily = "anthropic" | "openai" | "google" | "other";
 
-/** How a model's package wants to be spoken to. Equal packages share one object, so what is cached by it is shared. */
+/** What a model's package expects. Equal packages share one object, so caches by dialect are shared. */
 export interface Dialect {
   readonly family: ModelFamily;
   readonly version: "v2" | "v3" | "v4";
@@ -15,18 +15,18 @@ export interface Dialect {
   readonly namespace: string;
   /** Keys its metadata may come back under. */
   readonly metadataKeys: readonly string[];
-  /** OpenAI's Responses API, which can keep state on the server unless told not to. */
+  /** OpenAI's Responses API, which stores state on the server unless told not to. */
   readonly isResponses: boolean;
   readonly takesToolMedia: boolean;
   readonly takesVideo: boolean;
   readonly takesFiles: boolean;
-  /** Whether the provider itself fetches an image. */
+  /** Whether the provider itself fetches images. */
   readonly takesUrls: boolean;
 }
 
 const known = new Map<string, Dialect>();
 
-/** The dialect of a model, found by the names its package gives itself. */
+/** The dialect of a model, by the names its package uses. */
 export function dialectOf(model: AiSdkModel): Dialect {
   const key = `${model.specificationVersion} ${model.provider}`;
   const found = known.get(key) ?? describeDialect(model.provider, model.specificationVersion);
@@ -44,7 +44,7 @@ function describeDialect(provider: string, version: Dialect["version"]): Dialect
     namespace: namespaceOf(family, provider, vendor),
     metadataKeys: metadataKeysOf(family, vendor),
     isResponses,
-    // Chat Completions would get the base64 of an image as text: thousands of tokens that show nothing.
+    // Chat Completions would get an image's base64 as text: thousands of useless tokens.
     takesToolMedia: family === "anthropic" || family === "google" || isResponses,
     takesVideo: family === "google" || family === "other",
     takesFiles: family !== "other",
@@ -74,20 +74,20 @@ function metadataKeysOf(family: ModelFamily, vendor: string): readonly string[] 
     case "google":
       return ["google", "googleVertex", "vertex"];
     case "other":
-      // Some packages shorten their own name: Bedrock calls itself amazon-bedrock and signs as bedrock.
+      // Some packages shorten their name: Bedrock calls itself amazon-bedrock and signs as bedrock.
       return [vendor.trim(), ...vendor.split("-")];
   }
 }
 
-/** Anthropic refuses ids with other characters, which servers of other models are free to make up. */
+/** Anthropic rejects ids with other characters, which other servers may use. */
 export function callId(id: string, dialect: Dialect): string {
   return dialect.family === "anthropic" ? id.replace(/[^a-zA-Z0-9_-]/g, "_") : id;
 }
 
-/** What a package says about a piece of an answer, by namespace. */
+/** A package's metadata for a piece of an answer, by namespace. */
 export type ProviderMetadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** Lays what a later piece says over what earlier pieces said of the same block. */
+/** Merges a later piece's metadata into that of the same block. */
 export function mergeMetadata(
   earlier: ProviderMetadata | undefined,
   later: ProviderMetadata | undefined,
@@ -97,7 +97,7 @@ export function mergeMetadata(
   for (const [namespace, values] of Object.entries(later)) {
     const kept: Record<string, unknown> = { ...merged[namespace] };
     for (const [name, value] of Object.entries(values ?? {})) {
-      // A null is how a package says "not yet"; it must not erase what was said.
+      // Packages use null for "not yet"; it must not erase a value.
       if (value !== null && value !== undefined) kept[name] = value;
     }
     if (Object.keys(kept).length > 0) merged[namespace] = kept;
@@ -105,14 +105,14 @@ export function mergeMetadata(
   return merged;
 }
 
-/** The metadata of a finished block in the form we keep; what has no form of its own is kept as it came. */
+/** The metadata of a finished block in our form; unknown metadata is kept as it is. */
 export function keepMetadata(metadata: ProviderMetadata | undefined): BlockMeta | undefined {
   if (metadata === undefined) return undefined;
   const namespaces = Object.keys(metadata);
   if (namespaces.length === 0) return undefined;
   const typed = typedMeta(metadata, namespaces);
   if (typed !== undefined) return typed;
-  // Parsed JSON from the package: a plain record of records, kept whole.
+  // `as`: parsed JSON of the package, a record of records.
   return { provider: "unknown", metadata: metadata as Record<string, Record<string, unknown>> };
 }
 
@@ -158,7 +158,7 @@ function hasOnly(values: Values, names: readonly string[]): boolean {
   return Object.keys(values).every((name) => names.includes(name));
 }
 
-/** What to send back with a block; undefined where the model at hand could not read it. */
+/** The metadata to send back with a block; undefined if the current model cannot read it. */
 export function replayMetadata(meta: BlockMeta | undefined, dialect: Dialect): SharedV4ProviderOptions | undefined {
   if (meta === undefined) return undefined;
   switch (meta.provider) {
@@ -167,14 +167,14 @@ export function replayMetadata(meta: BlockMeta | undefined, dialect: Dialect): S
     case "anthropic_redacted":
       return dialect.family === "anthropic" ? { anthropic: { redactedData: meta.data } } : undefined;
     case "gemini":
-      // The Vertex package reads this namespace too.
+      // The Vertex package reads this namespace, too.
       return dialect.family === "google" ? { google: { thoughtSignature: meta.thoughtSignature } } : undefined;
     case "open_ai":
       return dialect.family === "openai" ? { [dialect.namespace]: openAiOptions(meta) } : undefined;
     case "unknown": {
       const metadata = meta.metadata ?? {};
       const isOurs = Object.keys(metadata).some((namespace) => dialect.metadataKeys.includes(namespace));
-      // It was JSON when the package made it, and was only stored since.
+      // `as`: it was JSON when the package made it.
       return isOurs ? (metadata as SharedV4ProviderOptions) : undefined;
     }
   }

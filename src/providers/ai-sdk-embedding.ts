@@ -15,7 +15,7 @@ interface Place {
   readonly config: ProviderConfig;
 }
 
-/** Opens an embedding model by `PROVIDER/MODEL`: openai, gemini, ollama, or a server the configuration names. */
+/** Opens an embedding model by `PROVIDER/MODEL`: openai, gemini, ollama, or a configured server. */
 export async function openEmbeddingModel(place: Place, name: string): Promise<EmbeddingModelV4> {
   const slash = name.indexOf("/");
   const [provider, model] = [name.slice(0, Math.max(0, slash)), name.slice(slash + 1)];
@@ -34,7 +34,7 @@ function openAiAt({ env, config }: Place): { key: string; url: string } {
   return { key: isOfficialUrl ? needed(key, keyVariable) : (key ?? NO_KEY), url: baseUrl };
 }
 
-/** A server of one's own often has no keys at all. */
+/** A private server often has no keys. */
 const NO_KEY = "none";
 
 function serverAt({ env, config }: Place, provider: string): { key: string; url: string } {

@@ -9,13 +9,13 @@ import type {
 } from "../contract/message.ts";
 import { asRecord, type Loose } from "./http-stream.ts";
 
-/** A message of the AI SDK: of a prompt its models are given, or of those its callers write. */
+/** A message of the AI SDK: of a model's prompt, or as callers write it. */
 export interface SdkMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: unknown;
 }
 
-/** Messages that belong together, and what they say; results of one batch may come in several messages. */
+/** A message and its SDK originals; results of one batch may come in several messages. */
 export interface ReadMessage<M> {
   readonly said: Message;
   readonly from: readonly M[];
@@ -28,16 +28,15 @@ export interface ReadMessages<M> {
   readonly conversation: readonly ReadMessage<M>[];
 }
 
-/** Tells the bytes of two files apart. */
+/** Distinguishes files by content. */
 type Digest = (data: string | Uint8Array) => string;
 
-/** Nobody said when. */
+/** The time is unknown. */
 const created_at = new Date(0).toISOString();
 
 /**
- * Reads messages of the AI SDK as ours, as far as a compaction has to know them: what a provider wants back with a part
- * is left out, and files are named. The same conversation reads the same, whichever of its two forms it is in and
- * whatever options, such as cache marks, its messages carry.
+ * Reads messages of the AI SDK as far as a compaction needs them: without provider metadata, files by name. A
+ * conversation reads the same in both of its forms, whatever options, such as cache marks, its messages have.
  */
 export function readMessages<M extends SdkMessage>(messages: readonly M[], digest: Digest): ReadMessages<M> {
   const begins = messages.findIndex(({ role }) => role !== "system");
@@ -74,7 +73,7 @@ function partsOf({ content }: SdkMessage): readonly Loose[] {
   return Array.isArray(content) ? content.map(asRecord) : [];
 }
 
-/** One text is a plain string. */
+/** One text becomes a plain string. */
 function plainest(blocks: ContentBlock[]): Content {
   const [first, ...rest] = blocks;
   return first?.type === "text" && rest.length === 0 ? first.text : blocks;
@@ -103,7 +102,7 @@ function blobOf(data: unknown, digest: Digest): { readonly blob_id: string; read
   const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : data;
   if (bytes instanceof Uint8Array) return { blob_id: digest(bytes), size: bytes.length };
   const text = textOf(data);
-  // An address, or what a provider calls a file, has no size that is known here.
+  // The size of a URL or a provider's file id is unknown here.
   const isBase64 = typeof data === "string" && !/^[a-z][a-z0-9+.-]{0,20}:/i.test(text);
   return { blob_id: digest(text), size: isBase64 ? Math.floor((text.length * 3) / 4) : 0 };
 }
@@ -116,7 +115,7 @@ function assistantBlock(part: Loose): readonly AssistantBlock[] {
     case "reasoning":
       return [{ block_type: "reasoning", data: { text: textOf(part.text) } }];
     case "tool-call":
-      // The provider ran it: nobody else answers it.
+      // A tool that the provider ran has no separate result.
       if (part.providerExecuted === true) {
         return [{ block_type: "server_tool_content", data: { id, name, content: { input: part.input } } }];
       }
@@ -150,7 +149,7 @@ function contentOf(output: Loose, digest: Digest): Content {
   return plainest(output.value.map((part) => blockOf(asRecord(part), digest)));
 }
 
-/** What is shown instead of messages: the same but for what `instead` has shorter. What is not touched stays as it was. */
+/** The messages with shorter replacements from `instead`; the others are unchanged. */
 export function showInstead<M extends SdkMessage>({ said, from }: ReadMessage<M>, instead: Message): readonly M[] {
   if (said.role === "tool_results" && instead.role === "tool_results") return withResults(from, said, instead);
   if (said.role === "block_assistant" && instead.role === "block_assistant") {
@@ -158,11 +157,11 @@ export function showInstead<M extends SdkMessage>({ said, from }: ReadMessage<M>
     const text = instead.blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("\n");
     return [saying<M>("assistant", text)];
   }
-  // Results that had to become text are a user's words.
+  // Results that became text are a user message.
   return instead.role === "user" ? [saying<M>("user", textOf(instead.content))] : from;
 }
 
-/** A message of one text, as both forms have it. */
+/** A message of one text, valid in both forms. */
 export function saying<M extends SdkMessage>(role: "user" | "assistant", text: string): M {
   return { role, content: [{ type: "text", text }] } as unknown as M; // Both a prompt and a caller may say so.
 }
@@ -196,7 +195,7 @@ function withResults<M extends SdkMessage>(
 
 function withoutReasoning<M extends SdkMessage>(message: M): M {
   const kept = partsOf(message).filter(({ type }) => type !== "reasoning" && type !== "reasoning-file");
-  // What a provider wants back with a part holds only together with the reasoning it was made with.
+  // Provider metadata is valid only together with its reasoning.
   const content = kept.map(({ providerOptions: _dropped, ...part }) => part);
   return { ...message, content: content.length === 0 ? [{ type: "text", text: "(no visible text)" }] : content };
 }

@@ -20,14 +20,14 @@ const STANDARD_NUMBERS: Readonly<Record<string, Exclude<keyof Standard, "stopSeq
   frequencyPenalty: "frequencyPenalty",
 };
 
-/** Parts the parameters every provider has a name for from those only this one knows. */
+/** Splits the parameters into common ones and those of this provider. */
 export function splitParams(params: JsonObject, dialect: Dialect): { standard: Standard; own: JsonObject } {
   const standard: Standard = {};
   const own: JsonObject = {};
   for (const [given, value] of Object.entries(params)) {
     const name = camelCase(given);
     const number = rowOf(STANDARD_NUMBERS, name);
-    // The package for compatible servers drops topK, though vLLM, llama.cpp and Ollama take it in the body.
+    // The package for compatible servers drops topK, though vLLM, llama.cpp and Ollama accept it in the body.
     const isForBody = dialect.family === "other" && name === "topK";
     if (number !== undefined && typeof value === "number" && !isForBody) standard[number] = value;
     else if (name === "stop" || name === "stopSequences") standard.stopSequences = textsOf(value);
@@ -39,13 +39,13 @@ export function splitParams(params: JsonObject, dialect: Dialect): { standard: S
   return { standard, own };
 }
 
-/** How many tokens a model may think, in the one word existing clients have for it. */
+/** The thinking budget, under the name that existing clients use. */
 const THINKING_BUDGET = "thinkingBudget";
 
-/** Whether an answer may have several calls: in the word of most providers, and in Anthropic's, which means the opposite. */
+/** Whether an answer may have several calls: the usual name, and Anthropic's inverse. */
 const PARALLEL = "parallelToolCalls";
 const SEQUENTIAL = "disableParallelToolUse";
-/** What providers refuse where there is no tool to call. */
+/** Parameters that providers reject without tools. */
 export const PARALLEL_PARAMS = [PARALLEL, "parallel_tool_calls", SEQUENTIAL];
 
 function thinkingOf(budget: unknown, { family }: Dialect): JsonObject | undefined {
@@ -57,7 +57,7 @@ function textsOf(value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).filter((text) => typeof text === "string");
 }
 
-/** Only thinking settings are respelled inside: keys of other objects, such as metadata, may be the user's own. */
+/** Only thinking settings are renamed inside: keys of other objects, such as metadata, may be the user's. */
 function ownValue(name: string, value: unknown, dialect: Dialect): unknown {
   const isSettings = name.startsWith("thinking") && typeof value === "object" && value !== null;
   if (dialect.family === "other" || !isSettings || Array.isArray(value)) return value;
@@ -68,9 +68,9 @@ function camelCase(name: string): string {
   return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Which parameter a package would pass over without a word, and why, as `name: why`; it passes on all that is left. */
+/** The parameter that a package would silently ignore, and why, as `name: why`. */
 export function refuseParams(params: JsonObject, dialect: Dialect): string | undefined {
-  const taken = takenBy(dialect);
+  const taken = acceptedBy(dialect);
   if (taken === undefined) return undefined;
   for (const [given, value] of Object.entries(params)) {
     const name = camelCase(given) === "stop" ? "stopSequences" : camelCase(given);
@@ -82,9 +82,9 @@ export function refuseParams(params: JsonObject, dialect: Dialect): string | und
   return undefined;
 }
 
-/** The names a package hears; undefined where it passes on whatever it is given. */
-function takenBy({ family, isResponses, version }: Dialect): readonly string[] | undefined {
-  // A model of another generation was handed in as code, with a package whose names are not known here.
+/** The names a package accepts; undefined if it passes on everything. */
+function acceptedBy({ family, isResponses, version }: Dialect): readonly string[] | undefined {
+  // A model of another generation was passed as code; its names are unknown.
   if (version !== "v4") return undefined;
   switch (family) {
     case "anthropic":
@@ -102,7 +102,7 @@ function takenBy({ family, isResponses, version }: Dialect): readonly string[] |
   }
 }
 
-/** The options of each package, which does not export them as values; a new one does not compile until it is here. */
+/** The options of each package, which does not export them as values; a new one fails to compile until it is listed. */
 type Names<T> = Readonly<Record<keyof T, true>>;
 
 const ANTHROPIC: Names<AnthropicProviderOptions> = {

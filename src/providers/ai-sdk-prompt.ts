@@ -16,10 +16,7 @@ import {
 } from "../contract/message.ts";
 import { callId, type Dialect, replayMetadata } from "./ai-sdk-dialect.ts";
 
-/**
- * The conversation as the AI SDK wants it. A message is converted once and remembered by its object, so a turn pays
- * for what is new, not for the history before it.
- */
+/** Builds the AI SDK's prompt. Converted messages are cached by object, so a turn pays for its new messages only. */
 export function buildPrompt(
   messages: readonly Message[],
   dialect: Dialect,
@@ -43,14 +40,14 @@ export function buildPrompt(
       prompt.push(converted);
       systemEnd += 1;
     } else {
-      // Gemini refuses a system message after the conversation began, and Anthropic needs a beta for it.
+      // Gemini rejects a system message after the conversation began, and Anthropic needs a beta for it.
       prompt.push(noticeOf("system", converted.content));
     }
   }
   return dialect.family === "anthropic" ? withCachePoints(prompt, systemEnd) : prompt;
 }
 
-/** What stands in the place of a summary. */
+/** The provider's item in place of a summary. */
 export interface NativeMessages {
   readonly compactionId: string;
   readonly message: LanguageModelV4Message;
@@ -61,7 +58,7 @@ type Converted = LanguageModelV4Message | undefined;
 
 interface Conversion {
   readonly message: Converted;
-  /** Whose calls the results answer: without it they may not be sent. */
+  /** The answer whose calls the results belong to; without it they must not be sent. */
   readonly assistant: AssistantMessage | undefined;
 }
 
@@ -97,7 +94,7 @@ function convert(message: Exclude<Message, { role: "tool_results" }>, dialect: D
   }
 }
 
-/** Something the runtime, not the person, tells the model: a user message that says so. */
+/** A message of the runtime to the model: a user message marked as such. */
 function noticeOf(kind: string, body: string): LanguageModelV4Message {
   return {
     role: "user",
@@ -126,9 +123,9 @@ function partOf(block: ContentBlock, dialect: Dialect): UserPart {
   return { type: "file", mediaType: block.media_type, data, ...filename };
 }
 
-/** Why a block would be named only, of those that are new to a conversation. */
+/** Why a new block would be replaced by its name. */
 export function refuseContent(block: ContentBlock, { takesFiles, takesUrls }: Dialect): string | undefined {
-  if (block.type === "file" && !takesFiles) return "its provider takes no files; send what it says as text";
+  if (block.type === "file" && !takesFiles) return "its provider accepts no files; send the content as text";
   if (block.type === "image" && block.source === "url" && !takesUrls)
     return "its provider fetches no images; send the bytes, inline";
   return undefined;
@@ -141,7 +138,7 @@ function urlData(url: string, dialect: Dialect): LanguageModelV4FilePart["data"]
 
 function fileData(base64: string, dialect: Dialect): LanguageModelV4FilePart["data"] {
   if (dialect.version === "v4") return { type: "data", data: base64 };
-  // Models of v2 and v3 take the base64 text itself where v4 wraps it.
+  // `as`: v2 and v3 take the base64 text that v4 wraps.
   return base64 as unknown as LanguageModelV4FilePart["data"];
 }
 
@@ -156,12 +153,12 @@ function convertAssistant(message: AssistantMessage, dialect: Dialect): Converte
     content.push(part);
     if (part.type !== "reasoning") length = content.length;
   }
-  // Reasoning that led to nothing is refused: Anthropic and OpenAI both want what it was followed by.
+  // Trailing reasoning is rejected: Anthropic and OpenAI require what followed it.
   content.length = length;
   return length === 0 ? undefined : { role: "assistant", content };
 }
 
-/** Of an answer that was cut off only its text can go back: reasoning is unsigned and tool calls never ran. */
+/** Of a cancelled answer only the text can go back: reasoning is unsigned and calls never ran. */
 function cutOffPart(block: AssistantBlock): AssistantPart | undefined {
   if (block.block_type !== "text" || isBlank(block.data.text)) return undefined;
   return { type: "text", text: block.data.text };
@@ -172,7 +169,7 @@ function assistantPart(block: AssistantBlock, dialect: Dialect): AssistantPart |
   const options = providerOptions === undefined ? {} : { providerOptions };
   switch (block.block_type) {
     case "text": {
-      // Gemini signs empty text, and wants that signature back; to everyone else empty text is an error.
+      // Gemini signs empty text and requires it back; other providers reject empty text.
       const isSigned = dialect.family === "google" && providerOptions !== undefined;
       if (isBlank(block.data.text) && !isSigned) return undefined;
       return { type: "text", text: block.data.text, ...options };
@@ -187,18 +184,18 @@ function assistantPart(block: AssistantBlock, dialect: Dialect): AssistantPart |
       if (dialect.family !== "google") return { type: "text", text: `[image: ${block.data.media_type}]` };
       return { type: "file", mediaType: block.data.media_type, data: fileData(block.data.data, dialect), ...options };
     case "server_tool_content":
-      // The provider ran it and folded it into its answer; without the same tool configured it is refused.
+      // The provider ran it as part of its answer; without the same tool configured it is rejected.
       return undefined;
   }
 }
 
 const CACHE_POINT = { anthropic: { cacheControl: { type: "ephemeral" } } };
 
-/** Anthropic caches a prompt only up to marked points: the end of what never changes, and the end of what was sent. */
+/** Anthropic caches up to marked points: the end of the constant part, and the end of the conversation. */
 function withCachePoints(prompt: LanguageModelV4Prompt, systemEnd: number): LanguageModelV4Prompt {
   for (const index of new Set([systemEnd - 1, prompt.length - 1])) {
     const message = prompt[index];
-    // A copy: the remembered message must not stay marked when it is no longer the last.
+    // A copy: the cached message must not stay marked when it is no longer last.
     if (message !== undefined) prompt[index] = { ...message, providerOptions: CACHE_POINT };
   }
   return prompt;
@@ -210,7 +207,7 @@ function isBlank(text: string): boolean {
 
 type ResultPart = Extract<LanguageModelV4Message, { role: "tool" }>["content"][number];
 
-/** The results that answer calls of `assistant`; one without its call would have the whole request refused. */
+/** The results for the calls of `assistant`; a result without its call would be rejected. */
 function convertResults(
   message: ToolResultsMessage,
   assistant: AssistantMessage | undefined,
@@ -255,7 +252,7 @@ type MediaContent = Extract<LanguageModelV4ToolResultOutput, { type: "content" }
 
 function mediaContent(content: Content, dialect: Dialect): MediaContent {
   const blocks: readonly Block[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
-  // Each version's own spelling of the same thing; the type names v4's.
+  // `as`: each version spells it differently; the type is v4's.
   return blocks.map((block) => mediaPart(block, dialect)) as MediaContent;
 }
 

@@ -2,6 +2,7 @@ import type {
   JSONSchema7,
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import type { JsonObject } from "../contract/session.ts";
@@ -11,37 +12,36 @@ import type {
   ModelRequest,
   ModelResolver,
   NativeCompaction,
+  NativeRequest,
   ToolSpec,
 } from "../ports/model.ts";
-import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk-answer.ts";
-import { CompactionAnswer, compactingApi, compactingRequest, itemMessage } from "./ai-sdk-compaction.ts";
+import { Answer, type AnswerEnd, SIGN_OF_LIFE, type StreamPart } from "./ai-sdk-answer.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk-dialect.ts";
 import { PARALLEL_PARAMS, refuseParams, splitParams } from "./ai-sdk-params.ts";
 import { buildPrompt, type NativeMessages, refuseContent } from "./ai-sdk-prompt.ts";
-import { drain } from "./http-stream.ts";
+import { asRecord, drain } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
 
 export interface AiSdkModelOptions {
   readonly contextWindow?: number | undefined;
   readonly url?: string | undefined;
-  /** How we call the provider; the package's own name otherwise. */
+  /** Our name for the provider; defaults to the package's. */
   readonly provider?: string | undefined;
-  /** The name that resolves to this model again, when it is not the one the provider knows. */
+  /** The name that resolves to this model, if it differs from the provider's. */
   readonly modelId?: string | undefined;
-  /** For calls that name none. */
+  /** For requests without any. */
   readonly stopSequences?: readonly string[] | undefined;
-  /** Values that must not appear in a failure's message. */
+  /** Values to remove from failure messages. */
   readonly secrets?: readonly string[] | undefined;
-  /** Whether the calls carry no key. */
   readonly isKeyless?: boolean | undefined;
 }
 
-/** Any model of the AI SDK as a model that can be asked; the SDK's own loop is left out, for we have one. */
+/** Wraps any model of the AI SDK as a model client, without the SDK's own loop. */
 export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions = {}): ModelClient {
   const dialect = dialectOf(model);
   const provider = options.provider ?? (dialect.family === "google" ? "gemini" : dialect.namespace);
   const asked: AskedModel = {
-    // The versions differ in the prompt, which is built for the one at hand, and in how a stream finishes.
+    // `as`: versions differ in the prompt, which is built for this one, and in the finish part.
     model: model as unknown as StreamingModel,
     dialect,
     blame: { provider, secrets: options.secrets, isKeyless: options.isKeyless },
@@ -95,7 +95,7 @@ interface Call {
 async function* streamAnswer(asked: AskedModel, { request, answer, signal }: Call): AsyncGenerator<ModelPart> {
   const call = new AbortController();
   let reader: Reader | undefined;
-  // The controller reaches a connection whose stream the package dropped; the reader wakes a read that ignores it.
+  // The controller closes a connection whose stream the package dropped; the reader ends a read that ignores it.
   const hangUp = (): void => {
     call.abort(signal.reason);
     void reader?.cancel().catch(ignore);
@@ -122,14 +122,14 @@ async function* streamAnswer(asked: AskedModel, { request, answer, signal }: Cal
   yield lastPart(end, blameFor(request, asked), signal);
 }
 
-/** Opens the stream, or rejects as soon as the call is given up, whether or not the model heeds its signal. */
+/** Opens the stream, or rejects as soon as the call is aborted, even if the model ignores its signal. */
 async function openReader(asked: AskedModel, request: ModelRequest, signal: AbortSignal): Promise<Reader> {
   const givenUp = Promise.withResolvers<never>();
   const giveUp = (): void => givenUp.reject(signal.reason);
   signal.addEventListener("abort", giveUp, { once: true });
   try {
     const opening = Promise.resolve(asked.model.doStream(buildCallOptions(request, asked.dialect, signal)));
-    // A stream that opens after all must not be left flowing into nothing.
+    // A stream that opens afterwards must be cancelled.
     opening.then(({ stream }) => (signal.aborted ? stream.cancel() : undefined)).catch(ignore);
     const { stream } = await Promise.race([opening, givenUp.promise]);
     return stream.getReader();
@@ -138,7 +138,7 @@ async function openReader(asked: AskedModel, request: ModelRequest, signal: Abor
   }
 }
 
-/** What only the provider can read is worth nothing to whoever reads why it refused it. */
+/** A native item is unreadable in an error message. */
 function blameFor({ native }: ModelRequest, { blame }: AskedModel): FailureContext {
   if (native === undefined) return blame;
   const opaque = Object.values(native.item).filter(
@@ -158,7 +158,6 @@ function lastPart(end: AnswerEnd | undefined, blame: FailureContext, signal: Abo
 
 function ignore(): void {}
 
-/** A request in the AI SDK's terms. */
 function buildCallOptions(
   request: ModelRequest,
   dialect: Dialect,
@@ -184,7 +183,7 @@ function buildCallOptions(
   };
 }
 
-/** The summary as the provider itself wrote it, where it can be sent. */
+/** The provider's native item, if it can be sent. */
 function nativeIn({ native }: ModelRequest, params: JsonObject, dialect: Dialect): NativeMessages | undefined {
   if (native === undefined) return undefined;
   const message = itemMessage(native.item, params, dialect);
@@ -194,7 +193,7 @@ function nativeIn({ native }: ModelRequest, params: JsonObject, dialect: Dialect
 function toolOf(tool: ToolSpec, dialect: Dialect): LanguageModelV4FunctionTool {
   const { name, description } = tool;
   const inputSchema = tool.inputSchema as JSONSchema7; // a tool's schema is a JSON schema by its port
-  // Responses turns strictness on by itself and makes every optional parameter required.
+  // Responses enables strict mode by default and makes every optional parameter required.
   const strictness = dialect.family === "openai" ? { strict: false } : {};
   return { type: "function", name, description, inputSchema, ...strictness };
 }
@@ -206,27 +205,27 @@ function formatOf(schema: JsonObject): NonNullable<LanguageModelV4CallOptions["r
 function providerOptionsOf(own: JsonObject, dialect: Dialect): { providerOptions?: SharedV4ProviderOptions } {
   const options = { ...defaultsOf(dialect), ...own };
   if (Object.keys(options).length === 0) return {};
-  // Parameters arrive as JSON, so they are JSON here.
+  // `as`: parameters arrive as JSON.
   return { providerOptions: { [dialect.namespace]: options } as SharedV4ProviderOptions };
 }
 
 function defaultsOf(dialect: Dialect): JsonObject {
-  // A schema is checked again when the answer is there; strict decoding would refuse most schemas people write.
+  // The answer is validated anyway; strict decoding would reject most schemas.
   const relaxed = { strictJsonSchema: false };
-  // Without server state the package asks for encrypted reasoning, and a session can be resumed by anyone who has it.
+  // Without server state the package requests encrypted reasoning, so any client can resume the session.
   if (dialect.isResponses) return { store: false, ...relaxed };
-  // While Claude thinks in secret, pings are all that says the stream is alive.
+  // During hidden thinking, pings are the only sign that the stream is alive.
   if (dialect.family === "anthropic") return { includePings: true };
   return dialect.family === "openai" || dialect.family === "other" ? relaxed : {};
 }
 
-/** A model that was handed in as code; undefined for a name, or for none. */
+/** A model passed as code; undefined for a name or nothing. */
 export function ownModelOf(given: string | AiSdkModel | ModelClient | undefined): ModelClient | undefined {
   if (given === undefined || typeof given === "string") return undefined;
   return "stream" in given ? given : createAiSdkModel(given);
 }
 
-/** The model that was handed in serves whenever no other is named, also for a session resumed by its name. */
+/** A model passed as code serves whenever no other is named, also for a resumed session with its name. */
 export function preferOwn(own: ModelClient | undefined, others: ModelResolver): ModelResolver {
   if (own === undefined) return others;
   return {
@@ -235,4 +234,115 @@ export function preferOwn(own: ModelClient | undefined, others: ModelResolver): 
       return isOwn ? own : others.resolve(model, provider);
     },
   };
+}
+
+/** How a provider compacts; undefined if it or its package cannot. */
+type CompactingApi = "anthropic" | "responses";
+
+/** Packages of earlier generations silently ignore the request. */
+function compactingApi({ version, family, isResponses }: Dialect): CompactingApi | undefined {
+  if (version !== "v4") return undefined;
+  return family === "anthropic" ? "anthropic" : isResponses ? "responses" : undefined;
+}
+
+function compactingRequest(request: NativeRequest, api: CompactingApi): ModelRequest {
+  const { instructions, ...rest } = request;
+  if (api === "responses") {
+    // Reasoning counts as output: a limit for the summary would be used up before it starts.
+    const { maxOutputTokens: _unlimited, ...unlimited } = rest;
+    return { ...unlimited, providerParams: { compactionTrigger: true } };
+  }
+  const own = instructions === undefined ? {} : { instructions };
+  return { ...rest, providerParams: { compaction: { type: "summarize", ...own } } };
+}
+
+/** Parameters with which the provider stores or compacts the conversation itself: it rejects its item beside them. */
+const KEPT_BY_PROVIDER: Readonly<Record<CompactingApi, readonly string[]>> = {
+  anthropic: ["contextManagement", "taskBudget", "thread"],
+  responses: ["conversation", "previousResponseId"],
+};
+
+/** An item as a provider message; undefined if it cannot be sent and the summary is used. */
+function itemMessage(item: JsonObject, params: JsonObject, dialect: Dialect): LanguageModelV4Message | undefined {
+  const api = compactingApi(dialect);
+  if (api === undefined || KEPT_BY_PROVIDER[api].some((name) => params[name] !== undefined)) return undefined;
+  if (api === "anthropic") {
+    const { content: text, signature } = item;
+    if (typeof text !== "string" || text.trim() === "" || typeof signature !== "string") return undefined;
+    const providerOptions = { anthropic: { type: "compaction", signature } };
+    return { role: "assistant", content: [{ type: "text", text, providerOptions }] };
+  }
+  const { id: itemId, encrypted_content: encryptedContent } = item;
+  // With a store the package would send only the id of an item that was never stored.
+  if (typeof itemId !== "string" || typeof encryptedContent !== "string" || params.store === true) return undefined;
+  const providerOptions = { [dialect.namespace]: { itemId, encryptedContent } };
+  return { role: "assistant", content: [{ type: "custom", kind: "openai.compaction", providerOptions }] };
+}
+
+/** Far more than any compaction takes; an endless one must not fill the memory. */
+const STREAMED_CHARS_MAX = 4 * 1_024 * 1_024;
+
+/** Collects a compaction. It is not shown, so only keep-alive parts are emitted before it. */
+class CompactionAnswer {
+  readonly ready: ModelPart[] = [];
+  readonly #answer = new Answer();
+  readonly #items: JsonObject[] = [];
+  /** Anthropic's block, which comes as a text, by the id of that text. */
+  #open: { readonly id: string; readonly signature: unknown; content: string } | undefined;
+  #chars = 0;
+
+  take(part: StreamPart): AnswerEnd | undefined {
+    this.#gather(part);
+    if (this.#chars > STREAMED_CHARS_MAX) {
+      return {
+        type: "failed",
+        failure: { kind: "answer_too_long", message: "the provider's compaction is endless" },
+      };
+    }
+    const end = this.#answer.take(part);
+    if (this.#answer.ready.length > 0) this.ready.push(SIGN_OF_LIFE);
+    this.#answer.ready.length = 0;
+    const [item, ...others] = this.#items;
+    // With several items it is unknown which stands for the conversation.
+    if (end?.type === "finish" && item !== undefined && others.length === 0) {
+      const data = { name: "compaction", content: item };
+      this.ready.push({ type: "block", block: { block_type: "server_tool_content", data } });
+    }
+    return end;
+  }
+
+  #gather(part: StreamPart): void {
+    switch (part.type) {
+      case "text-start": {
+        const { type, signature } = asRecord(part.providerMetadata?.anthropic);
+        if (type === "compaction") this.#open = { id: part.id, signature, content: "" };
+        return;
+      }
+      case "text-delta":
+      case "reasoning-delta":
+        this.#chars += part.delta.length;
+        if (part.type === "text-delta" && part.id === this.#open?.id) this.#open.content += part.delta;
+        return;
+      case "text-end": {
+        const open = this.#open;
+        if (open === undefined || part.id !== open.id) return;
+        this.#open = undefined;
+        const { content, signature } = open;
+        // Without a signature it would be rejected later.
+        if (content.trim() !== "" && typeof signature === "string") {
+          this.#items.push({ type: "compaction", content, signature });
+        }
+        return;
+      }
+      case "custom": {
+        if (part.kind !== "openai.compaction") return;
+        const { openai, azure } = part.providerMetadata ?? {};
+        const { itemId: id, encryptedContent: encrypted_content } = asRecord(openai ?? azure);
+        if (typeof id !== "string" || typeof encrypted_content !== "string") return;
+        this.#items.push({ type: "compaction", id, encrypted_content });
+        return;
+      }
+      default:
+    }
+  }
 }

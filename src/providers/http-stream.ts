@@ -2,9 +2,9 @@ import type { BlockMeta, ToolUseBlock } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /**
- * A fetch for provider packages, which read whatever comes for as long as it comes: answers and refusals are bounded, and
- * an event stream ends with its `[DONE]`, whether or not the server closes the connection. One that neither closes nor
- * says so stalls: only the package knows that its answer is complete, and it waits for the end.
+ * A fetch for provider packages, which read without limits: bounds answers and error bodies, and ends an event stream
+ * at `[DONE]` even if the server keeps the connection open. A server that does neither stalls: only the package knows
+ * when its answer is complete.
  */
 export function boundFetch(fetch: typeof globalThis.fetch | undefined): typeof globalThis.fetch {
   return async (input, init) => {
@@ -34,11 +34,11 @@ function boundBody(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>
   });
 }
 
-/** At the start of a line it is never part of an answer's text, whose line ends are escaped. */
+/** At the start of a line it is never part of an answer, whose line ends are escaped. */
 const END = /\ndata: ?\[DONE\]/;
 const END_LENGTH = "\ndata: [DONE]".length;
 
-/** Finds the end of an event stream, wherever the network cut it. */
+/** Finds the end marker, even across network chunks. */
 function createEndFinder(): (bytes: Uint8Array) => boolean {
   let tail = "\n";
   return (bytes) => {
@@ -48,17 +48,17 @@ function createEndFinder(): (bytes: Uint8Array) => boolean {
   };
 }
 
-/** Eight times the characters an answer may have: each few of them come in an event of their own. */
+/** Eight times the characters of an answer, since each few come in a separate event. */
 const ANSWER_BYTES_MAX = 128 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 64 * 1_024;
 const REFUSAL_MS_MAX = 2_000;
 const OPENING_BYTES = 64;
 
-/** Checks the bytes of one answer as they come: throws for a web page, and where there are too many. */
+/** Checks the bytes of an answer as they arrive: throws for a web page or too many bytes. */
 function createAnswerCheck(): (bytes: Uint8Array) => void {
   let total = 0;
   return (bytes) => {
-    // By what it says, not by its header: scripts stream events as text/html, and no answer begins like a page.
+    // By content, not header: scripts stream events as text/html, and no answer begins like a page.
     if (total === 0 && isMarkup(bytes)) throw Object.assign(new Error("a web page"), { name: "WebPageError" });
     total += bytes.length;
     if (total > ANSWER_BYTES_MAX) throw new SyntaxError(`it is larger than ${ANSWER_BYTES_MAX} bytes`);
@@ -69,7 +69,7 @@ function isMarkup(bytes: Uint8Array): boolean {
   return new TextDecoder().decode(bytes.subarray(0, OPENING_BYTES)).trimStart().startsWith("<");
 }
 
-/** What a refusal says, or its beginning: a server may never come to its end. */
+/** The body of an error response up to a limit: a server may never end it. */
 async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<string> {
   if (body === null) return "";
   const reader = body.getReader();
@@ -84,7 +84,7 @@ async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<str
       left -= value.length;
     }
   } catch {
-    // The status says that the call was refused: a connection that breaks in the explanation changes nothing.
+    // The status is enough: a connection that breaks in the body changes nothing.
   } finally {
     clearTimeout(patience);
     giveUp();
@@ -95,7 +95,7 @@ async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<str
 const READS_MAX = 100;
 const WAIT_MS_MAX = 1_000;
 
-/** Reads a finished answer to its end, so that its connection can serve the next call; nothing it meets matters. */
+/** Reads a finished answer to its end, so that its connection can be reused; errors are ignored. */
 export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
   const giveUp = (): void => void reader.cancel().catch(ignore);
   const patience = setTimeout(giveUp, WAIT_MS_MAX).unref();
@@ -105,7 +105,7 @@ export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promi
     }
     giveUp();
   } catch {
-    // The answer is complete: what breaks after it is the end of the stream.
+    // The answer is complete: any error is the end of the stream.
   } finally {
     clearTimeout(patience);
   }
@@ -113,7 +113,6 @@ export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promi
 
 function ignore(): void {}
 
-/** Where a streamed answer comes from. */
 export interface LineSource {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -123,8 +122,8 @@ export interface LineSource {
 }
 
 /**
- * Posts a request and hands out the lines of its answer as they arrive, all of one network read together. Whoever leaves
- * before the end leaves a connection that can serve the next call, or closes it by aborting `signal`.
+ * Posts a request and yields the lines of its answer, all of one network read together. Ending early leaves a reusable
+ * connection; aborting `signal` closes it.
  */
 export async function openLines(source: LineSource, signal: AbortSignal): Promise<AsyncIterable<readonly string[]>> {
   const send = source.fetch ?? globalThis.fetch;
@@ -133,14 +132,14 @@ export async function openLines(source: LineSource, signal: AbortSignal): Promis
   if (!response.ok) throw await refusalOf(response);
   if (response.body === null) throw new SyntaxError("the answer has no body");
   const reader = response.body.getReader();
-  // It wakes a read of a fetch that does not heed its signal.
+  // Ends a read of a fetch that ignores its signal.
   const hangUp = (): void => void reader.cancel().catch(() => {});
   if (signal.aborted) hangUp();
   else signal.addEventListener("abort", hangUp, { once: true });
   return readLines(reader);
 }
 
-/** Shaped like the AI SDK's errors, so that all are classified by the same rules. */
+/** Shaped like the AI SDK's errors, so that all are classified alike. */
 async function refusalOf(response: Response): Promise<Error> {
   const responseBody = await readRefusal(response.body);
   const responseHeaders = Object.fromEntries(response.headers);
@@ -162,7 +161,7 @@ async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): Asyn
       check(value);
       const text = decoder.decode(value, { stream: true });
       const end = text.lastIndexOf("\n");
-      // Only what is new is searched: a line may come in thousands of pieces.
+      // Only new text is searched: a line may come in thousands of pieces.
       if (end >= 0) yield (rest + text.slice(0, end)).split("\n");
       rest = end >= 0 ? text.slice(end + 1) : rest + text;
       if (rest.length > LINE_LENGTH_MAX) throw new SyntaxError(`a line is longer than ${LINE_LENGTH_MAX} characters`);
@@ -174,20 +173,18 @@ async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): Asyn
   if (rest !== "") yield [rest];
 }
 
-/** Something of another's making, to be read by name and believed in nothing. */
+/** An external value with unknown fields. */
 export type Loose = Readonly<Record<string, unknown>>;
 
-/** What is no object has no names. */
 export function asRecord(value: unknown): Loose {
   return typeof value === "object" && value !== null ? (value as Loose) : {}; // any object may be read by name
 }
 
-/** A count of tokens as a server wrote it; undefined for what is none. */
 export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
 }
 
-/** A tool call as a block. Arguments are text until they parse; unusable ones are kept, for the model to be shown. */
+/** A tool call as a block. Arguments that do not parse are kept as text, so that the model sees them. */
 export function toolUseBlock(call: { id: string; name: string; input: unknown; meta?: BlockMeta }): ToolUseBlock {
   const { id, name, input, meta } = call;
   return {

@@ -1,25 +1,24 @@
 import { type Environment, ollamaUrl } from "./provider-settings.ts";
 
-/** A server of models that answered. */
+/** A local model server that answered. */
 export interface LocalServer {
-  /** What a configuration calls it: `ollama` is known without one. */
+  /** Its name in a configuration: `ollama` is built in. */
   readonly name: string;
   readonly title: string;
-  /** Where it speaks OpenAI's chat completions. */
+  /** The address of its OpenAI-compatible API. */
   readonly baseUrl: string;
-  /** The largest first; those that only embed are left out. */
+  /** The largest first, without embedding models. */
   readonly models: readonly LocalModel[];
 }
 
 export interface LocalModel {
   readonly name: string;
-  /** How large it is, where the server says so. */
+  /** Its size, if the server reports it. */
   readonly bytes?: number | undefined;
 }
 
-/** Where servers of models usually are. */
 export interface UsualServer extends Omit<LocalServer, "models"> {
-  /** What its models say of their owner, where any program may sit at its port. */
+  /** Required owner of its models, where other programs may use the port. */
   readonly owner?: string;
 }
 
@@ -35,7 +34,7 @@ interface Looking {
   readonly usual?: readonly UsualServer[];
 }
 
-/** Asks the servers that one may have on this machine which models they serve; who does not answer at once is not there. */
+/** Asks local servers for their models; a server that does not answer at once is skipped. */
 export async function findLocalServers({ env, signal, usual = USUAL }: Looking): Promise<readonly LocalServer[]> {
   const asked = [askOllama(ollamaUrl(env), signal), ...usual.map((server) => askUsual(server, signal))];
   return (await Promise.all(asked)).filter((server) => server !== undefined);
@@ -79,7 +78,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** What is written to a file and shown on a terminal: anything else is no name that a server of ours would use. */
+/** Names are written to a file and shown on a terminal, so others are ignored. */
 function isModelName(name: unknown): name is string {
   return typeof name === "string" && name.length <= NAME_CHARS_MAX && /^[A-Za-z0-9][\w.:/@+-]*$/.test(name);
 }
@@ -93,7 +92,7 @@ function isEmbedder(name: string): boolean {
 const ANSWER_MS_MAX = 2_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 
-/** What an address answers; undefined where it does not in time, says too much, sends elsewhere or is no JSON. */
+/** The JSON at an address; undefined after a timeout, an oversized answer, a redirect or invalid JSON. */
 async function readJson(url: string, signal: AbortSignal): Promise<unknown> {
   try {
     const patience = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
@@ -102,7 +101,7 @@ async function readJson(url: string, signal: AbortSignal): Promise<unknown> {
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
-      // To leave the loop closes the connection.
+      // Leaving the loop closes the connection.
       if (bytes > ANSWER_BYTES_MAX) return undefined;
       read.push(chunk);
     }

@@ -114,7 +114,7 @@ describe("model failure", () => {
 
   it("[A7] a key that was never sent is not said to be refused", () => {
     expect(classifyFailure(refused(401, "no"), { ...context, isKeyless: true }).message).toBe(
-      "acme wants an API key, and none was sent (401): no",
+      "acme requires an API key, and none was sent (401): no",
     );
   });
 

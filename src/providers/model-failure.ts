@@ -2,17 +2,15 @@ import type { FailureKind, ModelFailure } from "../ports/model.ts";
 import { asRecord, type Loose } from "./http-stream.ts";
 
 export interface FailureContext {
-  /** Whom the sentence blames. */
   readonly provider: string;
-  /** Values that must not appear in a message, whoever echoes them. */
+  /** Values to remove from messages. */
   readonly secrets?: readonly string[] | undefined;
-  /** Whether the call carried no key. */
   readonly isKeyless?: boolean | undefined;
-  /** For a Retry-After that names a moment. */
+  /** For a Retry-After with a date. */
   readonly now?: (() => number) | undefined;
 }
 
-/** Says why a call failed, in a kind a policy can decide by and one sentence a person can read. */
+/** Classifies a failed call: a kind for the retry policy and a sentence for people. */
 export function classifyFailure(thrown: unknown, context: FailureContext): ModelFailure {
   const facts = readErrorFacts(thrown);
   const kind = kindOf(facts);
@@ -25,7 +23,7 @@ export function classifyFailure(thrown: unknown, context: FailureContext): Model
   };
 }
 
-/** The failure of a call that its caller gave up; a timeout signal is told from a cancel by its reason. */
+/** The failure of an aborted call; the signal's reason tells a timeout from a cancel. */
 export function abortFailure(signal: AbortSignal): ModelFailure {
   const reason: unknown = signal.reason;
   if (reason instanceof Error && reason.name === "TimeoutError") {
@@ -34,7 +32,7 @@ export function abortFailure(signal: AbortSignal): ModelFailure {
   return { kind: "unknown", message: "the call was aborted" };
 }
 
-/** An answer that stopped half way: the connection closed in good order, but nothing said the answer was over. */
+/** An answer without an end: the connection closed normally, but no finish came. */
 export const CUT_OFF: ModelFailure = {
   kind: "malformed_stream",
   message: "the stream ended before the answer was finished",
@@ -42,7 +40,7 @@ export const CUT_OFF: ModelFailure = {
 
 function kindOf(facts: ErrorFacts): FailureKind {
   const { status, codes, message } = facts;
-  // A quota that is used up answers 429 like a rate limit, but no wait brings it back.
+  // An exhausted quota has status 429 like a rate limit, but waiting does not help.
   if (/insufficient_quota|billing|credit_balance/.test(codes)) return "invalid_request";
   if (/credit balance is too low|exceeded your current quota, please check your plan/i.test(message)) {
     return status === 429 && /resource_exhausted/.test(codes) ? "rate_limited" : "invalid_request";
@@ -79,7 +77,7 @@ function kindOfStatus(status: number): FailureKind {
   return "invalid_request";
 }
 
-/** Errors inside a stream come after the status line said 200, so only their words tell them apart. */
+/** Errors inside a stream come after status 200, so only their text classifies them. */
 function kindOfCodes(codes: string): FailureKind | undefined {
   if (/rate_limit|resource_exhausted|too_many_requests/.test(codes)) return "rate_limited";
   if (/unavailable/.test(codes)) return "overloaded";
@@ -110,7 +108,7 @@ function kindOfThrown({ names, causeCodes, message }: ErrorFacts): FailureKind {
   return "unknown";
 }
 
-/** What went wrong, to follow the provider's name. */
+/** Follows the provider's name in the sentence. */
 const PHRASES: Readonly<Record<FailureKind, string>> = {
   rate_limited: "limits the rate of requests",
   overloaded: "is overloaded",
@@ -120,7 +118,7 @@ const PHRASES: Readonly<Record<FailureKind, string>> = {
   stalled: "stopped sending",
   empty_response: "gave an empty answer",
   malformed_stream: "sent an answer that cannot be read",
-  answer_too_long: "sent an answer that does not end",
+  answer_too_long: "sent an endless answer",
   context_exceeded: "says the conversation is larger than the model's context window",
   auth: "refused the API key",
   invalid_request: "refused the request",
@@ -135,7 +133,7 @@ function describe(kind: FailureKind, facts: ErrorFacts, context: FailureContext)
   if (facts.names.includes("WebPageError")) {
     return `${context.provider} answered with a web page, not a model: check the base URL`;
   }
-  const phrase = kind === "auth" && context.isKeyless ? "wants an API key, and none was sent" : PHRASES[kind];
+  const phrase = kind === "auth" && context.isKeyless ? "requires an API key, and none was sent" : PHRASES[kind];
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const detail = redact(facts.message, context.secrets ?? [])
     .replace(/\s+/g, " ")
@@ -173,22 +171,22 @@ function readRetryAfter(facts: ErrorFacts, now: () => number): number | undefine
   return Number.isFinite(moment) ? Math.max(0, moment - now()) : facts.retryDelayMs;
 }
 
-/** What can be read off an error, whichever package, server or socket it came from. */
+/** What an error tells, from any package, server or socket. */
 interface ErrorFacts {
-  /** Of a response that was refused; a stream that broke after 200 has none. */
+  /** Of an error response; a stream that broke after 200 has none. */
   readonly status: number | undefined;
-  /** The provider's own words for the kind of error, lower case. */
+  /** The provider's error codes, lower case. */
   readonly codes: string;
   readonly message: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Names and system codes of the error and its causes. */
   readonly names: readonly string[];
   readonly causeCodes: readonly string[];
-  /** A wait that the body, not a header, asks for. */
+  /** A delay from the body instead of a header. */
   readonly retryDelayMs: number | undefined;
 }
 
-/** Never throws: an error about an error would hide the first one. */
+/** Never throws: that would hide the original error. */
 function readErrorFacts(thrown: unknown): ErrorFacts {
   const chain = causesOf(thrown);
   const top = asRecord(thrown);
@@ -222,7 +220,7 @@ function causesOf(thrown: unknown): readonly Loose[] {
   return chain;
 }
 
-/** The provider's error object: parsed by the SDK, or inside the body, or what a stream chunk held. */
+/** The provider's error object: parsed by the SDK, in the body, or in a stream chunk. */
 function findPayload(chain: readonly Loose[]): Loose {
   for (const error of chain) {
     for (const holder of [error.data, parseBody(error.responseBody), error.value, error]) {
@@ -242,7 +240,7 @@ function unwrap(holder: unknown): Loose | undefined {
   return looksLikeError ? record : undefined;
 }
 
-/** FastAPI's servers say in `detail` what is wrong: in words, in a list with a row a field, or in an object. */
+/** FastAPI servers use `detail`: a text, a list with one row per field, or an object. */
 function readDetail(detail: unknown): unknown {
   if (!Array.isArray(detail)) return asRecord(detail).error ?? detail;
   return detail.flatMap((row) => asRecord(row).msg ?? []).join("; ");
@@ -254,7 +252,7 @@ function parseBody(body: unknown): unknown {
   if (typeof body !== "string" || body.length > BODY_LENGTH_MAX) return undefined;
   try {
     const parsed: unknown = JSON.parse(body);
-    // Gemini answers some refusals with a list of one.
+    // Gemini answers some errors with a list of one.
     return Array.isArray(parsed) ? parsed[0] : parsed;
   } catch {
     return undefined;
@@ -265,7 +263,7 @@ function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** What a server said in a form we do not know; the text of a web page is for browsers. */
+/** A body of unknown form; web pages are ignored. */
 function bodyText(chain: readonly Loose[]): string {
   const body =
     chain

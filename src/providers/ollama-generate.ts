@@ -9,27 +9,27 @@ export interface OllamaGenerateOptions {
   readonly baseUrl: string;
   readonly model: string;
   readonly provider?: string | undefined;
-  /** The name that resolves to this model again. */
+  /** The name that resolves to this model. */
   readonly modelId?: string | undefined;
   readonly contextWindow?: number | undefined;
-  /** For calls that name none. */
+  /** For requests without any. */
   readonly stop?: readonly string[] | undefined;
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
-/** A base model, which continues a text and knows no chat: Ollama's `/api/generate` without a template. */
+/** A base model, which continues text and has no chat template: Ollama's `/api/generate`. */
 export function createOllamaGenerateModel(options: OllamaGenerateOptions): ModelClient {
   return {
     provider: options.provider ?? "self_hosted",
     modelId: options.modelId ?? options.model,
     contextWindow: options.contextWindow,
     url: options.baseUrl,
-    noToolChoice: "a model of text completion calls no tools; choose a model that chats",
+    noToolChoice: "a text completion model calls no tools; choose a chat model",
     refuseParams: ({ parallel_tool_calls }) =>
-      parallel_tool_calls === undefined ? undefined : "parallel_tool_calls: a model of text completion calls no tools",
+      parallel_tool_calls === undefined ? undefined : "parallel_tool_calls: a text completion model calls no tools",
     refuseContent: (block) => {
       const isNew = block.type === "file" || (block.type === "image" && block.source === "url");
-      return isNew ? "a model of text completion is shown no media; send what it says as text" : undefined;
+      return isNew ? "a text completion model accepts no media; send the content as text" : undefined;
     },
     stream: (request, signal) => streamCompletion(options, request, signal),
   };
@@ -91,8 +91,8 @@ function bodyOf(options: OllamaGenerateOptions, request: ModelRequest): JsonObje
 }
 
 /**
- * One request is sent exactly as it is written, after the system text and a blank line: a base model continues it. A
- * conversation becomes a transcript of `User:` and `Assistant:` paragraphs, left open where the model is to speak.
+ * A single request is sent literally after the system text and a blank line: a base model continues it. A conversation
+ * becomes a transcript of `User:` and `Assistant:` paragraphs, open at the end.
  */
 function promptOf(messages: readonly Message[]): string {
   const system = messages.flatMap((message) => (message.role === "system" ? [message.content] : []));

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import type { ModelPart } from "../ports/model.ts";
-import { createOpenAiChatModel } from "./openai-chat.ts";
-import { serialiseRequest } from "./openai-chat-request.ts";
+import { createOpenAiChatModel, serialiseRequest } from "./openai-chat.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 const hi: Message = { role: "user", content: "hi", created_at };
@@ -182,7 +181,7 @@ describe("the Chat wire", () => {
   });
 
   it.each([401, 403])("[A7] a server that answers %i to a call without a key is said to want one", async (status) => {
-    const message = `lab wants an API key, and none was sent (${status}): who are you?`;
+    const message = `lab requires an API key, and none was sent (${status}): who are you?`;
     const given = { status, type: "text/plain" };
     expect(await ask("who are you?", given)).toEqual([{ type: "failed", failure: { kind: "auth", message, status } }]);
     expect(await ask("who are you?", { ...given, apiKey: "hunter2" })).toMatchObject([

@@ -1,30 +1,30 @@
+import { chatMessages } from "../contract/chat-wire.ts";
 import type { Usage } from "../contract/event.ts";
-import type { AssistantBlock, StopReason } from "../contract/message.ts";
-import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import type { AssistantBlock, Message, StopReason } from "../contract/message.ts";
+import type { ModelClient, ModelPart, ModelRequest, ToolSpec } from "../ports/model.ts";
 import { asRecord, countOf, type Loose, openLines, toolUseBlock } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
-import { serialiseRequest } from "./openai-chat-request.ts";
 
 export interface OpenAiChatOptions {
-  /** Up to and with /v1. */
+  /** Including /v1. */
   readonly baseUrl: string;
   /** The name the server knows. */
   readonly model: string;
   readonly provider: string;
-  /** Whom a failure blames; without it, the provider. */
+  /** The name in failure messages; defaults to the provider. */
   readonly server?: string | undefined;
-  /** The name that resolves to this model again. */
+  /** The name that resolves to this model. */
   readonly modelId: string;
   readonly apiKey?: string | undefined;
   readonly contextWindow?: number | undefined;
-  /** For calls that name none. */
+  /** For requests without any. */
   readonly stopSequences?: readonly string[] | undefined;
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
 /**
- * A model behind the Chat Completions wire that OpenAI-compatible servers speak: Ollama, vLLM, llama.cpp and others.
- * It is read here rather than through a provider package because that alone costs more than the rest of a turn.
+ * A model behind the Chat Completions API of OpenAI-compatible servers: Ollama, vLLM, llama.cpp and others. Implemented
+ * here because a provider package costs more than the rest of a turn.
  */
 export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
   const { provider, modelId, contextWindow, baseUrl: url } = options;
@@ -34,12 +34,12 @@ export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
     contextWindow,
     url,
     refuseContent: ({ type }) =>
-      type === "file" ? "servers of this wire take no files; send what it says as text" : undefined,
+      type === "file" ? "servers of this API accept no files; send the content as text" : undefined,
     stream: (request, signal) => streamChat(options, request, signal),
   };
 }
 
-/** How long after its finish an answer may still be told what it cost, and that it is over. */
+/** How long after its finish an answer may still report its usage and end. */
 const AFTERMATH_MS_MAX = 2_000;
 
 async function* streamChat(
@@ -68,12 +68,12 @@ async function* streamChat(
   } finally {
     clearTimeout(patience);
     signal.removeEventListener("abort", hangUp);
-    // A connection whose answer was read to its end serves the next call; any other must be closed.
+    // A connection whose answer was read to its end can be reused; any other must be closed.
     if (!answer.isOver) hangUp();
   }
-  // What was said in the read that then broke.
+  // The parts of the read that then broke.
   yield* answer.take();
-  // What breaks after the model said it was done is only the end of the stream.
+  // An error after the finish is only the end of the stream.
   if (answer.isFinished) yield* answer.finish();
   else if (signal.aborted) yield { type: "failed", failure: abortFailure(signal) };
   else if (failure === undefined) yield { type: "failed", failure: CUT_OFF };
@@ -101,14 +101,14 @@ interface OpenCall {
   args: string;
 }
 
-/** Gathers the events of one answer; parts to pass on are taken after each network read. */
+/** Collects the events of one answer; parts to emit are taken after each network read. */
 class ChatAnswer {
-  /** The server said that nothing follows. */
+  /** The server sent its end marker. */
   isOver = false;
   readonly #position: number;
   #responseId = "";
   #model: string | undefined;
-  /** What came outside of any event. */
+  /** Text outside of events. */
   #plain = "";
   #parts: ModelPart[] = [];
   #text = "";
@@ -117,21 +117,20 @@ class ChatAnswer {
   #finishReason: string | undefined;
   #usage: Usage = { input_tokens: 0, output_tokens: 0 };
 
-  /** `position` is where in its conversation the answer stands. */
+  /** `position`: the answer's index in its conversation. */
   constructor(position: number) {
     this.#position = position;
   }
 
-  /** Whether the model said that it was done. */
   get isFinished(): boolean {
     return this.#finishReason !== undefined;
   }
 
-  /** Reads one line of the event stream; throws what cannot be read and what the server reports as an error. */
+  /** Reads one line of the event stream; throws if it is unreadable or the server reports an error. */
   read(line: string): void {
     if (this.isOver) return;
     if (!line.startsWith("data:")) {
-      // Some servers answer with plain JSON after all, on one line or on many.
+      // Some servers answer with plain JSON, on one line or on several.
       if (this.#plain !== "" || line.startsWith("{")) this.#plain += line;
       return;
     }
@@ -140,19 +139,18 @@ class ChatAnswer {
     else if (data !== "") this.#readChunk(data);
   }
 
-  /** Nothing follows: what came outside of any event is the answer, or an error. */
+  /** At the end, text outside of events is the answer, or an error. */
   close(): void {
     if (this.#plain !== "") this.#readChunk(this.#plain);
   }
 
-  /** What was read since the last time. */
+  /** The parts since the last call. */
   take(): readonly ModelPart[] {
     const parts = this.#parts;
     this.#parts = [];
     return parts;
   }
 
-  /** The answer's blocks and its end. */
   finish(): readonly ModelPart[] {
     const blocks: AssistantBlock[] = [];
     if (this.#reasoning !== "") blocks.push({ block_type: "reasoning", data: { text: this.#reasoning } });
@@ -196,7 +194,7 @@ class ChatAnswer {
     }
     if (!Array.isArray(tool_calls)) return;
     for (const piece of tool_calls) this.#readCall(asRecord(piece));
-    // Writing a long tool input shows nothing and must not be taken for a stall.
+    // A long tool input shows nothing and must not count as a stall.
     this.#parts.push(SIGN_OF_LIFE);
   }
 
@@ -209,13 +207,13 @@ class ChatAnswer {
     call.args += asText(args);
   }
 
-  /** The call that a piece goes on with: that of its index, else of its id, else the last. */
+  /** The call that a piece continues: by index, else by id, else the last. */
   #findCall({ index, id, name }: Pick<OpenCall, "index" | "id" | "name">): OpenCall | undefined {
     if (index === undefined && id === "") return name === "" ? this.#calls.at(-1) : undefined;
     if (index === undefined) return this.#calls.find((call) => call.id === id);
     const known = this.#calls.findLast((call) => call.index === index);
     if (known === undefined || known.id === "" || known.id === id) return known;
-    // Some servers count every call as the first; others give each piece of one a new id, but then no name.
+    // Some servers number every call as the first; others give each piece a new id, but no name.
     return id !== "" && name !== "" ? undefined : known;
   }
 
@@ -226,7 +224,7 @@ class ChatAnswer {
     return call;
   }
 
-  /** An id for a call without one that no other answer of the conversation gave. */
+  /** An id for a call without one, unique in the conversation. */
   #newId(index: number): string {
     const response = this.#responseId.slice(-RESPONSE_ID_LENGTH_MAX);
     return ["call", ...(response === "" ? [] : [response]), this.#position, index].join("_");
@@ -234,7 +232,7 @@ class ChatAnswer {
 }
 
 const CALLS_MAX = 1_024;
-/** OpenAI refuses a call's id of more than 40 characters, and a session may go on there. */
+/** OpenAI rejects call ids of more than 40 characters, and a session may continue there. */
 const RESPONSE_ID_LENGTH_MAX = 24;
 const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
 
@@ -246,7 +244,7 @@ function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The wanted id, or a numbered one where it is taken: results find their calls by it. */
+/** The wanted id, or a numbered one if it is taken: results find their calls by it. */
 function unique(wanted: string, taken: Set<string>): string {
   let id = wanted;
   for (let number = 2; taken.has(id); number += 1) id = `${wanted}_${number}`;
@@ -257,7 +255,7 @@ function unique(wanted: string, taken: Set<string>): string {
 function stopReasonOf(reason: string | undefined, hasCalls: boolean): StopReason {
   if (reason === "length") return "max_tokens";
   if (reason === "content_filter") return "content_filter";
-  // Not the word but the calls decide: some servers say "stop" with calls, and calls must be answered.
+  // The calls decide, not the reason: some servers say "stop" with calls, and calls must be answered.
   return hasCalls ? "tool_use" : "end_turn";
 }
 
@@ -270,4 +268,96 @@ function usageOf(usage: Loose): Usage {
     ...(cached === undefined ? {} : { cache_read_tokens: cached }),
     ...(thought > 0 ? { reasoning_tokens: thought } : {}),
   };
+}
+
+/** A request as JSON bytes. The previous one is cached, so a call pays for its new messages only. */
+export function serialiseRequest(
+  request: ModelRequest,
+  asked: { model: string; stopSequences: readonly string[] | undefined },
+): Buffer<ArrayBuffer> {
+  const { tools, maxOutputTokens, providerParams, outputSchema, toolChoice: choice } = request;
+  const { model, stopSequences: stop } = asked;
+  const schema = { name: "output", schema: outputSchema };
+  const settings = JSON.stringify({
+    ...providerParams,
+    messages: undefined, // They stand before, and of two a server takes the later.
+    model,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...(maxOutputTokens === undefined ? {} : { max_tokens: maxOutputTokens }),
+    ...(stop === undefined || stop.length === 0 ? {} : { stop }),
+    // Servers reject it without tools.
+    ...(tools.length === 0 ? { parallel_tool_calls: undefined } : { tools: tools.map(toolOf) }),
+    ...(choice === undefined
+      ? {}
+      : { tool_choice: choice === "required" ? choice : { type: "function", function: choice } }),
+    ...(outputSchema === undefined ? {} : { response_format: { type: "json_schema", json_schema: schema } }),
+  });
+  const written = recall(request.messages);
+  const end = writeMessages(written, request.messages);
+  return Buffer.concat([written.bytes.subarray(0, end), Buffer.from(`],${settings.slice(1)}`)]);
+}
+
+function toolOf({ name, description, inputSchema }: ToolSpec) {
+  return { type: "function", function: { name, description, parameters: inputSchema } };
+}
+
+/**
+ * The messages of a conversation's newest request; `ends` holds the end of each in its JSON. Stored as bytes: one
+ * non-Latin character makes a string of megabytes two-byte, and encoding that at every call cost four times as much.
+ */
+interface Written {
+  readonly messages: Message[];
+  readonly ends: number[];
+  /** Larger than its content. */
+  bytes: Buffer;
+}
+
+const OPENING = Buffer.from('{"messages":[');
+
+/** By first message, which stays the same whatever is added or compacted. */
+const conversations = new WeakMap<Message, Written>();
+
+function recall([first]: readonly Message[]): Written {
+  const known = first === undefined ? undefined : conversations.get(first);
+  if (known !== undefined) return known;
+  const written: Written = { messages: [], ends: [], bytes: OPENING };
+  if (first !== undefined) conversations.set(first, written);
+  return written;
+}
+
+/**
+ * Writes a request up to the end of its messages. It reuses the previous request's prefix: looking up and joining every
+ * message was a quarter of a turn's cost after 1,000 turns.
+ */
+function writeMessages(written: Written, messages: readonly Message[]): number {
+  const same = sharedLength(written.messages, messages);
+  written.messages.length = same;
+  written.ends.length = same;
+  let end = written.ends.at(-1) ?? OPENING.length;
+  for (const message of messages.slice(same)) {
+    for (const wire of chatMessages(message)) {
+      const json = `${end === OPENING.length ? "" : ","}${JSON.stringify(wire)}`;
+      written.bytes = withRoom(written.bytes, end + Buffer.byteLength(json));
+      end += written.bytes.write(json, end);
+    }
+    written.messages.push(message);
+    written.ends.push(end);
+  }
+  return end;
+}
+
+/** Grows a buffer to twice the needed size, so that it is not copied at every message. */
+function withRoom(bytes: Buffer, length: number): Buffer {
+  if (length <= bytes.length) return bytes;
+  const roomy = Buffer.alloc(2 * length);
+  bytes.copy(roomy);
+  return roomy;
+}
+
+/** The length of the common prefix. */
+function sharedLength(one: readonly Message[], other: readonly Message[]): number {
+  const length = Math.min(one.length, other.length);
+  for (let index = 0; index < length; index += 1) if (one[index] !== other[index]) return index;
+  return length;
 }

@@ -1,6 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
-import { type ConfiguredModel, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
-import type { ConfiguredPrices } from "./prices.ts";
+import { type ConfiguredModel, type ConfiguredPrices, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +10,6 @@ interface Endpoint {
   readonly api?: string | undefined;
 }
 
-/** What configuration says about models and who serves them. */
 export interface ProviderConfig {
   readonly defaultModel?: string | undefined;
   readonly defaultProvider?: string | undefined;
@@ -23,9 +21,8 @@ export interface ProviderConfig {
       }
     | undefined;
   readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
-  /** What models charge, where it is not as published. */
+  /** Prices that differ from the published ones. */
   readonly prices?: ConfiguredPrices | undefined;
-  /** Additions to the catalogue. */
   readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
 }
 
@@ -43,7 +40,7 @@ interface ProviderVariables {
   readonly version: string;
 }
 
-/** In the order in which a provider is chosen when nobody names one. */
+/** In the order in which a default provider is chosen. */
 const VARIABLES = {
   anthropic: {
     keys: ["ANTHROPIC_API_KEY"],
@@ -60,7 +57,7 @@ const VARIABLES = {
   },
 } as const satisfies Record<string, ProviderVariables>;
 
-/** A provider with an API of its own, which needs a key. */
+/** A provider with its own API, which needs a key. */
 export type HostedProvider = keyof typeof VARIABLES;
 
 export const HOSTED_PROVIDERS = Object.keys(VARIABLES) as readonly HostedProvider[]; // the keys of that very table
@@ -77,7 +74,7 @@ export interface ProviderSettings {
   readonly isOfficialUrl: boolean;
 }
 
-/** Where a provider is and with what key; configuration comes before RKAT_ variables, and they before the usual ones. */
+/** Address and key of a provider; configuration comes before RKAT_ variables, and those before the usual ones. */
 export function settingsOf(provider: HostedProvider, env: Environment, config: ProviderConfig): ProviderSettings {
   const { keys, urls, url, version } = VARIABLES[provider];
   const configured = rowOf(config.providers, provider);
@@ -98,12 +95,12 @@ function withPrefix(names: readonly string[]): readonly string[] {
   return [...names.map((name) => `RKAT_${name}`), ...names];
 }
 
-/** What a variable holds; one that is empty is not set. */
+/** The value of a variable; an empty one is not set. */
 export function variableIn(env: Environment, name: string): string | undefined {
   return rowOf(env, name)?.trim() || undefined;
 }
 
-/** An address with its version segment; one that has any is left as it is, since gateways keep it mid-path. */
+/** An address with its version segment; an existing one is kept, since gateways have it mid-path. */
 export function versioned(address: string, version: string, source: string): string {
   const url = parseUrl(address, source);
   const path = url.pathname.replace(/(?<!\/)\/+$/, "");
@@ -125,12 +122,12 @@ export function ollamaUrl(env: Environment): string {
   const hasScheme = /^https?:\/\//i.test(given);
   const url = parseUrl(hasScheme ? given : `http://${given}`, "OLLAMA_HOST");
   if (!hasScheme && url.port === "") url.port = OLLAMA_PORT;
-  // It is what a server listens on, not where a client can connect.
+  // A listen address, to which clients cannot connect.
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
   return rootOf(url.href);
 }
 
-/** An address without the version of its OpenAI-compatible side. */
+/** An address without the version segment of its OpenAI-compatible API. */
 export function rootOf(address: string): string {
   return address.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "");
 }
@@ -143,7 +140,7 @@ export interface ProviderStatus {
   readonly defaultModel: string;
 }
 
-/** Which providers can be used as things are; it never holds a key. */
+/** Which providers can be used now, without keys. */
 export function providerStatus(env: Environment, config: ProviderConfig = {}): readonly ProviderStatus[] {
   return HOSTED_PROVIDERS.map((provider) => {
     const { key, keyVariable, baseUrl } = settingsOf(provider, env, config);
@@ -152,12 +149,12 @@ export function providerStatus(env: Environment, config: ProviderConfig = {}): r
   });
 }
 
-/** The providers whose models nobody can ask: they need a key, and there is none. */
+/** The providers that need a key and have none. */
 export function keylessProviders(env: Environment, config: ProviderConfig = {}): readonly string[] {
   return providerStatus(env, config).flatMap(({ provider, hasKey }) => (hasKey ? [] : [provider]));
 }
 
-/** A row of a table that others wrote: `constructor`, which every object has, is none. */
+/** A row of a user-written table; inherited names such as `constructor` are none. */
 export function rowOf<Row>(table: Readonly<Record<string, Row>> | undefined, name: string): Row | undefined {
   return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }

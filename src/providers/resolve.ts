@@ -1,8 +1,14 @@
 import { NO_MODEL, RuntimeError } from "../contract/error.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
-import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
+import {
+  type ConfiguredPrices,
+  configuredPrices,
+  DEFAULT_MODELS,
+  findModel,
+  mergeModels,
+  publishedPrices,
+} from "./catalog.ts";
 import { boundFetch } from "./http-stream.ts";
-import { type ConfiguredPrices, configuredPrices, publishedPrices } from "./prices.ts";
 import {
   type Environment,
   HOSTED_PROVIDERS,
@@ -25,10 +31,10 @@ export interface ModelResolverOptions {
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
-/** Finds models by name. A provider's package is imported when the first of its models is asked for. */
+/** Resolves models by name. A provider's package is imported with the first use of its models. */
 export function createModelResolver(options: ModelResolverOptions): ModelResolver {
   const place: Place = { env: options.env, config: options.config ?? {}, fetch: options.fetch };
-  // One client a name: a long session asks for its model every turn.
+  // One client per name: a long session resolves its model every turn.
   const clients = new Map<string, Promise<ModelClient>>();
   return {
     resolve(model, provider) {
@@ -37,7 +43,7 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
       if (client === undefined) {
         client = openModel(place, model, provider).then((opened) => withPrices(opened, place.config.prices));
         clients.set(key, client);
-        // A missing key may be there next time.
+        // A missing key may be set next time.
         client.catch(() => clients.delete(key));
       }
       return client;
@@ -45,7 +51,6 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
   };
 }
 
-/** The model with what the configuration says of its price; as it is where that says nothing. */
 export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}): ModelClient {
   const prices = configuredPrices(configured, model.modelId);
   if (prices === undefined) return model;
@@ -58,7 +63,7 @@ export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}
     prices,
     compaction,
     noToolChoice,
-    // A model of one's own may be an instance of a class.
+    // A model passed as code may be a class instance.
     refuseParams: (params) => model.refuseParams?.(params),
     refuseContent: (block) => model.refuseContent?.(block),
     stream: (request, signal) => model.stream(request, signal),
@@ -75,7 +80,7 @@ async function openModel(place: Place, given: string | undefined, provider: stri
   const { config } = place;
   checkProvider(config, provider ?? (given === undefined ? config.defaultProvider : undefined));
   const { model, owner } = given === undefined ? defaultChoice(place, provider) : { model: given, owner: provider };
-  // A session that used a profile comes back with the provider it was told.
+  // A resumed session that used a profile names the provider it was given.
   const profile = owner === undefined || owner === "self_hosted" ? rowOf(config.profiles, model) : undefined;
   if (profile !== undefined) return openProfile(place, model, profile);
   if (model === "offline" || owner === "offline") return openOffline(place);
@@ -88,7 +93,7 @@ async function openModel(place: Place, given: string | undefined, provider: stri
 }
 
 const BUILT_IN = [...HOSTED_PROVIDERS, "ollama", "self_hosted", "offline"];
-/** Understood, but not what one would be told to write. */
+/** Accepted, but not suggested. */
 const ALIASES = ["google", "other"];
 
 function checkProvider({ providers = {}, self_hosted }: ProviderConfig, provider: string | undefined): void {
@@ -120,7 +125,7 @@ function defaultChoice({ env, config }: Place, provider: string | undefined): Ch
   );
 }
 
-/** Splits `provider/model`, or finds who serves a bare name. */
+/** Splits `provider/model`, or finds the provider of a bare name. */
 function splitName({ config }: Place, model: string, owner: string | undefined): { vendor: string; name: string } {
   const slash = model.indexOf("/");
   const prefix = canonical(slash > 0 ? model.slice(0, slash) : "");
@@ -150,7 +155,7 @@ function inferProvider(model: string): HostedProvider | undefined {
 
 async function openHosted(place: Place, provider: HostedProvider, model: string): Promise<ModelClient> {
   const settings = settingsOf(provider, place.env, place.config);
-  // A server of one's own behind OPENAI_BASE_URL often has no keys at all.
+  // A private server behind OPENAI_BASE_URL often has no keys.
   const isKeyless = provider === "openai" && !settings.isOfficialUrl;
   const apiKey = settings.key ?? (isKeyless ? "none" : undefined);
   if (apiKey === undefined) {
@@ -158,7 +163,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
       `no key for ${provider}: set ${settings.keyVariable}, or use the model "offline", which needs no key`,
     );
   }
-  // Only OpenAI's own models have the peculiarities that its package knows.
+  // OpenAI's package knows the peculiarities of OpenAI's own models only.
   if (isKeyless && inferProvider(model) !== "openai" && place.config.providers?.openai?.api !== "responses") {
     const contextWindow = windowOf(place, model);
     const key = settings.key === undefined ? {} : { apiKey: settings.key };
@@ -174,7 +179,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
     secrets: settings.key === undefined ? [] : [settings.key],
     isKeyless: settings.key === undefined,
   });
-  // What a gateway at another address charges, only its operator knows.
+  // The prices of a gateway at another address are unknown.
   return settings.isOfficialUrl ? { ...client, prices: publishedPrices(provider, model) } : client;
 }
 
@@ -197,18 +202,18 @@ async function loadHosted(place: Place, { provider, model, apiKey, settings }: H
       return createGoogleGenerativeAI(options)(model);
     }
     case "openai": {
-      // Responses keeps reasoning across calls, but besides OpenAI few serve it: behind another address we speak
-      // Chat, unless `[providers.openai] api = "responses"` says that the server knows more.
+      // Responses keeps reasoning across calls, but few other servers have it: behind another address Chat is used,
+      // unless `[providers.openai] api = "responses"` is set.
       const isResponses = settings.isOfficialUrl || place.config.providers?.openai?.api === "responses";
       const { createOpenAI } = await import("@ai-sdk/openai");
       const openai = createOpenAI(options);
-      // Only OpenAI's own package knows which of its models want max_completion_tokens and a developer message.
+      // Only OpenAI's package knows which models need max_completion_tokens and a developer message.
       return isResponses ? openai.responses(model) : openai.chat(model);
     }
   }
 }
 
-/** A configured model or server wins over every name we know; undefined when the name is none of theirs. */
+/** A configured model or server wins over built-in names; undefined if the name is none of them. */
 function openSelfHosted(place: Place, model: string, owner: string | undefined): Promise<ModelClient> | undefined {
   const { servers = {}, models = {} } = place.config.self_hosted ?? {};
   const row = rowOf(models, model);
@@ -253,7 +258,6 @@ async function openServer(place: Place, modelId: string, remote: RemoteModel): P
   });
 }
 
-/** The key of a server that is configured to have one. */
 function keyIn(place: Place, variable: string | undefined, server: string): string | undefined {
   if (variable === undefined) return undefined;
   const key = variableIn(place.env, variable);
@@ -273,7 +277,7 @@ function openOllama(place: Place, model: string): Promise<ModelClient> {
   });
 }
 
-/** `ollama/…`, or a provider of one's own under [providers.NAME]. */
+/** `ollama/…`, or a provider configured under [providers.NAME]. */
 async function openConfigured(place: Place, provider: string, model: string): Promise<ModelClient> {
   const endpoint = rowOf(place.config.providers, provider);
   if (provider === "ollama" && endpoint?.base_url === undefined) return openOllama(place, model);
@@ -294,7 +298,7 @@ async function openConfigured(place: Place, provider: string, model: string): Pr
 
 interface CompatibleModel {
   readonly provider: string;
-  /** Whom a failure blames; without it, the provider. */
+  /** The name in failure messages; defaults to the provider. */
   readonly server?: string;
   readonly modelId: string;
   readonly model: string;
@@ -309,7 +313,7 @@ async function openCompatible(place: Place, given: CompatibleModel): Promise<Mod
   return createOpenAiChatModel({ ...given, ...fetchOption(place) });
 }
 
-/** A profile is a name for a model at an address, with the stops it needs. */
+/** A profile names a model at an address, with its stop sequences. */
 async function openProfile(place: Place, name: string, profile: ModelProfile): Promise<ModelClient> {
   const { model, stop } = profile;
   if (profile.api === "ollama-generate") {
@@ -327,7 +331,7 @@ async function openProfile(place: Place, name: string, profile: ModelProfile): P
       stopSequences: stop,
     });
   }
-  // A profile that is named after its own model must not find itself again.
+  // A profile named after its own model must not resolve to itself.
   const { [name]: _, ...profiles } = place.config.profiles ?? {};
   const client = await openModel({ ...place, config: { ...place.config, profiles } }, model, undefined);
   if (stop === undefined) return client;

@@ -10,7 +10,7 @@ export interface ScriptedStep {
   readonly calls?: readonly { readonly id?: string; readonly name: string; readonly args?: Record<string, unknown> }[];
   readonly usage?: Usage;
   readonly stopReason?: StopReason;
-  /** How it ends instead of finishing: a failure, an exception, silence until aborted, or no end at all. */
+  /** Instead of finishing: a failure, an exception, silence until aborted, or no end at all. */
   readonly ends?: { readonly failure: ModelFailure } | { readonly throws: Error } | "silent" | "cut";
 }
 
@@ -21,7 +21,7 @@ export interface ScriptedModel extends ModelClient {
 
 type Script = readonly ScriptedStep[] | ((request: ModelRequest, index: number) => ScriptedStep);
 
-/** A model that says what a test wrote for it: a list of answers, or a function of the request. */
+/** A model for tests: a list of answers, or a function of the request. */
 export function createScriptedModel(script: Script, options: { contextWindow?: number } = {}): ScriptedModel {
   const requests: ModelRequest[] = [];
   return {

@@ -77,7 +77,7 @@ describe("a call that needs a person's word", () => {
     expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, tool_calls: 2 });
     await heard;
     expect(ran).toEqual(["look pond", "wipe disk"]);
-    expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user said no: ${reason}`]);
+    expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user denied it: ${reason}`]);
     expect(events.filter(({ type }) => type.startsWith("tool_approval"))).toMatchObject([
       { type: "tool_approval_requested", approval_id },
       { type: "tool_approval_answered", calls: ["c2"], decision: "allow" },
@@ -212,7 +212,7 @@ describe("a call that needs a person's word", () => {
     const session = await runtime.createSession("Go.", ELSEWHERE);
     expect(session.text).toBe("Then not.");
     expect(ran).toEqual(["look pond"]);
-    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: nobody said in time whether it may");
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: approval timed out");
   });
 
   it("[I2] survives its process: the word is given in another, which goes on with the turn", async () => {
@@ -300,7 +300,7 @@ describe("a call that needs a person's word", () => {
     const session = runtime.session(session_id);
     await expect(session.turn("Hello?")).rejects.toMatchObject({
       code: "SESSION_BUSY",
-      message: `session ${session_id} waits for a word on wipe; answer it, or interrupt the turn`,
+      message: `session ${session_id} waits for approval of wipe; answer it, or interrupt the turn`,
     });
     await session.interrupt();
     await expect(going).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });

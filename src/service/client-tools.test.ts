@@ -76,7 +76,7 @@ describe("tools that whoever asks runs", () => {
     const { runtime, model, counted } = setUp([BOTH, { text: "Then not." }]);
     const session = await runtime.createSession("Look.", { clientTools: [LOOK] });
     await session.turn("Never mind.");
-    const sentence = "no result: whoever asked went on without one";
+    const sentence = "no result: the caller continued without one";
     expect(model.requests.at(-1)?.messages.at(-2)).toMatchObject({
       results: [{ content: sentence, is_error: true }, { content: "counted 1" }, { content: sentence, is_error: true }],
     });
@@ -120,7 +120,7 @@ describe("tools that whoever asks runs", () => {
   it("[K1] what would come between a call and its result waits or is refused", async () => {
     const { runtime, model } = setUp([ONE, { text: "Done." }], { compaction: true });
     const session = await runtime.createSession("Look.", { clientTools: [LOOK] });
-    const busy = "waits for the results of look; give them, or go on with a prompt";
+    const busy = "waits for the results of look; send them, or continue with a prompt";
     await expect(session.compact()).rejects.toThrow(busy);
     await expect(session.rewrite({ start: 0, end: 1 }, [{ role: "user", content: "Hear." }])).rejects.toThrow(busy);
     await session.inject("It is noon.");

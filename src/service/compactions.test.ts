@@ -54,7 +54,7 @@ describe("compacting by hand", () => {
     expect(told).toEqual(["compaction_started", "compaction_completed"]);
     expect(await session.compact()).toEqual({
       compacted: false,
-      reason: expect.stringContaining("nothing to take out"),
+      reason: expect.stringContaining("nothing to remove"),
     });
   });
 

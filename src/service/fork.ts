@@ -4,10 +4,9 @@ import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../cont
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
-import { dated } from "../core/plan-rewrite.ts";
+import { dated, withUniqueCalls } from "../core/plan-rewrite.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
-import { withUniqueCalls } from "../core/unique-calls.ts";
 import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";

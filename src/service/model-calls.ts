@@ -1,7 +1,7 @@
 import type { Entry } from "../contract/entry.ts";
 import type { ModelCalls } from "../contract/model-call.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { type SizedCall, sizeCalls } from "../core/model-calls.ts";
+import { type SizedCall, sizeCalls } from "../core/describe-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";

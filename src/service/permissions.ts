@@ -5,7 +5,7 @@ import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
 import type { PermissionLayer, PermissionPolicy } from "../core/permission/judge.ts";
 import type { ReadLink } from "../core/permission/paths.ts";
-import { decidesProgram, isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
+import { decidesProgram, isHarmlessForPrograms } from "../core/permission/shell-command.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";

@@ -143,7 +143,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const isDropped = (events: readonly AgentEvent[]) => events.some(({ type }) => type === "compaction_dropped");
     expect(await goOn(session, isDropped)).toContainEqual({
       type: "compaction_dropped",
-      reason: "what it covers has changed since it was prepared",
+      reason: "the covered messages have changed since it was prepared",
       usage: SUMMARY_USAGE,
     });
     expect((await session.compactions()).map((one) => one.compaction_id)).not.toContain(compaction_id);

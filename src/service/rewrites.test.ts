@@ -90,7 +90,7 @@ describe("rewriting a transcript", () => {
     await session.restore(revision);
     expect(await said(session)).toEqual(["Be brief.", "One.", "block_assistant"]);
     await expect(session.rewrite({ start: 2, end: 2 }, [{ role: "system", content: "Now!" }])).rejects.toMatchObject(
-      refused(/^message 2, system: .*system message stands in the middle/),
+      refused(/^message 2, system: .*system message is in the middle/),
     );
   });
 
@@ -109,7 +109,7 @@ describe("rewriting a transcript", () => {
       [1, 2, [answer("I begin.")], /^message 1, block_assistant: .*begins with an answer/],
       [4, 3, [], /^selection: 4 to 3 is no range of the 5 messages/],
       [0, 6, [], /^selection: 0 to 6/],
-      [1, 2, [user("look")], /^the transcript says this already/],
+      [1, 2, [user("look")], /^the transcript already has this content/],
       [1, 2, [{ role: "wizard", content: "" }], /^replacement\.0\.role: write a message with a role/],
       [1, 2, [{ role: "system", content: "" }], /^replacement\.0\.content/],
       [1, 2, [{ role: "user", content: [{ type: "audio" }] }], /^replacement\.0\.content/],

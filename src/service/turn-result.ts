@@ -2,8 +2,8 @@ import type { PendingCall } from "../contract/client-tools.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ToolUseBlock } from "../contract/message.ts";
 import type { RunResult } from "../contract/session.ts";
-import type { TurnOutcome } from "../core/close-turn.ts";
 import { totalTokens } from "../core/cost.ts";
+import type { TurnOutcome } from "../core/turn-end.ts";
 import type { LiveSession } from "./live-sessions.ts";
 
 /** How a turn went, for whoever waits for it; throws where it failed. */

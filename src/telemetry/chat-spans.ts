@@ -16,14 +16,14 @@ import {
 export interface ChatSpans {
   readonly spans: Spans;
   readonly sessionId: string | undefined;
-  /** Aborts when the work is interrupted from outside; a call that is aborted otherwise has run out of time. */
+  /** Aborts when the work is interrupted; a call aborted otherwise has timed out. */
   readonly signal: AbortSignal;
   isCompacted(): boolean;
-  /** The turn or compaction the next call is part of. */
+  /** The turn or compaction of the next call. */
   parent(): OpenSpan | undefined;
-  /** What is known of the next call because one before it failed. */
+  /** Attributes of the next call after a failed one. */
   retry(): Attributes;
-  /** A call that is over, and how it is judged is not known yet. */
+  /** A finished call whose result is not judged yet. */
   undecided(chat: UndecidedChat): void;
   answered(usage: Usage, stopReason: StopReason): void;
 }
@@ -31,11 +31,11 @@ export interface ChatSpans {
 export interface UndecidedChat {
   readonly span: OpenSpan;
   readonly atMs: number;
-  /** How it went, unless something else is said of it. */
+  /** Its failure, unless another is reported. */
   readonly otherwise: Failure | undefined;
 }
 
-/** The model, each call of it told as a span. */
+/** Wraps the model so that each call is a span. */
 export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient {
   const { provider, modelId, contextWindow, prices, url, compaction } = model;
   return {
@@ -47,7 +47,7 @@ export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient
     compaction: compaction && {
       takesInstructions: compaction.takesInstructions,
       stream: (request, signal) => {
-        // What it gives is for the provider alone: no span tells it, whatever spans are allowed to tell.
+        // The content is for the provider alone: no span contains it.
         const hidden = { ...watching, spans: { ...watching.spans, capturesContent: false } };
         const compacting = { provider, modelId, contextWindow, url, stream: () => compaction.stream(request, signal) };
         return streamInSpan(compacting, hidden, { request, signal });
@@ -65,16 +65,22 @@ interface Call {
 async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call): AsyncGenerator<ModelPart> {
   const { request, signal } = call;
   const span = watching.spans.begin(newChat(model, watching, request));
-  const heard: Heard = { begunMs: performance.now(), hasChunk: false, blocks: [], hasWords: false, isOver: false };
-  // The call may never say another word once it is aborted.
+  const received: Received = {
+    begunMs: performance.now(),
+    hasChunk: false,
+    blocks: [],
+    hasWords: false,
+    isOver: false,
+  };
+  // An aborted call may never yield again.
   const onAbort = (): void => {
-    if (heard.isOver) return;
-    heard.isOver = true;
+    if (received.isOver) return;
+    received.isOver = true;
     if (watching.signal.aborted) span.end({ type: "interrupted" });
     else watching.undecided({ span, atMs: Date.now(), otherwise: { type: "timeout" } });
   };
   signal.addEventListener("abort", onAbort, { once: true });
-  /** The rest of the answer, while somebody may ask for it. */
+  /** The rest of the answer, while it may be read. */
   let rest: AsyncIterator<ModelPart> | undefined;
   try {
     const parts = span.within(() => model.stream(request, signal)[Symbol.asyncIterator]());
@@ -83,12 +89,12 @@ async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call
       const next = await span.within(() => parts.next());
       if (next.done) break;
       rest = parts;
-      hear(next.value, heard, { span, watching });
+      receive(next.value, received, { span, watching });
       yield next.value;
     }
-    if (!heard.isOver) span.end({ type: "malformed_stream" });
+    if (!received.isOver) span.end({ type: "malformed_stream" });
   } catch (thrown) {
-    if (!heard.isOver) span.end({ type: errorTypeOf(thrown), message: messageIn(thrown) });
+    if (!received.isOver) span.end({ type: errorTypeOf(thrown), message: messageIn(thrown) });
     throw thrown;
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -96,8 +102,7 @@ async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call
   }
 }
 
-/** What has been heard of an answer. */
-interface Heard {
+interface Received {
   readonly begunMs: number;
   hasChunk: boolean;
   readonly blocks: AssistantBlock[];
@@ -122,7 +127,7 @@ function newChat({ provider, modelId, url }: ModelClient, watching: ChatSpans, r
       "gen_ai.request.max_tokens": request.maxOutputTokens,
       "gen_ai.output.type": request.outputSchema === undefined ? undefined : "json",
       "gen_ai.conversation.id": watching.sessionId,
-      // The convention wants it said only where it is true.
+      // The convention sets it only if true.
       "gen_ai.conversation.compacted": watching.isCompacted() || undefined,
       "gen_ai.system_instructions": contentOf(spans, () => system && [{ type: "text", content: system.content }]),
       "gen_ai.input.messages": contentOf(spans, () => spokenMessages(system === undefined ? request.messages : others)),
@@ -131,7 +136,7 @@ function newChat({ provider, modelId, url }: ModelClient, watching: ChatSpans, r
   };
 }
 
-/** A provider as the convention calls it. */
+/** The provider's name in the convention. */
 export function providerName(provider: string): string {
   return PROVIDERS[provider] ?? provider;
 }
@@ -139,7 +144,7 @@ export function providerName(provider: string): string {
 const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini" };
 const PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 80 };
 
-/** Of an address nothing but host and port is told: the rest may say whose it is. */
+/** Only host and port: the rest of an address may identify its owner. */
 function serverAt(url: string | undefined): Attributes {
   if (url === undefined || !URL.canParse(url)) return {};
   const { hostname, port, protocol } = new URL(url);
@@ -151,27 +156,28 @@ interface Hearing {
   readonly watching: ChatSpans;
 }
 
-function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void {
-  if (heard.isOver) return;
-  // An end without anything before it is no chunk.
+function receive(part: ModelPart, received: Received, { span, watching }: Hearing): void {
+  if (received.isOver) return;
+  // A finish or failure alone is no chunk.
   const isChunk = part.type !== "finish" && part.type !== "failed";
-  if (isChunk && !heard.hasChunk) span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(heard.begunMs) });
-  heard.hasChunk ||= isChunk;
+  if (isChunk && !received.hasChunk)
+    span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(received.begunMs) });
+  received.hasChunk ||= isChunk;
   switch (part.type) {
     case "text_delta":
-      heard.hasWords ||= part.delta.trim() !== "";
+      received.hasWords ||= part.delta.trim() !== "";
       return;
     case "reasoning_delta":
       return;
     case "block":
-      heard.blocks.push(part.block);
+      received.blocks.push(part.block);
       return;
     case "finish":
-      heard.isOver = true;
-      finish(part, heard, { span, watching });
+      received.isOver = true;
+      finish(part, received, { span, watching });
       return;
     case "failed":
-      heard.isOver = true;
+      received.isOver = true;
       span.set({ "http.response.status_code": part.failure.status });
       span.end({ type: part.failure.kind, message: part.failure.message });
       return;
@@ -180,7 +186,7 @@ function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void 
 
 function finish(
   { stopReason, usage, response }: Extract<ModelPart, { type: "finish" }>,
-  { blocks, hasWords }: Heard,
+  { blocks, hasWords }: Received,
   { span, watching }: Hearing,
 ): void {
   watching.answered(usage, stopReason);
@@ -196,7 +202,7 @@ function finish(
   });
   if (stopReason === "content_filter") span.end({ type: "content_filtered" });
   else if (hasWords || blocks.some(saysSomething)) span.end();
-  // Nothing is an answer at the end of a turn that has said something, and a failure elsewhere.
+  // An empty answer is valid at the end of a turn with text, and a failure elsewhere.
   else watching.undecided({ span, atMs: Date.now(), otherwise: undefined });
 }
 

@@ -1,21 +1,56 @@
 import { ProxyTracerProvider, type Tracer } from "@opentelemetry/api";
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
+import type { TelemetryOptions } from "./open-later.ts";
 
-/** Sends spans to a collector, behind what makes them. */
-export interface Exporter {
-  readonly tracer: Tracer;
-  /** Sends what is left, for as long as that is worth waiting for. */
+export interface Sending {
+  /** Its tracer loads the SDK with the first span. */
+  readonly telemetry: TelemetryOptions;
+  /** Credentials of the collector. */
+  readonly secrets: readonly string[];
   close(): Promise<void>;
 }
 
-/** A collector that is gone must not be what a command ends with. */
+/** Undefined if export is off or misconfigured. */
+export function createSending(
+  config: TelemetryConfig,
+  { env, warn }: { env: Readonly<Record<string, string | undefined>>; warn: (sentence: string) => void },
+): Sending | undefined {
+  const settings = exportSettings(config, env);
+  if (settings === undefined) return undefined;
+  if (!/^https?:$/.test(URL.parse(settings.url)?.protocol ?? "")) {
+    // The configured address was validated when it was read; the variables are shared with other programs.
+    warn("telemetry is not sent: write an address like http://localhost:4318 into the OTEL_EXPORTER_OTLP_ variable");
+    return undefined;
+  }
+  let opening: Promise<Exporter> | undefined;
+  return {
+    telemetry: {
+      captureContent: config.capture_content,
+      tracer: async () => {
+        opening ??= openExporter(settings, warn);
+        return (await opening).tracer;
+      },
+    },
+    secrets: Object.values(settings.headers),
+    close: async () => (await opening)?.close(),
+  };
+}
+
+/** Sends spans to a collector in the background. */
+interface Exporter {
+  readonly tracer: Tracer;
+  /** Sends the rest, within a time limit. */
+  close(): Promise<void>;
+}
+
+/** An unreachable collector must not delay the end of a command. */
 const CLOSE_MS_MAX = 2_000;
 
 /**
- * Loads the SDK and its OTLP exporter, which are optional: without them one sentence says so, and nothing is sent. What
- * cannot be sent is told once and dropped.
+ * Loads the SDK and its OTLP exporter, which are optional: without them a warning is given and nothing is sent.
+ * Failures are reported once and spans dropped.
  */
-export async function openExporter(settings: ExportSettings, warn: (sentence: string) => void): Promise<Exporter> {
+async function openExporter(settings: ExportSettings, warn: (sentence: string) => void): Promise<Exporter> {
   const sdk = await loadSdk();
   if (sdk === undefined) {
     warn(
@@ -24,13 +59,14 @@ export async function openExporter(settings: ExportSettings, warn: (sentence: st
     return { tracer: new ProxyTracerProvider().getTracer("rkat"), close: async () => {} };
   }
   const { url, serviceName } = settings;
-  let isTold = false;
-  const tell = (why: string): void => {
-    if (!isTold) warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is told once`);
-    isTold = true;
+  let isReported = false;
+  const report = (why: string): void => {
+    if (!isReported)
+      warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is reported once`);
+    isReported = true;
   };
   const otlp = new sdk.OTLPTraceExporter({ url, headers: { ...settings.headers } });
-  const processor = new sdk.BatchSpanProcessor({ exporter: telling(otlp, tell) });
+  const processor = new sdk.BatchSpanProcessor({ exporter: reportingFailures(otlp, report) });
   const resource = sdk.defaultResource().merge(sdk.resourceFromAttributes({ "service.name": serviceName }));
   const provider = new sdk.TracerProvider({ resource, spanProcessors: [processor] });
   let closing: Promise<void> | undefined;
@@ -39,8 +75,8 @@ export async function openExporter(settings: ExportSettings, warn: (sentence: st
     close: () => {
       closing ??= within(
         CLOSE_MS_MAX,
-        provider.shutdown().catch((thrown: unknown) => tell(reasonOf(thrown))),
-        () => tell(`not within ${CLOSE_MS_MAX} ms`),
+        provider.shutdown().catch((thrown: unknown) => report(reasonOf(thrown))),
+        () => report(`not within ${CLOSE_MS_MAX} ms`),
       );
       return closing;
     },
@@ -62,12 +98,12 @@ async function loadSdk() {
   }
 }
 
-/** The exporter, whose failures are heard: by itself it tells them only to the SDK's log, which is off. */
-function telling(exporter: SpanExporter, tell: (why: string) => void): SpanExporter {
+/** Reports the exporter's failures, which otherwise go to the SDK's disabled log. */
+function reportingFailures(exporter: SpanExporter, report: (why: string) => void): SpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        if (result.code !== 0) tell(reasonOf(result.error));
+        if (result.code !== 0) report(reasonOf(result.error));
         done(result);
       }),
     shutdown: () => exporter.shutdown(),
@@ -81,7 +117,7 @@ function reasonOf(error: unknown): string {
   return "code" in error && error.code !== undefined ? String(error.code) : error.name;
 }
 
-/** An address without what may be secret in it. */
+/** An address without credentials. */
 function placeOf(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
@@ -99,7 +135,6 @@ async function within(ms: number, work: Promise<void>, late: () => void): Promis
   clearTimeout(timer);
 }
 
-/** What a configuration says of telemetry. */
 export interface TelemetryConfig {
   readonly enabled: boolean;
   readonly endpoint?: string | undefined;
@@ -107,7 +142,6 @@ export interface TelemetryConfig {
   readonly service_name: string;
 }
 
-/** Where spans are sent, and as whose. */
 export interface ExportSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -118,8 +152,8 @@ const TRACES_PATH = "v1/traces";
 const DEFAULT_ENDPOINT = "http://localhost:4318";
 
 /**
- * The configuration under the standard variables, which win. Undefined when nothing is to be sent: an address in the
- * environment is there for other programs, too, and says only where, never whether.
+ * The configuration overridden by the standard variables. Undefined if nothing is sent: an address in the environment
+ * serves other programs, too, and does not enable export.
  */
 export function exportSettings(
   config: TelemetryConfig,
@@ -129,14 +163,14 @@ export function exportSettings(
   if (!config.enabled || given("OTEL_SDK_DISABLED")?.toLowerCase() === "true") return undefined;
   const endpoint = given("OTEL_EXPORTER_OTLP_ENDPOINT") ?? config.endpoint ?? DEFAULT_ENDPOINT;
   return {
-    // Of the two the one for traces is taken as it is written, the other is a base.
+    // The variable for traces is used as written, the other is a base.
     url: given("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? `${endpoint.replace(/(?<!\/)\/+$/, "")}/${TRACES_PATH}`,
     headers: headersIn(given("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? given("OTEL_EXPORTER_OTLP_HEADERS") ?? ""),
     serviceName: given("OTEL_SERVICE_NAME") ?? config.service_name,
   };
 }
 
-/** Headers as the variables write them: `name=value,name=value`, percent-encoded. */
+/** Headers in the variables' format: `name=value,name=value`, percent-encoded. */
 function headersIn(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     text.split(",").flatMap((pair) => {

@@ -1,15 +1,14 @@
 import type { Tracer } from "@opentelemetry/api";
 import type { OpenTelemetry, Telemetry, Watch } from "../ports/telemetry.ts";
 
-/** Who is told of what happens, and how much. */
 export interface TelemetryOptions {
-  /** A tracer, or what loads one for the first span; without it, that of the application's own tracer provider. */
+  /** A tracer, or a function that loads one for the first span; defaults to the application's own tracer provider. */
   readonly tracer?: Tracer | (() => Promise<Tracer>);
-  /** Whether what is said, what tools are given and return, and what failures say is told, too. Keys never are. */
+  /** Whether spans include messages, tool arguments and results, and failure texts. Keys are never included. */
   readonly captureContent?: boolean;
 }
 
-/** Telemetry whose code is loaded with the first thing there is to tell. */
+/** Telemetry whose code is loaded with the first span. */
 export function openTelemetryLater(given: TelemetryOptions, redact: (text: string) => string): OpenTelemetry {
   const { tracer, captureContent = false } = given;
   let opening: Promise<Telemetry> | undefined;
@@ -24,7 +23,7 @@ export function openTelemetryLater(given: TelemetryOptions, redact: (text: strin
   };
 }
 
-/** Tells both; of what was said to neither, nothing is to be opened. */
+/** Combines two receivers. */
 export function tellBoth(open: OpenTelemetry | undefined, besides: Telemetry | undefined): OpenTelemetry | undefined {
   if (besides === undefined) return open;
   if (open === undefined) return async () => besides;

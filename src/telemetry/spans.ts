@@ -3,10 +3,10 @@ import { type Context, context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tra
 import { RuntimeError } from "../contract/error.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 
-/** What is told with a span; what is undefined is left out. */
+/** Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
-/** How something went wrong: a class anybody may see, and a sentence that may quote what was said. */
+/** A failure: a public class, and a sentence that may quote content. */
 export interface Failure {
   readonly type: string;
   readonly message?: string | undefined;
@@ -15,20 +15,19 @@ export interface Failure {
 interface NewSpan {
   readonly name: string;
   readonly kind: "internal" | "client";
-  /** The span it is part of; absent for the one active where this is called. */
+  /** Defaults to the active span. */
   readonly parent?: OpenSpan | undefined;
-  /** The trace of a caller over a wire, which counts instead of the active one. */
+  /** The caller's trace over a wire, which replaces the active one. */
   readonly traceparent?: string | undefined;
   readonly attributes: Attributes;
 }
 
-/** A span that has begun. */
 export interface OpenSpan {
   readonly context: Context;
   set(attributes: Attributes): void;
-  /** Ends it, once: what comes later is not heard. */
+  /** Ends it once; later calls are ignored. */
   end(failure?: Failure, atMs?: number): void;
-  /** Runs work that is part of it. */
+  /** Runs work inside the span. */
   within<T>(work: () => T): T;
 }
 
@@ -38,10 +37,10 @@ export interface Spans {
   begin(span: NewSpan): OpenSpan;
 }
 
-/** A failure may quote the whole of what it failed at. */
+/** A failure may quote its whole input. */
 const MESSAGE_CHARS_MAX = 4_096;
 
-/** Makes spans. Every text of one passes `redact`; a failure's sentence is told only where content is. */
+/** Creates spans. Every text passes `redact`; failure sentences are included only with content. */
 export function createSpans(parts: {
   readonly tracer: Tracer;
   readonly redact: (text: string) => string;
@@ -76,11 +75,11 @@ export function createSpans(parts: {
           hasEnded = true;
           if (failure !== undefined) {
             const { type, message } = failure;
-            const isTold = capturesContent && message !== undefined;
+            const includesMessage = capturesContent && message !== undefined;
             span.setAttribute("error.type", type);
             span.setStatus({
               code: SpanStatusCode.ERROR,
-              ...(isTold ? { message: redact(message).slice(0, MESSAGE_CHARS_MAX) } : {}),
+              ...(includesMessage ? { message: redact(message).slice(0, MESSAGE_CHARS_MAX) } : {}),
             });
           }
           span.end(atMs);
@@ -91,7 +90,7 @@ export function createSpans(parts: {
   };
 }
 
-/** The application may have no context manager, and what belongs together here must be together all the same. */
+/** The application may have no context manager; our spans must nest all the same. */
 const nesting = new AsyncLocalStorage<Context>();
 
 function activeContext(): Context {
@@ -101,7 +100,7 @@ function activeContext(): Context {
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
-/** Undefined for what is no traceparent: a caller that writes a wrong one still gets its turn. */
+/** Undefined for an invalid traceparent: the caller's request still runs. */
 function contextFrom(traceparent: string | undefined): Context | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? "") ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
@@ -109,10 +108,10 @@ function contextFrom(traceparent: string | undefined): Context | undefined {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-/** The convention's word for a failure that has no name of its own. */
+/** The convention's value for an unnamed failure. */
 const OTHER = "_OTHER";
 
-/** The class of what was thrown: a code or the name of a class, never what somebody wrote into a message or a name. */
+/** A code or class name, never text from a message. */
 export function errorTypeOf(thrown: unknown): string {
   if (thrown instanceof RuntimeError) return thrown.code;
   if (!(thrown instanceof Error)) return OTHER;
@@ -125,28 +124,28 @@ export function messageIn(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** What one attribute holds at most; the rest of a long conversation is in the session's log. */
+/** Per attribute; the session's log has the rest. */
 const CONTENT_CHARS_MAX = 65_536;
 
-/** A value as the convention writes it into an attribute: JSON, without secrets. Undefined unless content is asked for. */
+/** A value as JSON without secrets. Undefined unless content is captured. */
 export function contentOf({ capturesContent, redact }: Spans, make: () => unknown): string | undefined {
   if (!capturesContent) return undefined;
   try {
-    // Before they are written as JSON: what a text holds is not found any more once its quotes and lines are escaped.
+    // Before serialization: escaping would hide secrets with quotes or line breaks.
     const safe = JSON.stringify(make(), (_key, value: unknown) => (typeof value === "string" ? redact(value) : value));
     return safe?.slice(0, CONTENT_CHARS_MAX);
   } catch {
-    // A tool without types may return what no JSON can say; its caller is told so, and not by its telemetry.
+    // An untyped tool may return a value that JSON cannot represent; its caller reports that.
     return undefined;
   }
 }
 
-/** A text as an attribute; undefined unless content is asked for. */
+/** A text as an attribute; undefined unless content is captured. */
 export function textContent({ capturesContent, redact }: Spans, text: string): string | undefined {
   return capturesContent ? redact(text).slice(0, CONTENT_CHARS_MAX) : undefined;
 }
 
-/** Messages in the shape of `gen_ai.input.messages`; media are named and not told. */
+/** Messages in the shape of `gen_ai.input.messages`; media are named only. */
 export function spokenMessages(messages: readonly Message[]): readonly unknown[] {
   return messages.map(spokenMessage);
 }

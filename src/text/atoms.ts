@@ -1,5 +1,4 @@
-import { foldWidth } from "./canonical.ts";
-import { matchesOf } from "./matches.ts";
+import { foldWidth, matchesOf } from "./canonical.ts";
 import { figuresIn, takenBy } from "./numbers.ts";
 
 /** A piece of text that must stay exact: a path, a name, an address or a number. */
@@ -16,19 +15,19 @@ const URL =
   /(?:(?:https?|wss?|ftp|sftp|ssh|git|file|s3|gs|redis|amqps?|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|jdbc:\w+):\/\/|www\.(?=[a-z]))[^\s"'`<>“”「」『』（）。，、；！？\u3040-\u30ff\u3400-\u9fff]{2,}/giu;
 const URL_TAIL = /(?<![.,;:!?*_)\]}])[.,;:!?*_)\]}]+$/u;
 const CHUNK = /[[\p{L}\p{N}\p{M}_$@.:\/\\~#+%\-]--[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]]{2,}/gv;
-/** Most chunks; told apart first, because every form of a name costs a look. */
+/** Most chunks; checked first, because every form of a name costs a test. */
 const PLAIN_WORD = /^[A-Z]?[a-z]+[.:]?$/u;
 /** The dashes of an option belong to it. */
 const CHUNK_EDGES = /^(?!--[a-z])[.:+%@-]+(?=[^/\\.]|$)|(?<![.:+%@/~#$-])[.:+%@/~#$-]+$/gu;
 const EXTENSION =
   /\.(?:[cm]?[jt]sx?|json[5lc]?|ya?ml|toml|ini|cfg|conf|env|lock|md|mdx|txt|rst|log|csv|tsv|xlsx?|docx?|pptx?|pdf|odt|tex|html?|css|s[ac]ss|less|vue|svelte|py|ipynb|rb|rs|go|java|kts?|swift|c|h|cc|cpp|hpp|cs|php|pl|lua|sh|bash|zsh|fish|ps1|bat|sql|db|sqlite3?|parquet|png|jpe?g|gif|svg|webp|mp[34]|wav|mov|zip|tgz|gz|tar|whl|jar|war|exe|dll|so|dylib|pem|crt|key|tf|tfvars|proto|graphql|gradle|xml|plist|service|dockerfile|bak|tmp|snap|diff|patch|wasm|ics|eml)$/iu;
-/** Names of products and of languages that end like a file. */
+/** Names of products and languages that look like a file. */
 const PRODUCT = /^(?:\p{Lu}\p{Ll}+\.(?:js|io|ai|py|go)|ASP\.NET)$/u;
 const LINE_SUFFIX = /:\d+(?:[:-]\d+)?$/u;
-/** German and English hang words on a file name: `package.json-Datei`, `app.ts-based`; `1.2.3-beta` is a version. */
+/** German and English append words to a file name: `package.json-Datei`, `app.ts-based`; `1.2.3-beta` is a version. */
 const HUNG_WORD = /(?<=\.[a-z]\w{0,4})-\p{L}{3,}$/u;
 
-/** Words with inner capitals that name no thing of their own: languages a file's ending tells, plurals, units, and what is shouted. */
+/** Words with inner capitals that are no names: languages, plurals, units, and emphasis. */
 const COMMON_NAMES = new Set(
   `javascript typescript devops wifi phd ids apis urls prs cis saas iot kwh mwh restful
   api url uri http https html css json xml yaml csv pdf sql cli gui sdk ide cpu gpu ram ssd usb faq eta tbd wip fyi asap todo
@@ -49,7 +48,7 @@ export function atomsIn(text: string): Atom[] {
     collectNames(match[0], match.index, names);
   }
   const figures = figuresIn(folded);
-  // `GiB` and `dB` look like names and are the units of numbers.
+  // `GiB` and `dB` look like names and are units.
   const starts = new Map(figures.map(({ start, text: figure }) => [start + figure.length, start]));
   const others = names.filter(({ start, text: name }) => (starts.get(start + name.length) ?? start) >= start);
   const isTaken = takenBy([...urls, ...others]);
@@ -69,7 +68,7 @@ function urlsIn(text: string): Atom[] {
   return urls;
 }
 
-/** The name a chunk is, or else the names on both sides of its colons: `hits:1204518`. */
+/** The name in a chunk, or the names on both sides of its colons: `hits:1204518`. */
 function collectNames(chunk: string, at: number, into: Atom[]): void {
   const whole = nameOf(chunk, at);
   if (whole !== undefined) into.push(whole);
@@ -85,9 +84,9 @@ function collectNames(chunk: string, at: number, into: Atom[]): void {
 const NAMES_MAX = 20_000;
 const names = new Map<string, Atom | undefined>();
 
-/** The name a chunk is, or undefined when it is a plain word or a number. */
+/** The name in a chunk; undefined for a plain word or a number. */
 function nameOf(chunk: string, at: number): Atom | undefined {
-  // Every form of a name costs a look, and a text names the same again and again.
+  // Cached: every form of a name costs a test, and texts repeat names.
   const isKnown = names.has(chunk);
   const name = isKnown ? names.get(chunk) : readName(chunk);
   if (!isKnown) {
@@ -103,7 +102,7 @@ function readName(chunk: string): Atom | undefined {
   const start = chunk.indexOf(trimmed);
   if (isPath(bare)) return { kind: "path", text: bare, start };
   const name = trimmed.replace(HUNG_WORD, "");
-  // Before a colon capitals are a label.
+  // Capitals before a colon are a label.
   const isName = isIdentifier(name) || (isAcronym(name) && !chunk.endsWith(":"));
   return isName ? { kind: "identifier", text: name, start } : undefined;
 }
@@ -148,11 +147,11 @@ const COUNTED =
   /^\d+(?:[.,]\d+)?%?-\p{L}+$|^[\d.,:%-]+$|^\p{L}?\p{Ll}+-\d{1,2}$|^\p{L}?\p{Ll}*-\d{4}$|^\p{L}{1,2}-?\d$|^\d+-?[a-z]{1,2}$/u;
 const CODE = /^(?=\D*\d\D*\d)(?=.*\p{L})[\p{Lu}\d]{6,}$/u;
 
-/** A date, a moment or a number with its unit: read as numbers. */
+/** A date, a time or a number with its unit: read as numbers. */
 const FIGURE =
   /^\d{1,2}\.\d{1,2}\.\d{2,4}$|^\d{4}\.\d{1,2}\.\d{1,2}$|^\d{4}-\d{2}-\d{2}(?:T[\d:.+Z-]*)?$|^[\d.,:]*\d\p{L}{1,3}$/iu;
 
-/** `AWS`; longer runs of capitals are shouted. */
+/** `AWS`; longer runs of capitals are emphasis. */
 function isAcronym(text: string): boolean {
   return /^[A-Z]{3,5}$/u.test(text) && !COMMON_NAMES.has(text.toLowerCase());
 }

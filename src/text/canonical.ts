@@ -1,34 +1,33 @@
-/** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
+/** Scripts without spaces: each character is a word, and a change of script is a word border. */
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
 const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
-/** Global, so used by `matchAll` and `replace` only: `test` would remember where it stopped. */
+/** Global, so for `matchAll` and `replace` only: `test` would keep its position. */
 export const UNSPACED_RUNS = new RegExp(`[${UNSPACED}]+`, "gu");
 const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
 
-/** French articles and pronouns that lost their vowel are words of their own. */
+/** Elided French articles and pronouns are separate words. */
 const ELISIONS = /(?<!\p{L})(qu|[cdjlmnst])['’](?=\p{L})/giu;
 const APOSTROPHES = /(?<=\p{L})['’](?=\p{L})/gu;
 const EMPHASIS = /(?<![\p{L}\p{N}])_+|(?<!_)_+(?![\p{L}\p{N}_])/gu;
-/** What does not change most meanings: white space, quotes, emphasis, table bars and every kind of hyphen. */
+/** Characters that rarely change the meaning: white space, quotes, emphasis, table bars and every kind of hyphen. */
 const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—−-]+/gu;
 const FULL_WIDTH = /[\uff01-\uff0b\uff0d-\uff5e\u3000]/gu;
 const EDGES =
   /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|(?<![\s.,;:!?()[\]{}<>。、，；：！？…])[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;
 
-/** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
+/** A text for comparison: one width, one case, one slash, one space for all soft characters. */
 export function canonical(text: string): string {
   return unquoted(text.normalize("NFKC").toLowerCase()).replace(SOFT, " ");
 }
 
-/** Signs that `written` keeps in place of a space: before a word one dash or several, in a word, of a pattern, of a pipe. */
+/** Characters that `written` keeps in place of a space: dashes before or inside a word, of a pattern, of a pipe. */
 const KEPT = /[‑—*|-]/gu;
 
-/** The canonical text with its capitals, sign for sign, except that what is attached to a word stays: `-18`, `--force`, `*.log`. */
+/** The canonical text with its capitals; characters attached to a word stay: `-18`, `--force`, `*.log`. */
 export function written(text: string): string {
   return unquoted(text.normalize("NFKC")).replace(SOFT, keptSign);
 }
 
-/** A written text as `canonical` gives it. */
 export function asCanonical(text: string): string {
   return text.toLowerCase().replace(KEPT, " ");
 }
@@ -40,7 +39,7 @@ function keptSign(run: string, at: number, text: string): string {
   const [before = "", after = ""] = [text[at - 1], text[at + run.length]];
   if (run.includes("|")) return "|";
   const isInWord = WORD_SIGN.test(before) && WORD_SIGN.test(after);
-  // One star begins a pattern, `*.log`; two are emphasis.
+  // One star starts a pattern, `*.log`; two are emphasis.
   const isPattern = run.endsWith("*") && (after === "/" || (after === "." && !run.endsWith("**")));
   if (isPattern || (run === "*" && (isInWord || before === "/"))) return "*";
   const dashes = ATTACHES.test(after) ? (DASHES_AT_END.exec(run)?.[0] ?? "") : "";
@@ -48,26 +47,26 @@ function keptSign(run: string, at: number, text: string): string {
   return run === dashes && WORD_SIGN.test(before) ? "-" : "‑";
 }
 
-/** Whether the case of a name tells it from another one. */
+/** Names that are distinguished by case. */
 export const CODE_NAME = /_|\p{Ll}[-.]?\p{Lu}|\p{Lu}{2}\p{Ll}{2}|^\$/u;
 const CASED_WORD = /[\d/@]|^[‑—]/u;
 const STOPS = /^[\s,;:!?…。、，；：！？|]+|(?<![\s.,;:!?…。、，；：！？|])[\s.,;:!?…。、，；：！？|]+$/gu;
 
-/** A sentence as it is compared word for word: as written, but for quotes, emphasis, stops and the case of plain words. */
+/** A sentence for literal comparison: without quotes, emphasis, stops and the case of plain words. */
 export function verbatim(text: string): string {
   const said = written(text);
   const isBracketed = /^[([{<（]/u.test(said);
   return plainCase(said.replace(isBracketed ? EDGES : STOPS, ""));
 }
 
-/** A written text with its plain words in small letters; options, codes and names that are told apart by case stay. */
+/** Lower-cases plain words; options, codes and case-sensitive names stay. */
 export function plainCase(text: string): string {
   return text.replace(/[‑—]?[^\s‑—|*]+/gu, (word) =>
     CASED_WORD.test(word) || CODE_NAME.test(word) ? word : word.toLowerCase(),
   );
 }
 
-/** A text without what joins its words or sets them off: apostrophes, emphasis by underscores, signs nobody sees. */
+/** Removes apostrophes, emphasis by underscores and invisible characters. */
 function unquoted(text: string): string {
   let said = text;
   // Each of these reads the text once more, and most texts have none of them.
@@ -77,16 +76,14 @@ function unquoted(text: string): string {
   return IGNORED.test(said) ? said.replaceAll(IGNORED_ALL, "") : said;
 }
 
-/** Signs nobody sees: they join, part or turn what is shown, and mean nothing by themselves. */
+/** Invisible characters: they join, separate or reorder text. */
 const IGNORED = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/;
 const IGNORED_ALL = new RegExp(IGNORED, "g");
 
-/** A piece as it is looked up: canonical, without what stands around it. */
 export function canonicalPiece(text: string): string {
   return bare(canonical(text));
 }
 
-/** The same as it is written. */
 export function writtenPiece(text: string): string {
   return bare(written(text));
 }
@@ -98,7 +95,7 @@ function bare(text: string): string {
     .replace(/\/$/u, "");
 }
 
-/** Latin signs in full width become plain ones, sign for sign, so positions stay true. */
+/** Maps full-width Latin characters one to one, so that positions stay valid. */
 export function foldWidth(text: string): string {
   return text.replace(FULL_WIDTH, (sign) =>
     sign === "\u3000" ? " " : String.fromCharCode(sign.charCodeAt(0) - 0xfee0),
@@ -110,11 +107,11 @@ export interface Word {
   readonly index: number;
 }
 
-/** What a sign is in a word: nothing, a part of it, or a word of its own; 0 until it is asked for. */
+/** The role of a character: none, part of a word, or a word by itself; 0 if not computed yet. */
 const kinds = new Uint8Array(0x1_0000);
 const [OTHER, PART, WHOLE] = [1, 2, 3];
 
-/** Every word of a canonical text with its place; an expression would make a match of each, and texts are read by words. */
+/** Every word of a canonical text with its position; faster than a regular expression. */
 export function wordsIn(text: string): readonly Word[] {
   const words: Word[] = [];
   let start = -1;
@@ -135,7 +132,7 @@ export function wordsIn(text: string): readonly Word[] {
 
 function kindAt(text: string, at: number, code: number): number {
   const isHalf = code >= 0xd800 && code <= 0xdfff;
-  // The second half of a sign is what its first half is.
+  // A low surrogate has the role of its pair.
   const from = code >= 0xdc00 && code <= 0xdfff && /[\ud800-\udbff]/.test(text.charAt(at - 1)) ? at - 1 : at;
   const sign = isHalf ? String.fromCodePoint(text.codePointAt(from) ?? code) : text.charAt(at);
   const kind = UNSPACED_SIGN.test(sign) ? WHOLE : WORD_SIGN.test(sign) ? PART : OTHER;
@@ -143,12 +140,11 @@ function kindAt(text: string, at: number, code: number): number {
   return kind;
 }
 
-/** Whether a text holds a sign of a script without spaces. */
 export function isUnspaced(text: string): boolean {
   return UNSPACED_SIGN.test(text);
 }
 
-/** Whether a piece that stands at `start` is a whole word there: `foo` is not one in `foobar`, nor `12` in `2012`. */
+/** Whether the piece is a whole word: `foo` is not in `foobar`, nor `12` in `2012`. */
 export function isWhole(text: string, start: number, end: number): boolean {
   return isBorder(text[start - 1], text[start]) && isBorder(text[end - 1], text[end]);
 }
@@ -160,15 +156,14 @@ function isBorder(left: string | undefined, right: string | undefined): boolean 
 }
 
 const NON_ASCII = /[^\0-\x7f]/;
-/** Of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic; in other scripts such marks are vowels. */
+/** Accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic; in other scripts such marks are vowels. */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
 const LETTERS = /[’ßøłđæœıþð]/g;
-/** Each letter, then how it is written without it. */
 const PLAIN_LETTERS = new Map(
   "’' ßss øo łl đd æae œoe ıi þth ðd".split(" ").map((row) => [row.charAt(0), row.slice(1)]),
 );
 
-/** One spelling of words: small letters, full-width forms made plain, no accents. */
+/** Folds words: lower case, no full-width forms, no accents. */
 export function fold(text: string): string {
   if (!NON_ASCII.test(text)) return text.toLowerCase();
   return text
@@ -177,4 +172,16 @@ export function fold(text: string): string {
     .normalize("NFC")
     .toLowerCase()
     .replace(LETTERS, (letter) => PLAIN_LETTERS.get(letter) ?? letter);
+}
+
+/** Every match of a global expression. For short texts `matchAll` takes longer to copy the expression. */
+export function matchesOf(form: RegExp, text: string): RegExpExecArray[] {
+  const found: RegExpExecArray[] = [];
+  form.lastIndex = 0;
+  for (let match = form.exec(text); match !== null; match = form.exec(text)) {
+    found.push(match);
+    // An empty match would repeat forever.
+    if (match[0] === "") form.lastIndex += 1;
+  }
+  return found;
 }

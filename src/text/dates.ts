@@ -1,9 +1,6 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 
-/**
- * Names of the months, January first, in the languages people mix, with their accents and as typed without. Left out:
- * gen and marco, which are more often a generation and a man.
- */
+/** Month names in several languages, January first. Omitted: gen and marco, which mostly mean something else. */
 const MONTH_NAMES = [
   "january jan januar jän janvier janv enero ene gennaio janeiro januari",
   "february feb februar février fevrier févr fevr fev febrero febbraio fevereiro februari",
@@ -19,7 +16,6 @@ const MONTH_NAMES = [
   "december dec dezember dez décembre decembre déc diciembre dic dicembre dezembro",
 ];
 
-/** Names of the days of the week, Sunday first. */
 const WEEKDAY_NAMES = [
   "sunday sonntag dimanche domingo domenica zondag 星期日 星期天 周日 日曜日",
   "monday montag lundi lunes lunedi segunda-feira maandag 星期一 周一 月曜日",
@@ -30,7 +26,7 @@ const WEEKDAY_NAMES = [
   "saturday samstag sonnabend samedi sabado sabato zaterdag 星期六 周六 土曜日",
 ];
 
-/** Words for a day near today, with how many days it lies from it. Left out: hier and morgen, which mean more than that. */
+/** Words for a day near today, with its distance. Omitted: hier and morgen, which are ambiguous. */
 const DAY_NAMES: readonly (readonly [string, number])[] = [
   ["today heute aujourd'hui hoy oggi hoje vandaag 今天 今日", 0],
   ["yesterday gestern ayer ieri ontem gisteren 昨天 昨日", -1],
@@ -38,7 +34,7 @@ const DAY_NAMES: readonly (readonly [string, number])[] = [
   ["tomorrow demain amanha domani 明天 明日", 1],
 ];
 
-/** Phrases for a span before this one; `week`, `month` and `year` are those of the calendar. */
+/** Phrases for a previous span; `week`, `month` and `year` are calendar spans. */
 const SPAN_NAMES: readonly (readonly [string, Span])[] = [
   [
     "last week|letzte woche|semaine derniere|semana pasada|settimana scorsa|semana passada|vorige week|上周|先週",
@@ -67,24 +63,24 @@ function numbered(rows: readonly string[], first: number): Map<string, number> {
   return new Map(rows.flatMap((names, index) => names.split(" ").map((name) => [name, index + first] as const)));
 }
 
-/** A number as it is found: what it proves when a source holds it, and what would prove it when a summary does. */
+/** A number in a text: what it proves in a source, and what proves it in a summary. */
 export interface Figure {
   readonly text: string;
   readonly start: number;
   readonly offers: readonly string[];
-  /** One of these suffices. */
+  /** One of these is enough. */
   readonly needs: readonly string[];
 }
 
 interface Form {
   readonly form: RegExp;
   readonly read: (groups: string[]) => readonly Day[];
-  /** Without a year it may as well be a version or a chapter. */
+  /** Without a year it may be a version or a chapter. */
   readonly needsYear?: boolean;
 }
 
 const MONTH = [...MONTHS.keys()].sort((a, b) => b.length - a.length).join("|");
-/** What may be the name of a month; looked up, because a hundred names cost a look at every sign. */
+/** A possible month name, to be looked up: an alternation of a hundred names is slow. */
 const WORD_OF_MONTH = "[a-zäçéû]{3,10}";
 const OF_YEAR = "(?:of\\s|de\\s|del\\s)?";
 
@@ -125,7 +121,7 @@ const FORMS: readonly Form[] = [
   },
 ];
 const MONTH_OF_YEAR = new RegExp(`(?<!\\p{L})(${MONTH})\\.?,?\\s${OF_YEAR}((?:19|20)\\d\\d)(?!\\d)`, "giu");
-/** A month alone is one only after such a word: "may" is more often a verb, "mar" a sea. */
+/** A month alone counts only after such a word: "may" is more often a verb, "mar" a sea. */
 const IN_MONTH = new RegExp(
   `(?<!\\p{L})(?:in|im|en|em|last|since|during|by|until|seit|letzten)\\s+(${MONTH})(?!\\p{L})`,
   "giu",
@@ -135,19 +131,18 @@ const CLOCK =
   /(?<![\d:.])(?:(午前|上午|早上|凌晨|午後|下午|晚上)\s?)?(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])(?:\.\s?)?m\b\.?)?/giu;
 const HOUR =
   /(?<![\d:.,])(?:(午前|上午|早上|凌晨|午後|下午|晚上)\s?(\d{1,2})\s?[时時点](?!\s?\d)|(\d{1,2})\s?(?:([ap])(?:\.\s?)?m\b\.?|(?:uhr|heures)(?!\p{L})|(?:h|点)(?!\p{L}|\s?\d)|[时時](?![间間]|\s?\d)))/giu;
-/** "at 9": an hour in a source, too little to be one in a summary. */
+/** "at 9": an hour in a source, too little in a summary. */
 const BARE_HOUR =
   /(\d{1,2})(?<=(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s\d{1,2})(?![\d:%]|[.,]\d|\s?[ap](?:\.\s?)?m\b)/giu;
 const GERMAN_CLOCK = /(?<![\d:.])(\d{1,2})\.([0-5]\d)\sUhr/giu;
 
 export interface Day {
-  /** Undefined where it is not said. */
   readonly year: number | undefined;
   readonly month: number;
   readonly day: number;
 }
 
-/** The dates and times of a text, in the forms people write them. */
+/** The dates and times of a text in common forms. */
 export function datesIn(text: string): Figure[] {
   const figures: Figure[] = [];
   if (!/\d/.test(text)) return figures;
@@ -182,26 +177,25 @@ function mentionsIn(text: string): readonly Mention[] {
   return mentions;
 }
 
-/** The days a text names outright: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日. */
+/** The explicit days in a text: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日. */
 export function daysIn(text: string): readonly Day[] {
   return mentionsIn(text).flatMap(({ days, needsYear }) => days.filter(({ year }) => year !== undefined || !needsYear));
 }
 
-/** The months a text names with their year: in May 2023. */
 export function monthsOfYearsIn(text: string): readonly Omit<Day, "day">[] {
-  // Looking for the name of a month at every letter takes ten times as long as looking for a year.
+  // Searching for a year is ten times as fast as for a month name.
   if (!/(?:19|20)\d\d/.test(text)) return [];
   return matchesOf(MONTH_OF_YEAR, text).map(([, month, year]) => dayOf(year, month));
 }
 
-/** The months a text speaks of without a year: since May. */
+/** The months without a year: since May. */
 export function monthsIn(text: string): readonly number[] {
   return matchesOf(IN_MONTH, text).map(([, month]) => dayOf(undefined, month).month);
 }
 
 const MINUTE_MS = 60_000;
 
-/** The times of day and the days of a text on one scale each, in milliseconds: their distance is a duration. */
+/** Times of day and days of a text in milliseconds: their distance is a duration. */
 export function momentsIn(text: string): { readonly clocks: readonly number[]; readonly days: readonly number[] } {
   const clocks = matchesOf(CLOCK, text).map(([, , hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
   const days = mentionsIn(text).flatMap((mention) => mention.days);
@@ -210,7 +204,6 @@ export function momentsIn(text: string): { readonly clocks: readonly number[]; r
   return { clocks, days: scaled };
 }
 
-/** What "at 9" proves. */
 export function collectBareHours(text: string, into: Set<string>): void {
   for (const [, hour = ""] of matchesOf(BARE_HOUR, text)) {
     for (const meant of hours(Number(hour), undefined)) into.add(`clock:${meant}:00`);
@@ -231,7 +224,7 @@ function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
     year === undefined ? [`day:${month}-${day}`] : [`date:${year}-${month}-${day}`, `yearless:${month}-${day}`],
   );
   const either = (keys: readonly string[]) => keys.map((key) => `either ${key}`);
-  // 3/4 is another day than 4/3, and may be April 3 as well as March 4.
+  // 3/4 may be April 3 or March 4, and differs from 4/3.
   const inOrder = (keys: readonly string[]) => keys.slice(0, keys.length / 2).map((key) => `in order ${key}`);
   const isEither = days.length > 1;
   const offers = isEither ? [...inOrder(offered), ...either(offered)] : offered;
@@ -245,7 +238,7 @@ function withoutTail(text: string): string {
   return text.replace(/(?<![\s,])[\s,]+$|(?<=\p{L}{3})\.,?$/gu, "");
 }
 
-/** The hours meant: without am or pm a small hour may be either. */
+/** Without am or pm a small hour may be either. */
 function hours(hour: number, half: string | undefined): number[] {
   if (half === undefined || hour > 12) return hour < 12 ? [hour, hour + 12] : [hour];
   const base = hour % 12;

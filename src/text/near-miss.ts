@@ -1,4 +1,4 @@
-/** The word that was probably meant: a slip of a finger away from what was typed, or up to `slips` of them. */
+/** The word that was probably meant: at most `slips` typing errors away. */
 export function nearMiss(typed: string, words: readonly string[], slips = 1): string | undefined {
   for (let allowed = 1; allowed <= slips; allowed += 1) {
     const min = WORD_LETTERS_MIN + allowed - 1;
@@ -8,10 +8,10 @@ export function nearMiss(typed: string, words: readonly string[], slips = 1): st
   return undefined;
 }
 
-/** Shorter words have too many neighbours that mean something; for each slip more a word has a letter more. */
+/** Shorter words have too many neighbours; each further error needs one more letter. */
 const WORD_LETTERS_MIN = 4;
 
-/** Whether so many slips are enough: a letter added, left out or replaced, or two neighbours swapped. */
+/** Whether `slips` edits are enough: a letter added, removed or replaced, or two neighbours swapped. */
 function isWithin(slips: number, typed: string, word: string): boolean {
   if (Math.abs(typed.length - word.length) > slips) return false;
   let start = 0;

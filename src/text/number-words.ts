@@ -1,6 +1,6 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 
-/** Small numbers as people say them; a summary writes "two weeks" as "2 weeks". */
+/** Small number words: a summary writes "two weeks" as "2 weeks". */
 const SMALL = new Map<string, number>();
 for (const names of [
   "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty",
@@ -16,7 +16,7 @@ for (const [names, step] of [
 ] as const) {
   for (const [index, name] of names.split(" ").entries()) SMALL.set(name, 30 + index * step);
 }
-/** Articles: one of what follows, unless a number stands before them ("half a million"). */
+/** Articles mean one, unless a number comes before them ("half a million"). */
 const ARTICLES = new Set(["a", "an", "ein", "eine", "einen", "einer", "une"]);
 for (const name of ARTICLES) SMALL.set(name, 1);
 SMALL.set("half", 0.5);
@@ -40,7 +40,7 @@ const UNSPACED_SCALES = new Map([
 ]);
 
 const NAMES = [...SMALL.keys(), ...SCALES.keys()].sort((a, b) => b.length - a.length).join("|");
-/** Compounds such as `zweihundert` and `twenty-five`; a phrase of more words than this is no number. */
+/** Compounds such as `zweihundert` and `twenty-five`; longer phrases are no numbers. */
 const PHRASE = new RegExp(
   `(?<!\\p{L}|\\d[\\s-]?)(?:${NAMES})(?:(?:[\\s-]|\\sand\\s)?(?:${NAMES})){0,8}(?:\\sand\\sa\\shalf)?(?![\\p{L}\\d])`,
   "giu",
@@ -48,7 +48,7 @@ const PHRASE = new RegExp(
 const PART = new RegExp(NAMES, "giu");
 const UNSPACED_PHRASE = /(?<![\d零〇一二三四五六七八九十百千万两]\s?)[零〇一二三四五六七八九十百千万两]{1,9}/gu;
 
-/** A text with its number words written as digits, so that both are read by the same eyes. */
+/** Replaces number words by digits. */
 export function withDigits(text: string): string {
   return text.replace(PHRASE, spokenValue).replace(UNSPACED_PHRASE, (phrase) => ` ${unspacedValue(phrase)} `);
 }

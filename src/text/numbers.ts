@@ -1,21 +1,20 @@
-import { foldWidth } from "./canonical.ts";
+import { foldWidth, matchesOf } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
-import { matchesOf } from "./matches.ts";
 import { withDigits } from "./number-words.ts";
 import { BARE_BASES, multiplierOf, ratesOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";
 
-/** A number with all that it may mean. */
+/** A number with all its possible meanings. */
 export interface Numeral extends Figure {
   /** Each reading in the smallest unit of its dimension, "" for none. */
   readonly readings: readonly Reading[];
-  /** The number as it is written, multiplied out, without its unit. */
+  /** The value as written, with its multiplier, without its unit. */
   readonly raw: number;
-  /** Whether it is worth accounting for: a bare small integer counts things and is not. */
+  /** Whether to account for it: a bare small integer is only a count. */
   readonly isSpecific: boolean;
-  /** Digits that are meant, without leading and trailing zeros. */
+  /** Significant digits. */
   readonly digits: number;
-  /** Written short, as `1.2k`: then it is rounded. */
+  /** Written short, as `1.2k`: rounded. */
   readonly isShort: boolean;
 }
 
@@ -35,11 +34,11 @@ const NUMBER = new RegExp(
 const VERSION = /(?<![\p{N}.])\d+(?:\.\d+){2,}/gu;
 const UNIT =
   /([ \u00a0\u202f\-]?)(?:(%|‰|°[CF]|℃|\p{Sc}|[[\p{L}µ]--[\u3040-\u30ff\u3400-\u9fff]]+[²2]?)(?:(?:\/| (?:per|pro|par|por) )(\p{L}+))?|([\u3040-\u30ff\u3400-\u9fff]+))/vy;
-/** A single letter is a unit after a space only where people write it so. */
+/** Single letters that are units after a space. */
 const SPACED_LETTERS = new Set(["s", "h", "m", "g", "l", "w", "A", "V", "W"]);
 const UNIT_SIGNS_MAX = 4;
 
-/** The figures of a text that are worth accounting for: numbers, dates and times. */
+/** The figures of a text to account for: numbers, dates and times. */
 export function figuresIn(text: string): readonly (Figure | Numeral)[] {
   const folded = foldWidth(text);
   const dates = datesIn(folded);
@@ -50,7 +49,7 @@ export function figuresIn(text: string): readonly (Figure | Numeral)[] {
 const NEEDS_MAX = 20_000;
 const needs = new Map<string, readonly (readonly string[])[]>();
 
-/** What each figure of a short text needs: asked when a figure is gathered and again wherever it is looked for. */
+/** What proves each figure of a short text; cached, since it is asked repeatedly. */
 export function needsIn(text: string): readonly (readonly string[])[] {
   const known = needs.get(text);
   if (known !== undefined) return known;
@@ -60,11 +59,11 @@ export function needsIn(text: string): readonly (readonly string[])[] {
   return found;
 }
 
-/** The numbers of a text, bare small ones as well; dates and versions are not taken out. */
+/** The numbers of a text, including bare small ones; dates and versions are not excluded. */
 export function numeralsIn(folded: string): Numeral[] {
   const numerals: Numeral[] = [];
   if (!HAS_DIGIT.test(folded)) return numerals;
-  // `1600x1000` is two numbers, and the letter between them no unit of either.
+  // `1600x1000` is two numbers without a unit.
   const text = folded.replace(/(?<=\d)x(?=\d)/gu, "×");
   for (const match of matchesOf(NUMBER, text)) {
     const numeral = readNumeral(text, match);
@@ -73,7 +72,7 @@ export function numeralsIn(folded: string): Numeral[] {
   return numerals;
 }
 
-/** Everything the numbers of a text prove, its number words included. */
+/** Everything the numbers and number words of a text prove. */
 export function collectOffers(text: string, into: Set<string>): void {
   const folded = withDigits(foldWidth(text));
   if (!HAS_DIGIT.test(folded)) return;
@@ -83,7 +82,7 @@ export function collectOffers(text: string, into: Set<string>): void {
   for (const [version] of matchesOf(VERSION, folded)) collectVersion(version, into);
 }
 
-/** `3.11.4` proves 3.11 and, where a part is long, the part. */
+/** `3.11.4` proves 3.11 and any long part. */
 function collectVersion(version: string, into: Set<string>): void {
   const parts = version.split(".");
   into.add(`any:${keyOf(Number(`${parts[0]}.${parts[1]}`))}`);
@@ -92,10 +91,10 @@ function collectVersion(version: string, into: Set<string>): void {
 
 const DIGITS_MAX = 12;
 
-/** A value as text, without the noise of binary fractions. */
+/** A value as text, without binary rounding noise. */
 export function keyOf(value: number): string {
   const text = String(value);
-  // So few signs hold no noise, and rounding takes ten times as long as writing.
+  // Short texts have no noise, and rounding is ten times as slow.
   const isExact = text.length <= DIGITS_MAX || Number.isSafeInteger(value);
   return isExact ? text : String(Number(value.toPrecision(DIGITS_MAX)));
 }
@@ -103,7 +102,7 @@ export function keyOf(value: number): string {
 const HAS_DIGIT = /\d/;
 const ONLY_DIGITS = /^\d+$/;
 
-/** A sign stands at the number, and neither after a word nor between two numbers: `3-5`, `3 -5`, `Q-5`, `6月-8月`. */
+/** A sign directly before a number, not after a word or between two numbers: `3-5`, `3 -5`, `Q-5`, `6月-8月`. */
 const SIGN = /(?<![[\p{L}\p{N}_\)\]%°]--[\u3040-\u30ff\u3400-\u9fff]]|[\p{N}%°]\s|\p{N}\s?[年月日号时時点分])[\-–−]$/v;
 const BEFORE_SIGN_CHARS = 4;
 
@@ -134,7 +133,6 @@ function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined 
 }
 
 interface Parts extends Pick<Numeral, "text" | "start" | "readings" | "isShort" | "isSpecific"> {
-  /** The number itself, as it is written. */
   readonly written: string;
   readonly raws: readonly number[];
   readonly units: readonly Unit[];
@@ -142,7 +140,7 @@ interface Parts extends Pick<Numeral, "text" | "start" | "readings" | "isShort" 
   readonly isCounting: boolean;
 }
 
-/** A class because a table has thousands of them: what is asked of few is made when it is asked. */
+/** A class with lazy fields, because a table has thousands of numbers. */
 class WrittenNumber implements Numeral {
   readonly text: string;
   readonly start: number;
@@ -173,7 +171,7 @@ class WrittenNumber implements Numeral {
 
   get needs(): readonly string[] {
     const { isBare, raws, units, written } = this.#parts;
-    // Few write the last zero of a fraction: 1,500 is rather a thousand and a half than one and a half.
+    // A fraction rarely ends in zero: 1,500 is rather 1500 than 1.5.
     const likely = written.endsWith("0") ? raws.slice(0, 1) : raws;
     return isBare ? likely.map((raw) => `any:${keyOf(raw)}`) : needsOf(likely, readingsOf(likely, units));
   }
@@ -198,7 +196,7 @@ function offersOf({ raws, readings, isBare, isCounting, pieces }: Offered): stri
   return isCounting ? [...offers, ...bare] : [...offers, ...bare, ...keys.map((key) => `alone:${key}`)];
 }
 
-/** The same measure in any unit, or the bare number; of a small one only where it does not count something else. */
+/** The same measure in any unit, or the bare number; a small one only if it does not count something else. */
 function needsOf(raws: readonly number[], readings: readonly Reading[]): string[] {
   const needs = readings.map(({ dimension, value }) => `${dimension}:${keyOf(value)}`);
   for (const raw of raws) {
@@ -214,7 +212,7 @@ function needsOf(raws: readonly number[], readings: readonly Reading[]): string[
   return needs;
 }
 
-/** What a digit string may mean: `1.200` is 1200 or 1.2, whoever wrote it. */
+/** The values of a digit string: `1.200` is 1200 or 1.2. */
 function valuesOf(digits: string): number[] {
   if (ONLY_DIGITS.test(digits)) return [Number(digits)];
   const values = new Set<number>();
@@ -222,7 +220,7 @@ function valuesOf(digits: string): number[] {
     values.add(Number(digits.replace(/\D/gu, "")));
   const [, head = "", tail] = /^(.*?)(?:[.,](\d+))?$/u.exec(digits) ?? [];
   const whole = head.replace(/\D/gu, "");
-  // Nobody writes 19 as 19,000, so the reading as thousands stands alone.
+  // 19 is never written as 19,000, so only the reading as thousands remains.
   const isRound = values.size > 0 && /^0+$/u.test(tail ?? "");
   if (!isRound && (values.size === 0 || !/\D/u.test(head)))
     values.add(Number(tail === undefined ? whole : `${whole}.${tail}`));
@@ -233,11 +231,11 @@ interface After {
   readonly end: number;
   readonly factor: number;
   readonly units: readonly Unit[];
-  /** Whether a word follows that the number counts. */
+  /** Whether a counted noun follows. */
   readonly isNoun: boolean;
 }
 
-/** Reads multiplier and unit; undefined when letters follow that make the digits part of a name, as in `3D`. */
+/** Reads multiplier and unit; undefined if letters make the digits part of a name, as in `3D`. */
 function readUnit(text: string, at: number): After | undefined {
   const first = unitAt(text, at);
   if (first === undefined) return { end: at, factor: 1, units: [], isNoun: false };
@@ -278,7 +276,7 @@ function unitAt(text: string, at: number): UnitWord | undefined {
 const CONTENT_WORDS_MAX = 20_000;
 const contentWords = new Map<string, boolean>();
 
-/** Whether a word says something; asked after every number, and what follows numbers repeats. */
+/** Cached: words after numbers repeat. */
 function isContentWord(word: string): boolean {
   const known = contentWords.get(word);
   if (known !== undefined) return known;
@@ -288,7 +286,7 @@ function isContentWord(word: string): boolean {
   return says;
 }
 
-/** The longest beginning of a run without spaces that is a unit or a multiplier. */
+/** The longest prefix of a run without spaces that is a unit or a multiplier. */
 function unspacedUnit(run: string, from: number): UnitWord {
   for (let length = Math.min(UNIT_SIGNS_MAX, run.length); length > 0; length -= 1) {
     const name = run.slice(0, length);
@@ -300,7 +298,7 @@ function unspacedUnit(run: string, from: number): UnitWord {
   return { end: from, factor: 1, units: [], isAttached: false, isNoun: true };
 }
 
-/** Tells whether a span lies inside one of some figures; asked with rising starts or not. */
+/** Whether a span is inside one of the figures; starts may be in any order. */
 export function takenBy(spans: readonly { readonly start: number; readonly text: string }[]) {
   if (spans.length === 0) return () => false;
   const sorted = spans.map(({ start, text }) => [start, start + text.length] as const).sort((a, b) => a[0] - b[0]);

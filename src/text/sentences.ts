@@ -1,13 +1,13 @@
-import { matchesOf } from "./matches.ts";
+import { matchesOf } from "./canonical.ts";
 export interface Piece {
   readonly text: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** A longer sentence is a page without full stops; it is taken in pieces, so that no check looks at a page at once. */
+/** A longer sentence is a page without full stops; it is divided, so that no check reads a page at once. */
 const SENTENCE_CHARS_MAX = 2_000;
-/** Where a page has not one full stop, it is cut between words. */
+/** A page without any full stop is cut between words. */
 const PIECE_CHARS_MAX = 4_000;
 /** A quotation stays readable, and one sentence cannot fill a summary. */
 const QUOTE_CHARS_MAX = 400;
@@ -17,35 +17,35 @@ const CUT_BACK_CHARS_MAX = 160;
 const SENTENCE_END = /(?<![.!?…])[.!?…]+["'”’»)\]*_`]*(?=\s|$)|[。！？]+[」』”）]?/gu;
 const ABBREVIATION =
   /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|mr|mrs|ms|dr|ca|z\.\s?b|u\.\s?a|d\.\s?h|bzw|usw|evtl|ggf|inkl|st|m|mme|p\.\s?ex|env|mio|mrd|tsd)$/iu;
-/** Words of their own unless a number follows: `Art. 5`, and "it is about art." */
+/** Abbreviations only before a number: `Art. 5`, but "it is about art." */
 const NUMBERED = /(?:^|[\s(])(?:no|nr|abs|art)$/iu;
 const BEFORE_CHARS = 10;
 const AFTER_CHARS = 4;
 const LIST_MARKER = /^\s*(?:(?:[-*•>]|\d{1,3}[.)])\s+)*/u;
 
-/** Where a stop is no end. */
+/** Where a stop does not end a sentence. */
 interface Ends {
-  /** What a stop after it only counts. */
+  /** Text that makes the following stop a list number. */
   readonly counted: RegExp;
-  /** Signs that stand in pairs; within one a sentence does not end. */
+  /** Paired characters; inside a pair a sentence does not end. */
   readonly even: readonly string[];
-  /** Each the end, then the start. */
+  /** Each the closing, then the opening character. */
   readonly closes: readonly string[];
-  /** All of these. */
+  /** All of these characters. */
   readonly signs: RegExp;
 }
 
-/** A sentence that is judged or cut as a whole holds its quotations and brackets; missing an end joins two of them. */
+/** Sentences that are judged or cut include their quotations and brackets; a missing end joins two. */
 const JUDGED: Ends = {
   counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
   even: ["`", "**", '"'],
   closes: [")(", "][", "»«", "」「", "』『", "）（"],
   signs: /[`"()[\]“”„«»「」『』（）]|\*\*/gu,
 };
-/** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
+/** Quotable sentences are short: of a pasted page in quotes one line is enough. */
 const QUOTABLE: Ends = { counted: /^\s*(?:\p{L}|\d{1,3})$/iu, even: ["`"], closes: [], signs: /`/gu };
 
-/** The sentences of a text in their places; none ends inside emphasis, code, a quotation or brackets. */
+/** The sentences of a text with positions; none ends inside emphasis, code, a quotation or brackets. */
 export function sentencesIn(text: string, offset = 0): Piece[] {
   let start = 0;
   return endsIn(text, JUDGED).flatMap((end) => {
@@ -55,7 +55,7 @@ export function sentencesIn(text: string, offset = 0): Piece[] {
   });
 }
 
-/** Where the sentences of a text end; the last one with the text. */
+/** Ends of the sentences; the last one is the end of the text. */
 function endsIn(text: string, ends: Ends): readonly number[] {
   const found: number[] = [];
   let start = 0;
@@ -64,7 +64,7 @@ function endsIn(text: string, ends: Ends): readonly number[] {
   const hasSigns = text.search(ends.signs) >= 0;
   for (const { 0: stop, index } of matchesOf(SENTENCE_END, text)) {
     const after = index + stop.length;
-    // Counted on from the last end: counted anew, a page of open brackets would be read once for each of its ends.
+    // Counted from the last end: otherwise a page of open brackets would be read once per end.
     if (hasSigns) countSigns(text.slice(seen, after), ends.signs, signs);
     seen = after;
     const isLong = after - start > SENTENCE_CHARS_MAX;
@@ -81,7 +81,7 @@ function endsIn(text: string, ends: Ends): readonly number[] {
 
 type Stop = { readonly start: number; readonly index: number; readonly stop: string };
 
-/** A full stop after an abbreviation or a number, or before a small letter, is not an end. */
+/** A full stop after an abbreviation or a number, or before a lower-case letter, is no end. */
 function isJoined(text: string, { start, index, stop }: Stop, counted: RegExp): boolean {
   const after = index + stop.length;
   const next = text.slice(after, after + AFTER_CHARS).trimStart();
@@ -96,11 +96,11 @@ function countSigns(text: string, signs: RegExp, into: Map<string, number>): voi
   for (const [sign] of matchesOf(signs, text)) into.set(sign, (into.get(sign) ?? 0) + 1);
 }
 
-/** There must be as many ends as starts, and an even number of what is both. */
+/** Openings and closings must balance, and symmetric characters must be even. */
 function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
   if (signs.size === 0) return true;
   const count = (sign: string): number => signs.get(sign) ?? 0;
-  // What opens an English quotation closes a German one.
+  // “ opens an English quotation and closes a German one.
   const german = Math.min(count("„"), count("“"));
   return (
     even.every((sign) => count(sign) % 2 === 0) &&
@@ -109,12 +109,11 @@ function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends):
   );
 }
 
-/** The sentences of every line, as texts. */
 export function sentencesOf(text: string): string[] {
   return text.split("\n").flatMap((line) => sentencesIn(line).map((piece) => piece.text));
 }
 
-/** The same for quoting: each a verbatim piece of the text, without list markers, none longer than a quotation. */
+/** Sentences for quoting: literal pieces without list markers, bounded in length. */
 export function quotableSentences(text: string): string[] {
   const sentences: string[] = [];
   for (const line of text.split("\n")) {
@@ -139,7 +138,7 @@ function pushCut(sentence: string, into: string[]): void {
   if (rest !== "") into.push(rest);
 }
 
-/** A piece without the blanks around it; several when it is too long for one. */
+/** A piece without surrounding blanks; several if it is too long. */
 export function trimmed(raw: string, at: number): readonly Piece[] {
   if (raw.length < PIECE_CHARS_MAX) return pieceOf(raw, at);
   const pieces: Piece[] = [];
@@ -160,12 +159,12 @@ function pieceOf(raw: string, at: number): readonly Piece[] {
   return [{ text, start, end: start + text.length }];
 }
 
-/** The text up to a limit, cut between words; the whole text when it is short enough. */
+/** The text up to a limit, cut between words. */
 export function clip(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : text.slice(0, cutPosition(text, charsMax)).trimEnd();
 }
 
-/** The end of a text, begun between words; the whole text when it is short enough. */
+/** The end of a text, cut between words. */
 export function clipStart(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   const end = text.slice(-charsMax);
@@ -173,7 +172,7 @@ export function clipStart(text: string, charsMax: number): string {
   return end.slice(space);
 }
 
-/** Where to cut: at a space, else between signs that are not one identifier, else (one endless token) at the limit. */
+/** Cuts at a space, else between characters that are not one identifier, else at the limit. */
 function cutPosition(text: string, charsMax: number): number {
   const space = text.lastIndexOf(" ", charsMax);
   if (space >= charsMax / 2) return space;
@@ -192,7 +191,6 @@ function isLowSurrogate(text: string, at: number): boolean {
 /** A question mark of any script at the end; the Greek one is a semicolon elsewhere. */
 const QUESTION_END = /(?:[?？؟]|\p{Script=Greek}[;\u037e])["'”’»」』)\]]*\s*$/u;
 
-/** Whether a text ends with a question. */
 export function isQuestion(text: string): boolean {
   return QUESTION_END.test(text);
 }

@@ -1,18 +1,18 @@
-/** The stem of a lower-case English word; a word with anything but a–z in it is left alone. */
+/** The stem of a lower-case English word; a word with other characters is unchanged. */
 export function stem(word: string): string {
   if (word.length < 3 || !PLAIN.test(word)) return word;
   const known = stems.get(word);
   if (known !== undefined) return known;
   const made = porter(IRREGULAR.get(word) ?? word);
-  // The words of a language repeat; a flood of made-up ones must not stay in memory.
+  // Words repeat; a flood of random ones must not stay in memory.
   if (stems.size >= STEMS_MAX) stems.clear();
   stems.set(word, made);
   return made;
 }
 
-/** The same where languages mix: after the English endings go those of German and French. */
+/** The same for mixed languages: also removes German and French endings. */
 export function mixedStem(word: string): string {
-  // What holds a digit or an underscore is a name.
+  // A word with a digit or underscore is a name.
   if (/[\d_]/u.test(word)) return word;
   const plain = word.normalize("NFD").replace(/\p{M}/gu, "");
   const english = stem(plain);
@@ -27,7 +27,7 @@ const PLAIN = /^[a-z]+$/;
 const STEMS_MAX = 20_000;
 const stems = new Map<string, string>();
 
-/** Forms that no rule leads back to their word: each group is the word, then its forms. */
+/** Irregular forms: each group is the word, then its forms. */
 const IRREGULAR = new Map(
   `go went gone, buy bought, bring brought, think thought, teach taught, catch caught, fight fought, seek sought,
   feel felt, leave left, keep kept, sleep slept, meet met, send sent, spend spent, lend lent, build built, lose lost,
@@ -53,7 +53,7 @@ const CONSONANT = "[^aeiou]";
 const VOWEL = "[aeiouy]";
 const CONSONANTS = `${CONSONANT}[^aeiouy]*`;
 const VOWELS = `${VOWEL}[aeiou]*`;
-/** Measures of Porter's paper: how many vowel–consonant pairs a stem has. */
+/** Measures of Porter's paper: the number of vowel–consonant pairs of a stem. */
 const SOME = new RegExp(`^(${CONSONANTS})?${VOWELS}${CONSONANTS}`);
 const ONE = new RegExp(`^(${CONSONANTS})?${VOWELS}${CONSONANTS}(${VOWELS})?$`);
 const TWO = new RegExp(`^(${CONSONANTS})?${VOWELS}${CONSONANTS}${VOWELS}${CONSONANTS}`);
@@ -69,7 +69,6 @@ const STEP_2_END = new RegExp(`^(.+?)(${[...STEP_2.keys()].join("|")})$`);
 const STEP_3_END = new RegExp(`^(.+?)(${[...STEP_3.keys()].join("|")})$`);
 const STEP_4_END = /^(.+?)(al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|ou|ism|ate|iti|ous|ive|ize)$/;
 
-/** Rules of an ending and what takes its place, nothing where nothing does. */
 function swaps(rules: string): ReadonlyMap<string, string> {
   return new Map(rules.split(/,\s*/).map((rule) => [rule.split(" ")[0] ?? "", rule.split(" ")[1] ?? ""]));
 }

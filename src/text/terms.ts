@@ -2,7 +2,7 @@ import { fold } from "./canonical.ts";
 import { stem } from "./stems.ts";
 import { FUNCTION_WORDS } from "./words.ts";
 
-/** What a text is found by: its terms, each with how often it occurs. The work grows with the text and no faster. */
+/** The search terms of a text with their counts, in linear time. */
 export function termsOf(text: string): Map<string, number> {
   const terms = new Map<string, number>();
   for (const token of tokensIn(text)) {
@@ -11,69 +11,68 @@ export function termsOf(text: string): Map<string, number> {
   return terms;
 }
 
-/** The terms of a question with what each is worth; at most `QUERY_TERMS_MAX`, those that say most. */
+/** The terms of a query with their weights; at most `QUERY_TERMS_MAX`, the most significant. */
 export function queryTerms(query: string): Map<string, number> {
   const seen = new Map<string, { readonly weight: number; readonly count: number }>();
   for (const { term, weight } of tokensIn(query.slice(0, QUERY_CHARS_MAX)).flatMap(termsOfToken)) {
     seen.set(term, { weight, count: (seen.get(term)?.count ?? 0) + 1 });
   }
-  // What is asked twice is meant, what stands there a thousand times is pasted.
+  // A word asked twice is meant; a word repeated a thousand times is pasted.
   const weights = [...seen].map(([term, { weight, count }]) => [term, weight * (1 + Math.log(count))] as const);
   if (weights.length <= QUERY_TERMS_MAX) return new Map(weights);
   return new Map(weights.sort(([, a], [, b]) => b - a).slice(0, QUERY_TERMS_MAX));
 }
 
-/** A text as a line of its words, for telling whether two texts say the same in the same order. */
+/** The words of a text on one line, for literal comparison. */
 export function plainWords(text: string): string {
   const words: string[] = [];
   for (const token of tokensIn(text)) words.push(fold(token.slice(0, TOKEN_CHARS_MAX)));
   return words.join(" ");
 }
 
-/** The words of a text as they stand. */
 export function tokensIn(text: string): readonly string[] {
   return text.match(TOKEN) ?? [];
 }
 
-/** Beyond this a question is a document; its beginning says what it is about. */
+/** A longer query is a document; its beginning gives the topic. */
 const QUERY_CHARS_MAX = 20_000;
 const QUERY_TERMS_MAX = 128;
-/** An endless token (base64, a minified line) is kept by its beginning. */
+/** An endless token (base64, a minified line) is cut. */
 const TOKEN_CHARS_MAX = 4_096;
 const TERM_CHARS_MAX = 128;
 
-/** Words, with what joins an identifier, path, version or address kept inside; emoji and flags stand alone. */
+/** Words, with the joints of an identifier, path, version or address; emoji and flags stand alone. */
 const TOKEN =
   /[\p{L}\p{N}_$][\p{L}\p{N}\p{M}_$]*(?:[.:/@#~+\\=&%'’-]+[\p{L}\p{N}\p{M}_$]+)*|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 const SIMPLE = /^[a-z]+$|^[A-Z][a-z]*$/;
 const JOINTS = /[^\p{L}\p{N}\p{M}]+/u;
-/** Where camelCase, and a number within a word, begin anew. */
+/** Borders inside camelCase words and around numbers. */
 const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
 
-/** Letters and numbers mixed as no word is: its pieces would be those of any other hash. */
+/** Letters and digits mixed as in no word: pieces of a hash are meaningless. */
 const HASH = /^(?=[\da-f]{7,}$)(?:(?:\d+[a-f]+){2}|(?:[a-f]+\d+){2})/i;
-/** What is left of a hash where it is abbreviated; a question for more of it is still one for the same. */
+/** The usual length of an abbreviated hash; a longer prefix still matches it. */
 const SHORT_HASH_CHARS = 7;
 const LONG_HASH_WEIGHT = 0.5;
 
-/** Scripts written without spaces, and Hangul, whose endings stick to the word. */
+/** Scripts without spaces, and Hangul, whose endings attach to the word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー々\p{Script=Hangul}]+|[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu;
 const HAS_UNSPACED = new RegExp(UNSPACED.source, "u");
 const SYLLABIC = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
-/** A sign of Chinese is a word now and then; a letter of Thai never is. */
+/** A Chinese character can be a word; a Thai letter cannot. */
 const SIGNS_PER_TERM = 2;
 const LETTERS_PER_TERM = 3;
 const SINGLE_SIGN_WEIGHT = 0.3;
 
-/** They tell little and stand everywhere, and yet a question may be made of nothing else. */
+/** Stop words say little, but a query may consist of nothing else. */
 const STOP_WORD_WEIGHT = 0.2;
 
 type Emit = (term: string, weight: number) => void;
 
 type Weighed = { readonly term: string; readonly weight: number };
 
-/** Texts say the same words again and again; long tokens are rare and would fill the cache. */
+/** Words repeat; long tokens are rare and would fill the cache. */
 const CACHED_TOKENS_MAX = 20_000;
 const CACHED_TOKEN_CHARS_MAX = 40;
 const cached = new Map<string, readonly Weighed[]>();
@@ -90,7 +89,7 @@ function termsOfToken(token: string): readonly Weighed[] {
   return terms;
 }
 
-/** A word that is not plain: an identifier whole and in its parts, a foreign word, an address. */
+/** A complex token: an identifier whole and in parts, a foreign word, an address. */
 function walkToken(endless: string, emit: Emit): void {
   const token = endless.slice(0, TOKEN_CHARS_MAX);
   const whole = fold(token);
@@ -139,3 +138,15 @@ function emitWord(word: string, emit: Emit): void {
   if (FUNCTION_WORDS.has(word)) emit(word, STOP_WORD_WEIGHT);
   else emit(stem(word).slice(0, TERM_CHARS_MAX), 1);
 }
+
+/** The weight of a term by how many of the chunks contain it. */
+export function rarity(holders: number, chunks: number): number {
+  return Math.log(1 + (chunks - holders + 0.5) / (holders + 0.5));
+}
+
+/**
+ * k1 and b of BM25, lower than the usual 1.2 and 0.75: those suit articles, where long ones repeat themselves. In a
+ * message one mention is enough, and a longer message says more.
+ */
+export const SATURATION = 0.9;
+export const LENGTH_SHARE = 0.4;

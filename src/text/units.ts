@@ -1,4 +1,4 @@
-/** What a unit measures, in the smallest unit of its kind. Two factors: both readings are in use (1000 and 1024). */
+/** A unit as a factor of the smallest one of its dimension. Two factors: both 1000 and 1024 are in use. */
 export interface Unit {
   readonly dimension: string;
   readonly factors: readonly number[];
@@ -34,7 +34,7 @@ define("bytes", [
   ["tb tib t", 1e12, 1024 ** 4],
 ]);
 for (const [at, prefix] of ["k", "m", "g"].entries()) {
-  // Of a bit in a millisecond; "a line of 50 Mbit" means so many in a second.
+  // Bits per millisecond; "a line of 50 Mbit" means per second.
   define("bits/time", [[`${prefix}bps ${prefix}bit ${prefix}bits`, 1e3 ** at]]);
   define("bits", [[`${prefix}bit ${prefix}bits${at > 0 ? ` ${prefix.toUpperCase()}b` : ""}`, 1e3 ** (at + 1)]]);
 }
@@ -95,7 +95,7 @@ for (const [at, prefix] of ["m", "", "k", "M"].entries()) {
 }
 define("level", [["dB", 1]]);
 
-/** A base unit a bare number is often in: `timeout_ms: 30000` is 30 s, `size: 1048576` is 1 MiB. */
+/** Base units of bare numbers: `timeout_ms: 30000` is 30 s, `size: 1048576` is 1 MiB. */
 export const BARE_BASES: Readonly<Record<string, readonly number[]>> = { time: [1, 1e3], bytes: [1] };
 
 const MULTIPLIERS = new Map<string, number>();
@@ -109,15 +109,15 @@ for (const [names, factor] of [
   for (const name of names.split(" ")) MULTIPLIERS.set(name, factor);
 }
 
-/** The unit a name stands for; several when it stands for several. `Mb` and `MB`, `mW` and `MW` differ in their case alone. */
+/** The units of a name. `Mb` and `MB`, `mW` and `MW` differ by case only. */
 export function unitsOf(name: string): readonly Unit[] {
   return UNITS.get(name) ?? UNITS.get(name.toLowerCase()) ?? [];
 }
 
-/** What is measured in so much of another unit. Money is not: "$3,740 a month" is said in too many ways. */
+/** Dimensions that form rates. Money does not: "$3,740 a month" has too many forms. */
 const RATED = new Set(["bits", "bytes", "length", "mass", "volume", "energy"]);
 
-/** So much of a unit in so much of another one: `Mbit/s`, "liters per minute"; none where either is unknown. */
+/** Rates such as `Mbit/s`, "liters per minute"; none if either unit is unknown. */
 export function ratesOf(name: string, per: string): readonly Unit[] {
   const over = unitsOf(name).filter(({ dimension }) => RATED.has(dimension));
   const rates = unitsOf(per).flatMap(({ dimension: under, factors: [base = 1] }) =>
@@ -129,7 +129,7 @@ export function ratesOf(name: string, per: string): readonly Unit[] {
   return rates.length > 0 ? rates : unitsOf(`${name}/${per}`);
 }
 
-/** The factor a name multiplies by; `M` and `B` mean one only as capitals. */
+/** The factor of a multiplier name; `M` and `B` only as capitals. */
 export function multiplierOf(name: string): number | undefined {
   if (name === "M") return 1e6;
   if (name === "B") return 1e9;

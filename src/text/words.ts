@@ -1,7 +1,7 @@
 import { canonical, isUnspaced, wordsIn } from "./canonical.ts";
 import { mixedStem } from "./stems.ts";
 
-/** The stems that carry a text's meaning; pairs of signs where a script has no spaces. */
+/** The content stems of a text; pairs of characters in scripts without spaces. */
 export function stemsOf(text: string): string[] {
   const stems: string[] = [];
   let before = "";
@@ -18,10 +18,10 @@ export function stemsOf(text: string): string[] {
   return stems;
 }
 
-/** Signs that only deny, insist or join; what they deny is compared as polarity. */
+/** Characters that only negate, insist or join; negation is compared separately. */
 const UNSPACED_FRAME =
   /不[要能得许可]?|没有?|[别勿莫]|禁止|严禁|避免|绝对|必须|务必|一定|必ず|絶対|常に|[\u3040-\u309f]/gu;
-/** Words that deny or insist, by their stems. */
+/** Words that negate or insist, by their stems. */
 const FRAME = new Set(
   `never always avoid forbid forbidden prohibited none nobody nothing cannot must only niemals nie verboten immer
   jamais toujours nunca siempre keinesfalls`
@@ -29,7 +29,7 @@ const FRAME = new Set(
     .map(mixedStem),
 );
 
-/** The words that say something, in their order; where a script has no spaces, its signs. Numbers are not words. */
+/** The content words in order; in scripts without spaces, characters. Numbers are no words. */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
   for (const { word } of wordsIn(canonical(text.replace(UNSPACED_FRAME, " ")))) {
@@ -43,14 +43,14 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** Words that share this much of a beginning are taken for one: compounds and endings that no list knows. */
+/** Words with a common prefix of this length are taken as equal: compounds and unlisted endings. */
 const KIN_CHARS = 6;
 
 export interface StemSet {
   has(stem: string): boolean;
 }
 
-/** Stems of many texts, found also by a long common beginning. */
+/** The stems of many texts, also matched by a long common prefix. */
 export async function stemSet(texts: readonly string[], breathe: () => Promise<void> | undefined): Promise<StemSet> {
   const stems = new Set<string>();
   const beginnings = new Set<string>();
@@ -67,10 +67,10 @@ export async function stemSet(texts: readonly string[], breathe: () => Promise<v
   };
 }
 
-/** Enough of a text to tell its language by. */
+/** Enough text to detect its language. */
 const LANGUAGE_CHARS = 20_000;
 
-/** The language most of some texts are in, by its small words; `unknown` when nothing stands out. */
+/** The main language of some texts by its function words; `unknown` if unclear. */
 export function languageOf(texts: readonly string[]): Language {
   const counts = new Map<Language, number>();
   for (const { word } of wordsIn(canonical(beginningOf(texts)))) {
@@ -93,7 +93,7 @@ function beginningOf(texts: readonly string[]): string {
   return beginning.slice(0, LANGUAGE_CHARS);
 }
 
-/** Words of grammar: no text is about them, and yet a question may be made of nothing else. */
+/** Function words: no text is about them, but a query may consist of nothing else. */
 const GRAMMAR = `a about after again all also am an and any are aren't as at be because been before being but by can
   can't could couldn't did didn't do does doesn't doing don't for from had hadn't has hasn't have haven't having he
   he's her here hers him his how how's i i'd i'll i'm i've if in into is isn't it it's its itself just let's may me
@@ -101,15 +101,15 @@ const GRAMMAR = `a about after again all also am an and any are aren't as at be 
   so some such than that that's the their theirs them then there there's these they they're this those through to too
   up us very was wasn't we we'd we'll we're we've were weren't what what's when where where's which while who who's
   whom whose why will with won't would wouldn't you you'd you'll you're you've your yours`;
-/** Words of grammar that bound or place what is said. */
+/** Function words that limit or place a statement. */
 const BOUNDING = `above already below between both down during each else few mine much must nor now one onto ought
   per still under until via when's without yet yourself`;
-/** Words for wanting, saying and having, whatever is wanted, said or had. */
+/** Verbs for wanting, saying and having. */
 const BARE = "get got let need say said thing things use used uses using want";
-/** Words by which a user asks to be reminded, and what is said out of courtesy. */
+/** Words of reminders and courtesy. */
 const ASKING = `actually called correction dont find give hello hey hi kindly know look mention mentioned note noted
   ok okay quick recall remember remind search show sure tell thank thanks today told well yes`;
-/** Words of any report about somebody's work with an agent, which a summary uses for others of their kind. */
+/** Words of any report about work with an agent, which summaries exchange for each other. */
 const REPORTING = `ask asks asked asking request requests requested require requires required wants wanted needs
   needed says like likes make makes made gets new ones way user users work works working worked logic code approach
   handling behaviour behavior issue issues problem problems task tasks help done first last next several part parts`;
@@ -126,13 +126,13 @@ const FRENCH = `le la les l un une des du de d et ou mais si alors comme que qui
   notre votre nos vos leurs utilisateur utilisatrice client cliente veut souhaite voudrait demande demandé dit très
   aussi encore déjà tout tous toute toutes quand pourquoi comment bien même entre après avant chez vers s il te plaît`;
 
-/** For finding: a search that took `without` or `code` for nothing finds less (RealMem: R@5 20.2 instead of 20.5). */
+/** For search: treating `without` or `code` as stop words finds less (RealMem: R@5 20.2 instead of 20.5). */
 export const FUNCTION_WORDS: ReadonlySet<string> = setOf(GRAMMAR);
 
-/** For answering: what a question is made of besides what it is about. */
+/** For answering: words of a question that are not its topic. */
 export const QUESTION_WORDS: ReadonlySet<string> = setOf(GRAMMAR, BOUNDING, BARE, ASKING);
 
-/** For comparing what two texts say, in canonical form; `find` and `search` are deeds there, and stay. */
+/** For comparing texts in canonical form; `find` and `search` are actions there and stay. */
 const SMALL_WORDS = {
   en: setOf(canonical([GRAMMAR, BOUNDING, BARE, REPORTING].join(" "))),
   de: setOf(canonical(GERMAN)),
@@ -147,6 +147,6 @@ type Language = keyof typeof SMALL_WORDS | "unspaced" | "unknown";
 
 const SMALL_SETS = Object.entries(SMALL_WORDS) as readonly (readonly [Language, ReadonlySet<string>])[]; // by its type
 const SMALL = new Set(SMALL_SETS.flatMap(([, words]) => [...words]));
-/** Function signs of Chinese and Japanese: a pair that holds one says nothing. */
+/** Function characters of Chinese and Japanese: a pair with one has no content. */
 const STOP_SIGNS =
   /[的了是在和与及也都就把被让给对为以而或但这那其请要将会我你他她它们很到得着过吗呢吧のはがをにでともやへかなねよでするしたますいくださそれこれう]/u;

@@ -1,6 +1,10 @@
 import { z } from "zod";
+import { RECALL_OUTPUT } from "../contract/compaction.ts";
+import { RuntimeError } from "../contract/error.ts";
 import type { MemoryHit } from "../contract/memory.ts";
+import type { Message, ToolResult } from "../contract/message.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
+import { LOAD_SKILL } from "../contract/skill.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
@@ -12,22 +16,22 @@ export interface BuiltinOptions {
   /** The project's folder; file tools stay inside it, commands start in it. */
   readonly root: string;
   readonly clock: Clock;
-  /** What commands inherit, less the secrets in it. */
+  /** The environment of commands, without its secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The program that runs command lines; bash where there is one, else sh. */
+  /** The program that runs command lines; defaults to bash, else sh. */
   readonly shellProgram?: string | undefined;
-  /** How long a command may run where the model does not say; 30 unless given. */
+  /** The default timeout of a command; 30 unless given. */
   readonly shellTimeoutSecs?: number | undefined;
 }
 
 export interface BuiltinTools {
-  /** The tools a session with these settings has; what they remember is shared by all sessions of one board. */
+  /** The tools of a session with these settings; their state is shared by all sessions of one board. */
   toolsFor(settings: ToolSettings, board?: string): readonly Tool[];
-  /** Kills every command that still runs. */
+  /** Kills every running command. */
   close(): Promise<void>;
 }
 
-/** The tools that come with the runtime, each made when a session first has it. Nothing is touched before one is called. */
+/** The built-in tools, each created when a session first has it, without side effects before a call. */
 export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
   const { root, clock, env, shellProgram, shellTimeoutSecs } = options;
   let shell: ShellTools | undefined;
@@ -35,7 +39,7 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
     shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
     return shell.tools;
   };
-  // As many boards as there are kinds of callers, whom whoever runs this has named.
+  // One board per configured kind of caller.
   const made = new Map<string, readonly Tool[]>();
   const once = (kind: string, make: () => readonly Tool[]): readonly Tool[] => {
     const known = made.get(kind) ?? make();
@@ -56,7 +60,6 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
 export type ToolSettings = Readonly<SessionSettings["tools"]>;
 export type ToolPreset = NonNullable<CreateSession["tool_preset"]>;
 
-/** What each preset of `--tools` and `tool_preset` switches on. */
 export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   none: { builtins: "none", shell: false, memory: false },
   safe: { builtins: "safe", shell: false, memory: false },
@@ -64,7 +67,7 @@ export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   full: { builtins: "all", shell: true, memory: true },
 };
 
-/** The presets, with memory, the tools of MCP servers and skills wherever they are on for all; `none` is none. */
+/** The presets, with memory, MCP tools and skills where they are enabled; `none` stays empty. */
 export function presetsWith(on: {
   readonly memory: boolean;
   readonly mcp: boolean;
@@ -81,23 +84,22 @@ export function presetsWith(on: {
   };
 }
 
-/** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
+/** Whether a session has MCP tools; an older session has, unless it has no tools. */
 export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
   return mcp ?? (builtins !== "none" || shell || memory);
 }
 
-/** Whether a session can load skills; one that began before there were any can, unless it has no tools. */
+/** Whether a session can load skills; an older session can, unless it has no tools. */
 export function hasSkillTools({ skills, ...tools }: ToolSettings): boolean {
   return skills ?? hasMcpTools(tools);
 }
 
 interface DatetimeOptions {
   readonly now: () => number;
-  /** An IANA name; the machine's own zone unless given. */
+  /** An IANA name; defaults to the machine's time zone. */
   readonly timezone?: string | undefined;
 }
 
-/** The tool that tells a model what time it is, in the zone of the machine it works on. */
 export function createDatetimeTool(options: DatetimeOptions): Tool {
   return defineTool({
     name: "datetime",
@@ -144,12 +146,11 @@ function describeMoment(nowMs: number, timezone: string) {
   };
 }
 
-/** Searches for the session that asks. */
 export type SearchForTool = (asked: {
   readonly query: string;
   readonly limit: number;
   readonly sessionId: string;
-  /** Everything that was said, or only what has left a context. */
+  /** The whole history, or only what has left a context. */
   readonly reach: "discarded" | "everything";
   readonly signal: AbortSignal;
 }) => Promise<readonly MemoryHit[]>;
@@ -162,7 +163,7 @@ const input = z.strictObject({
   limit: z.int().nonnegative().default(HITS_DEFAULT).describe("Maximum number of results to return. Capped at 20."),
 });
 
-/** The tools a session reaches memory with. What they return are quotations, each with who said it and when. */
+/** The memory tools. They return quotations with role and time. */
 export function createMemoryTools(search: SearchForTool): readonly Tool[] {
   const tool = (name: string, reach: "discarded" | "everything", description: string): Tool =>
     defineTool({
@@ -186,4 +187,78 @@ export function createMemoryTools(search: SearchForTool): readonly Tool[] {
       "Search everything that was said in any session of this project, compacted or not. Use it for what another session may have said.",
     ),
   ];
+}
+
+type Transcript = readonly { readonly seq: number; readonly message: Message }[];
+
+/**
+ * The tool that shows an evicted output again, for sessions with these settings. It reads the session's transcript:
+ * content that a rewrite removed is not shown.
+ */
+export function createRecallOutput(
+  transcriptOf: (sessionId: string) => Promise<Transcript>,
+): (settings: ToolSettings) => Tool | undefined {
+  let tool: Tool | undefined;
+  const make = (): Tool =>
+    defineTool({
+      name: RECALL_OUTPUT,
+      description:
+        "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for.",
+      input: RecallOutput,
+      run: async (asked, { sessionId }) => ({ content: outputAt(await transcriptOf(sessionId), asked).content }),
+    });
+  return ({ mcp = false, builtins, shell, memory }) => {
+    // With the preset `none` a session has no built-in tools, including this one.
+    if (!mcp && builtins === "none" && !shell && !memory) return undefined;
+    tool ??= make();
+    return tool;
+  };
+}
+
+const RecallOutput = z.strictObject({
+  seq: z.int().positive().describe("The seq the line names"),
+  call: z.int().positive().optional().describe("Which of several calls, where the line says so"),
+});
+
+function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: number | undefined }): ToolResult {
+  const message = transcript.findLast((placed) => placed.seq === seq)?.message;
+  if (message?.role !== "tool_results") {
+    throw invalid(`seq: there is no tool output at ${seq} of this session; use a seq from a line of the context`);
+  }
+  const { results } = message;
+  const result = results[(call ?? (results.length === 1 ? 1 : 0)) - 1];
+  if (result !== undefined) return result;
+  const which = results.length === 1 ? "leave it out" : `write a number from 1 to ${results.length}`;
+  throw invalid(`call: the outputs at ${seq} are ${results.length}; ${which}`);
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}
+
+type Load = (
+  sessionId: string,
+  asked: { readonly name?: string | undefined; readonly file?: string | undefined },
+) => Promise<string>;
+
+/** The tool that loads a skill, created when a session first has it. */
+export function createLoadSkill(load: Load): () => Tool {
+  let tool: Tool | undefined;
+  return () => {
+    tool ??= make(load);
+    return tool;
+  };
+}
+
+function make(load: Load): Tool {
+  return defineTool({
+    name: LOAD_SKILL,
+    description:
+      "Load a skill: its text follows the result and stays in the context. Without a name it lists the skills; with a file it shows a file that lies beside a skill.",
+    input: z.strictObject({
+      name: z.string().min(1).optional().describe("The skill's name, of those that are listed"),
+      file: z.string().min(1).optional().describe("A file beside it, as the skill names it"),
+    }),
+    run: ({ name, file }, { sessionId }) => load(sessionId, { name, file }),
+  });
 }

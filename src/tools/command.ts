@@ -6,14 +6,14 @@ import type { Clock } from "../ports/clock.ts";
 
 export interface CommandSpec {
   readonly program: string;
-  /** What a shell is to run; a program of its own is started with `args` instead. */
+  /** A shell command line, or a program that is started with `args`. */
   readonly command: string;
   readonly args?: readonly string[];
-  /** What it reads from stdin; without it there is none. */
+  /** Stdin; without it there is none. */
   readonly input?: string;
-  /** The bytes of either output after which it is ended; without it, it may say as much as it likes. */
+  /** The command is killed when either output exceeds this; without it there is no limit. */
   readonly outputBytesMax?: number;
-  /** Told either output as it comes. */
+  /** Receives both outputs as they come. */
   hear?(bytes: Uint8Array, from: "stdout" | "stderr"): void;
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
@@ -32,21 +32,21 @@ export interface RunningCommand {
   readonly startedAtMs: number;
   readonly stdout: OutputTail;
   readonly stderr: OutputTail;
-  /** Never rejects. Once it has resolved, every process left in the command's group has been killed. */
+  /** Never rejects. When it resolves, every process of the command's group has been killed. */
   readonly ended: Promise<{ readonly end: CommandEnd; readonly durationMs: number }>;
-  /** Ends the command as cancelled, unless it has ended already. */
+  /** Cancels the command, unless it has ended. */
   cancel(): void;
 }
 
-/** Time a command has to end by itself after SIGTERM, before SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 export const TERMINATION_GRACE_MS = 2_000;
-/** Time output may still arrive after the shell has exited: a child it left behind can hold the pipe forever. */
+/** Time for remaining output after the shell has exited: a child may hold the pipe forever. */
 export const DRAIN_MS = 500;
 
-/** Starts a command in a process group of its own, and sees the whole group to its end. */
+/** Starts a command in its own process group, and waits until the whole group has ended. */
 export function startCommand(spec: CommandSpec, clock: Clock): RunningCommand {
   const startedAtMs = clock.now();
-  // One that may only say so much is heard whole: the end of an answer can look like another one.
+  // Bounded output is kept whole: the end of an answer can look like another one.
   const stdout = createOutputTail(spec.outputBytesMax);
   const stderr = createOutputTail(spec.outputBytesMax);
   const cancelling = new AbortController();
@@ -98,9 +98,9 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
       signalGroup(child, "SIGTERM");
       await closedWithin(TERMINATION_GRACE_MS);
     }
-    // Also after a clean exit: what the command left in the background must not outlive it.
+    // Also after a clean exit: background processes must not outlive the command.
     signalGroup(child, "SIGKILL");
-    // A process that left the group is beyond our reach; it may keep the pipe, but not us waiting.
+    // A process that left the group may keep the pipe, but must not block us.
     if (!isClosed) await closedWithin(DRAIN_MS);
     return end;
   } finally {
@@ -121,11 +121,11 @@ function collect(
     if (bytesTotal > bytesMax) flood();
     tail.push(bytes);
   });
-  // Unheard, a broken pipe would end the whole runtime; the stream's end is all that matters here.
+  // Without a listener a broken pipe would crash the runtime; only the stream's end matters.
   stream.on("error", () => stream.destroy());
 }
 
-/** One that does not read what it is given is none the worse for it. */
+/** A command may ignore its input. */
 function feed({ stdin }: ChildProcess, input: string | undefined): void {
   if (stdin === null || input === undefined) return;
   stdin.on("error", () => {});
@@ -148,7 +148,7 @@ function startProcess({ program, command, args, input, folder, env }: CommandSpe
     if (stdout === null || stderr === null) return { reason: "its output cannot be read" };
     return { child, stdout, stderr };
   } catch (error) {
-    // Thrown, not emitted, where an argument can be no argument: a NUL in the command, a list too long.
+    // Invalid arguments throw instead of emitting: a NUL in the command, a list too long.
     return { reason: error instanceof Error ? error.message : String(error) };
   }
 }
@@ -169,12 +169,12 @@ function abortOf(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Characters kept of each output stream: the end, where a command says how it went. */
+/** Characters kept of each output stream: the end, where a command reports its result. */
 export const OUTPUT_CHARS_MAX = 100_000;
 
 export interface OutputTail {
   push(bytes: Uint8Array): void;
-  /** To be called once, after the last byte. */
+  /** Call once, after the last byte. */
   end(): void;
   read(): {
     readonly text: string;
@@ -184,10 +184,10 @@ export interface OutputTail {
   };
 }
 
-/** Keeps the end of a stream, in memory that does not grow with it. */
+/** Keeps the end of a stream in bounded memory. */
 export function createOutputTail(charsMax = OUTPUT_CHARS_MAX): OutputTail {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  // A second decoder only judges: a replacement character may also have been in the output itself.
+  // A second decoder detects invalid bytes: a replacement character may also be in the output itself.
   const judge = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let isLossy = false;
   let kept = "";
@@ -199,7 +199,7 @@ export function createOutputTail(charsMax = OUTPUT_CHARS_MAX): OutputTail {
     const text = decoder.decode(bytes, streaming);
     charsTotal += text.length;
     kept += text;
-    // Cut at twice the bound, not at each push: many small writes would copy the tail every time.
+    // Cut at twice the bound: cutting at each push would copy the tail for every small write.
     if (kept.length > 2 * charsMax) kept = tailOf(kept, charsMax);
   };
 
@@ -220,25 +220,25 @@ function isValid(judge: TextDecoder, bytes: Uint8Array | undefined, streaming: {
 }
 
 function tailOf(text: string, charsMax: number): string {
-  // Half a surrogate pair is not a character: drop it rather than show a broken one.
+  // Drop half of a surrogate pair.
   return text.slice(-charsMax).replace(/^[\uDC00-\uDFFF]/, "");
 }
 
-/** Signals a detached child together with everything it started in its group. */
+/** Signals a detached child and everything in its group. */
 export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     kill(-pid, signal);
   } catch (error) {
-    // Nobody left in the group is what we wanted; EPERM is what macOS says of a group of zombies.
+    // An empty group is the goal; macOS reports EPERM for a group of zombies.
     const isGone = error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
     if (!isGone) throw error;
   }
 }
 
-/** A command as the model is told of it. */
+/** A command's result for the model. */
 export interface CommandReport {
-  /** Null while it runs, and where something ended it from outside. */
+  /** Null while it runs, and if it was killed. */
   readonly exit_code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -251,7 +251,7 @@ export interface CommandReport {
   readonly stderr_truncated?: true;
   readonly stdout_chars_total?: number;
   readonly stderr_chars_total?: number;
-  /** The signal that ended it, where it was not ours. */
+  /** The signal that killed it, if it was not ours. */
   readonly signal?: string;
 }
 

@@ -4,19 +4,19 @@ import { invalidInput, isJsonTable } from "../contract/input.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Tool, ToolCallContext } from "../ports/tool.ts";
 
-/** What the arguments of a tool are held against: a zod schema, or a JSON Schema. */
+/** The schema of a tool's arguments: zod or JSON Schema. */
 type ToolInput = z.ZodType | Readonly<JsonObject>;
 type Args<Input extends ToolInput> = Input extends z.ZodType ? z.output<Input> : JsonObject;
 
 interface ToolDefinition<Input extends ToolInput> {
   readonly name: string;
   readonly description: string;
-  /** An object, each property described: the description is all the model knows of it. Without it there are no parameters. */
+  /** An object with described properties: the model knows only the descriptions. Without it there are no parameters. */
   readonly input?: Input;
   readonly timeoutMs?: number;
-  /** Whether a person is asked before it runs, unless a rule allows or denies it. */
+  /** Whether it needs approval, unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((input: Args<Input>) => boolean | Promise<boolean>);
-  /** Returns a text, content blocks, or another value, which the model is given as JSON. */
+  /** Returns a text, content blocks, or another value, which the model gets as JSON. */
   run(input: Args<Input>, context: ToolCallContext): unknown;
 }
 
@@ -28,11 +28,12 @@ export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>
   definition: ToolDefinition<Input>,
 ): Tool {
   const { name, description, input = NO_PARAMETERS, timeoutMs, needsApproval, run } = definition;
-  // A misspelt input would be a tool without parameters.
+  // A misspelt `input` would be a tool without parameters.
   const unknown = Object.keys(definition).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) throw refusal(name, `${unknown} is not a field of a tool; use ${FIELDS.join(", ")}`);
   if (typeof run !== "function") throw refusal(name, "run must be a function");
-  // Whoever runs tools has held the arguments against a JSON Schema; the definition's type pairs either with its values.
+  // `as`: the caller validates arguments against a JSON Schema; the definition's type pairs either schema with its
+  // values.
   const parser = (isZod(input) ? input : z.unknown()) as z.ZodType<Args<Input>>;
   return {
     name,
@@ -51,7 +52,7 @@ function approvalFor<T>(
   if (typeof needed === "boolean") return needed;
   return (args) => {
     const parsed = parser.safeParse(args);
-    // What cannot be read is not run anyway.
+    // Unreadable arguments are not run anyway.
     return parsed.success && needed(parsed.data);
   };
 }
@@ -60,7 +61,7 @@ function isZod(input: unknown): input is z.ZodType {
   return "_zod" in Object(input);
 }
 
-/** Unions are objects of several shapes; a provider refuses any other schema. */
+/** Unions are objects of several shapes; providers reject any other schema. */
 const OF_OBJECTS = ["anyOf", "oneOf", "allOf", "$ref"];
 
 function jsonSchemaOf(name: string, input: unknown): JsonObject {
@@ -72,7 +73,7 @@ function jsonSchemaOf(name: string, input: unknown): JsonObject {
 
 function written(name: string, input: z.ZodType): JsonObject {
   try {
-    // The dialect marker goes: a validator that does not know the dialect by this address refuses the whole schema.
+    // Without the dialect marker: a validator that does not know it rejects the whole schema.
     const { $schema: _dialect, ...schema } = z.toJSONSchema(input, { io: "input" });
     return schema;
   } catch (cause) {

@@ -6,7 +6,7 @@ import { type CommandSpec, type RunningCommand, startCommand } from "./command.t
 import { childEnv, type Env, isSecret } from "./shell.ts";
 
 export interface HookCommandOptions {
-  /** The project's folder, in which commands are started. */
+  /** The project's folder, in which commands start. */
   readonly root: string;
   readonly env: Env;
   readonly clock: Clock;
@@ -14,19 +14,19 @@ export interface HookCommandOptions {
 
 export interface HookCommands {
   hook(entry: HookEntry): Hook;
-  /** Kills every command that still runs, and refuses new ones. */
+  /** Kills every running command, and refuses new ones. */
   close(): Promise<void>;
 }
 
-/** What a command may say; one that says more has gone astray. */
+/** A command with more output is broken. */
 const OUTPUT_BYTES_MAX = 1_048_576;
-/** The exit code by which a script refuses, without having to write JSON. */
+/** The exit code that refuses a step without JSON. */
 const REFUSES = 2;
-/** The hook's own time is kept by whoever calls it; this only covers one that nobody aborts. */
+/** The caller keeps the hook's timeout; this covers a call that is never aborted. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const SAID_CHARS_MAX = 2_000;
 
-/** Hooks that are programs: they are told a call on stdin and answer on stdout, each one JSON object. */
+/** Hooks as programs: the call on stdin, the answer on stdout, each one JSON object. */
 export function createHookCommands({ root, env, clock }: HookCommandOptions): HookCommands {
   const running = new Set<RunningCommand>();
   let isOpen = true;
@@ -67,7 +67,7 @@ export function createHookCommands({ root, env, clock }: HookCommandOptions): Ho
   };
 }
 
-/** What a command answered; throws, in a sentence, where it did not. */
+/** Reads a command's answer; throws if there is none. */
 async function answerOf({ ended, stdout, stderr }: RunningCommand): Promise<unknown> {
   const { end } = await ended;
   const said = stderr.read().text.trim().slice(-SAID_CHARS_MAX);
@@ -79,10 +79,10 @@ async function answerOf({ ended, stdout, stderr }: RunningCommand): Promise<unkn
     case "signalled":
       throw new Error(`its command was ended by ${end.signal}`);
     case "flooded":
-      throw new Error(`its command said more than ${OUTPUT_BYTES_MAX} bytes and was ended`);
+      throw new Error(`its command wrote more than ${OUTPUT_BYTES_MAX} bytes and was ended`);
     case "timed_out":
     case "cancelled":
-      throw new Error("its command was not waited for and was ended");
+      throw new Error("its command was cancelled");
     case "not_started":
       throw new Error(`its command could not be started: ${end.reason}`);
   }
@@ -98,6 +98,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Error("its command answered what is no JSON", { cause });
+    throw new Error("its command's answer is not JSON", { cause });
   }
 }

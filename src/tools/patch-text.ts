@@ -6,7 +6,7 @@ interface HunkLine {
   readonly text: string;
 }
 
-/** A place in a file and what becomes of it; `anchors` are lines to step past, one after the other, to get there. */
+/** A change at one place of a file; `anchors` are lines to find first, in order. */
 export interface Hunk {
   readonly anchors: readonly string[];
   readonly lines: readonly HunkLine[];
@@ -23,7 +23,6 @@ export type FilePatch =
       readonly hunks: readonly Hunk[];
     };
 
-/** Files one patch may change. */
 export const PATCH_FILES_MAX = 200;
 
 const BEGIN = "*** Begin Patch";
@@ -32,7 +31,7 @@ const END_OF_FILE = "*** End of File";
 const FILE_HEADER = /^\*\*\* (Add|Delete|Update) File: (.*)$/;
 const MOVE_HEADER = /^\*\*\* Move to: (.*)$/;
 
-/** Reads a whole patch; rejects with INVALID_PARAMS and the line at the first thing that is not one. */
+/** Parses a patch; rejects with INVALID_PARAMS and the first invalid line. */
 export function parsePatch(patch: string): readonly FilePatch[] {
   const lines = createLineReader(patch.trim().split(/\r?\n/));
   if (lines.peek()?.trimEnd() !== BEGIN) lines.refuse(`a patch starts with "${BEGIN}"`);
@@ -122,7 +121,7 @@ function parseHunk(lines: LineReader): Hunk {
 function parseHunkLine(lines: LineReader): HunkLine {
   const line = lines.peek() ?? "";
   const mark = line.charAt(0);
-  // Models drop the lone space of an empty context line.
+  // Models drop the single space of an empty context line.
   if (line === "") {
     lines.take();
     return { mark: " ", text: "" };
@@ -135,17 +134,17 @@ function isHeader(line: string | undefined): boolean {
   return line === undefined || (line.startsWith("*** ") && line.trimEnd() !== END_OF_FILE);
 }
 
-/** Line comparisons one file may cost: long runs of equal lines make a search quadratic. */
+/** Line comparisons per file: long runs of equal lines make a search quadratic. */
 const COMPARISONS_MAX = 50_000_000;
 
-/** How alike two lines must be, strictest first; a looser rule is tried only where a stricter one finds no place. */
+/** Comparison rules, strictest first; a looser one is tried only if the stricter one finds no place. */
 const MATCH_RULES: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
 ];
 
-/** The text after its hunks, applied in order; rejects with the file and the first line that was not found. */
+/** Applies the hunks in order; rejects with the file and the first line that was not found. */
 export function applyHunks(path: string, text: string, hunks: readonly Hunk[]): string {
   const file = splitLines(text);
   const finder = createFinder(
@@ -170,7 +169,7 @@ interface Rewrite {
   readonly newline: string;
 }
 
-/** Writes a hunk's outcome and answers with the first line of the file that it left alone. */
+/** Writes a hunk's result and returns the next unchanged line. */
 function rewrite(hunk: readonly HunkLine[], { from, at, to, newline }: Rewrite): number {
   let next = at;
   for (const { mark, text } of hunk) {
@@ -179,7 +178,7 @@ function rewrite(hunk: readonly HunkLine[], { from, at, to, newline }: Rewrite):
         to.push({ text, newline });
         break;
       case " ":
-        // The file's own line, not the patch's: where only whitespace differed, context must not change it.
+        // The file's own line, not the patch's: context must not change whitespace.
         pushDefined(to, from[next]);
         next += 1;
         break;
@@ -195,12 +194,11 @@ function pushDefined(lines: TextLine[], line: TextLine | undefined): void {
   if (line !== undefined) lines.push(line);
 }
 
-/** Finds the places of one file's hunks. */
 function createFinder(path: string, lines: readonly string[]) {
   const normalized = MATCH_RULES.map((rule) => lines.map(rule));
   let comparisons = 0;
 
-  /** How many of the wanted lines are found from `at` on. */
+  /** How many of the wanted lines match from `at` on. */
   const matchLength = (rule: number, wanted: readonly string[], at: number): number => {
     const have = normalized[rule] ?? [];
     let length = 0;
@@ -224,12 +222,12 @@ function createFinder(path: string, lines: readonly string[]) {
   };
 
   return {
-    /** Where a hunk's first line stands, at or after `from`. */
+    /** Where a hunk starts, at or after `from`. */
     place: (hunk: Hunk, from: number): number => {
       const old = hunk.lines.filter(({ mark }) => mark !== "+").map(({ text }) => text);
       let start = from;
       for (const anchor of hunk.anchors) start = find([anchor], start, lines.length - 1) + 1;
-      // Only added lines: they go right after their anchor, or, without one, to the end.
+      // Only added lines: they go right after their anchor, or to the end.
       if (old.length === 0) return hunk.anchors.length === 0 || hunk.isAtEnd ? lines.length : start;
       if (!hunk.isAtEnd) return find(old, start, lines.length - 1);
       const only = Math.max(start, lines.length - old.length);
@@ -242,12 +240,12 @@ function notFound(path: string, line: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `${path}: this line was not found: ${JSON.stringify(line.slice(0, 200))}`);
 }
 
-/** A text file in lines, with all that is needed to write it back byte for byte. */
+/** A text file in lines, with everything needed to write it back unchanged. */
 interface TextLines {
   readonly byteOrderMark: string;
   readonly lines: readonly TextLine[];
   readonly endsWithNewline: boolean;
-  /** What ends an added line: the ending of the file's first line. */
+  /** The line ending of the file's first line. */
   readonly newline: string;
 }
 
@@ -256,7 +254,7 @@ interface TextLine {
   readonly newline: string;
 }
 
-/** Splits so that `joinLines(splitLines(text))` is `text`. */
+/** `joinLines(splitLines(text))` is `text`. */
 function splitLines(text: string): TextLines {
   const byteOrderMark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const body = text.slice(byteOrderMark.length);

@@ -30,14 +30,13 @@ const ApplyPatch = z.strictObject({
 });
 
 interface ApplyPatchOptions {
-  /** The project's folder; no file outside of it is read or written. */
+  /** The project's folder; no file outside is read or written. */
   readonly root: string;
   readonly clock: Clock;
 }
 
-/** The tool that edits files. */
 export function createApplyPatchTool({ root, clock }: ApplyPatchOptions): Tool {
-  // One patch at a time: two that read the same file before either wrote would lose the first one's change.
+  // One patch at a time: two that read the same file before either wrote would lose a change.
   let previous: Promise<unknown> = Promise.resolve();
   return defineTool({
     name: "apply_patch",
@@ -106,7 +105,7 @@ async function planCreation(path: string, name: string, after: FileState): Promi
 }
 
 async function planDeletion(root: string, path: string, name: string): Promise<PlannedChange> {
-  // The path is resolved through the link, so deleting it would take the linked file and leave the link.
+  // The path is resolved through the link: deleting it would remove the linked file and leave the link.
   if ((await statOf(join(root, name)))?.isSymbolicLink()) {
     throw new RuntimeError("INVALID_PARAMS", `${name} is a symbolic link and cannot be moved or deleted`);
   }
@@ -141,25 +140,25 @@ function decodeText(bytes: Uint8Array, name: string): string {
   }
 }
 
-/** A file's bytes and, where it exists already, its permission bits. */
+/** A file's bytes and, if it exists, its permission bits. */
 interface FileState {
   readonly bytes: Uint8Array;
   readonly mode: number | undefined;
 }
 
-/** One file before and after; undefined is a file that is not there. */
+/** One file before and after; undefined means that it does not exist. */
 export interface FileChange {
   readonly path: string;
   readonly before: FileState | undefined;
   readonly after: FileState | undefined;
 }
 
-/** Makes all changes or, when one fails, none; a reader sees each file old or new, never half written. */
+/** Makes all changes or, if one fails, none; readers see each file old or new, never half written. */
 export async function commitChanges(changes: readonly FileChange[], newId: () => string): Promise<void> {
   const staged: Staged[] = [];
   const done: FileChange[] = [];
   try {
-    // Everything that can run out of room happens here, before the first file of the project changes.
+    // Everything that can run out of space happens before the first file changes.
     for (const change of changes) staged.push(await stage(change, newId()));
     for (const { change, temporary } of staged) {
       await (temporary === undefined ? unlink(change.path) : rename(temporary, change.path));
@@ -179,9 +178,9 @@ export async function commitChanges(changes: readonly FileChange[], newId: () =>
 
 interface Staged {
   readonly change: FileChange;
-  /** Absent where the change is a deletion. */
+  /** Absent for a deletion. */
   readonly temporary: string | undefined;
-  /** Folders made for the file, deepest first. */
+  /** Folders created for the file, deepest first. */
   readonly folders: readonly string[];
 }
 
@@ -238,7 +237,7 @@ async function discard(staged: readonly Staged[]): Promise<void> {
   }
 }
 
-/** Removes a folder we made, unless someone has put something there since. */
+/** Removes a folder we created, unless it is no longer empty. */
 async function removeFolder(folder: string): Promise<void> {
   try {
     await rmdir(folder);
@@ -252,7 +251,7 @@ async function removeFolder(folder: string): Promise<void> {
   }
 }
 
-/** A rename is on disk only once its folder is. */
+/** A rename is durable only after its folder is synced. */
 async function syncFolders(folders: readonly string[]): Promise<void> {
   for (const folder of new Set(folders)) {
     const handle = await open(folder, "r");

@@ -5,10 +5,7 @@ import { RuntimeError } from "../contract/error.ts";
 
 const PATH_CHARS_MAX = 4_096;
 
-/**
- * The real place of a project-relative path, which need not exist yet. Rejects what lies outside `root`, whether
- * by name or through a symbolic link on the way.
- */
+/** The real path of a project-relative path, which need not exist. Rejects paths outside `root`, also by links. */
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const named = normalize(path);
   if (path.trim() === "" || path.includes("\0") || path.length > PATH_CHARS_MAX) {
@@ -29,7 +26,7 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   return join(real, relative(existing, full));
 }
 
-/** Where a symbolic link leads, "" for what is no link, undefined for what is not there. Throws where that cannot be told. */
+/** The target of a symbolic link, "" if it is no link, undefined if it does not exist. Throws if that is unknown. */
 export function readLink(path: string): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found?.isSymbolicLink() === true ? readlinkSync(path) : found && "";
@@ -43,7 +40,7 @@ function outsideProject(path: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `${path} lies outside the project`);
 }
 
-/** The path itself or the closest parent that exists; a broken link exists, so that it is not stepped over. */
+/** The path or its closest existing parent; a broken link counts as existing, so that it is not skipped. */
 async function nearestExisting(path: string, realRoot: string): Promise<string> {
   if (path === realRoot) return path;
   try {

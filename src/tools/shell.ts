@@ -7,6 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Tool, ToolOutput } from "../ports/tool.ts";
 import {
   type CommandEnd,
+  type CommandReport,
   type CommandSpec,
   DRAIN_MS,
   OUTPUT_CHARS_MAX,
@@ -17,31 +18,30 @@ import {
 } from "./command.ts";
 import { defineTool } from "./define-tool.ts";
 import { resolveInProject } from "./project-path.ts";
-import { createJobBoard, JOBS_FINISHED_MAX, JOBS_RUNNING_MAX, type JobBoard, type JobBounds } from "./shell-jobs.ts";
 
-// The kernel takes 131 072 bytes in one argument.
+// The kernel accepts 131 072 bytes in one argument.
 const COMMAND_CHARS_MAX = 100_000;
 const TIMEOUT_SECS_DEFAULT = 30;
 const TIMEOUT_SECS_MAX = 86_400;
 
 export interface ShellOptions {
-  /** The project's folder: where commands start, and what `working_dir` cannot leave. */
+  /** The project's folder: commands start here, and `working_dir` cannot leave it. */
   readonly root: string;
   readonly clock: Clock;
-  /** Called as `program -c command`; bash where there is one, else sh. */
+  /** Called as `program -c command`; defaults to bash, else sh. */
   readonly program?: string | undefined;
-  /** What commands inherit, less the secrets in it. */
+  /** The environment of commands, without its secrets. */
   readonly env: Env;
-  /** Which variables of `env` are kept from commands. */
+  /** Which variables of `env` are withheld from commands. */
   readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
-  /** How long a command may run where the model does not say; 30 unless given. */
+  /** The default timeout of a command; 30 unless given. */
   readonly timeoutSecs?: number | undefined;
   readonly jobBounds?: JobBounds | undefined;
 }
 
 export interface ShellTools {
   readonly tools: readonly Tool[];
-  /** Kills every command that still runs, and refuses new ones. */
+  /** Kills every running command, and refuses new ones. */
   close(): Promise<void>;
 }
 
@@ -66,7 +66,6 @@ const shellInput = (timeoutSecsDefault: number) =>
 const NoInput = z.strictObject({});
 const OneJob = z.strictObject({ job_id: jobId.describe("The job_id that shell answered with") });
 
-/** The tools that run commands. */
 export function createShellTools(options: ShellOptions): ShellTools {
   const { clock } = options;
   const bounds = options.jobBounds ?? { runningMax: JOBS_RUNNING_MAX, finishedMax: JOBS_FINISHED_MAX };
@@ -87,7 +86,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
     name: "shell",
     description: `Run a command line in the project and wait for it, or, with background, let it run on as a job. Answers with exit_code and the last ${OUTPUT_CHARS_MAX} characters of stdout and stderr. There is no input and no terminal. Processes that the command leaves behind are killed when it ends.`,
     input: shellInput(options.timeoutSecs ?? TIMEOUT_SECS_DEFAULT),
-    // The command's own timeout decides; this only covers the killing that follows it.
+    // The command's own timeout decides; this covers the killing that follows.
     timeoutMs: TIMEOUT_SECS_MAX * 1_000 + TERMINATION_GRACE_MS + 2 * DRAIN_MS + 10_000,
     run: async (input, { sessionId, signal, shellEnv }) => {
       program ??= options.program === undefined ? findShell(options.env) : Promise.resolve(options.program);
@@ -101,7 +100,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
       if (!input.background) return runToEnd(start(spec), signal);
       const job_id = jobs.add(sessionId, input.command, () => start(spec));
-      const message = `started in the background; shell_job_status with job_id ${job_id} tells how it goes`;
+      const message = `started in the background; shell_job_status with job_id ${job_id} reports its state`;
       return JSON.stringify({ job_id, status: "running", message });
     },
   });
@@ -117,7 +116,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
   };
 }
 
-/** The tools that look after commands in the background. */
+/** The tools for background commands. */
 function createJobTools(jobs: JobBoard): readonly Tool[] {
   return [
     defineTool({
@@ -164,11 +163,11 @@ async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<T
 export interface OwnCommand extends Pick<ShellOptions, "root" | "env" | "clock"> {
   readonly command: string;
   readonly signal: AbortSignal;
-  /** Told what it says as it comes. */
+  /** Receives output as it comes. */
   hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
 }
 
-/** Runs what a person typed, with all of their environment and for as long as it takes. */
+/** Runs a command that the user typed, with the full environment and no timeout. */
 export async function runOwnCommand({ command, root, env, clock, signal, hear }: OwnCommand): Promise<CommandEnd> {
   const program = await findShell(env);
   const whole = childEnv(env, {}, () => false);
@@ -202,20 +201,18 @@ async function findShell(env: Env): Promise<string> {
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Names under which programs keep what gives access; some put a word behind it: `STRIPE_KEY_LIVE`. */
+/** Names of secret variables; some have a suffix: `STRIPE_KEY_LIVE`. */
 const SECRET_NAME =
   /(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEYS?|OTLP(?:_[A-Z]+)?_HEADERS)(?:_[A-Z0-9]+)?$|(?:^|_)(?:KEY|PAT|DSN)(?:_[A-Z0-9]+)?$|_(?:PASS|PWD|AUTH)$|^(?:.+_)?(?:DATABASE|DB|MONGO(?:DB)?|REDIS|POSTGRES(?:QL)?|PG|MYSQL|AMQP|BROKER|CLOUDAMQP)_UR[IL]$|CONNECTION_STRING$/i;
-/** Everybody may know it. */
 const NO_SECRET = /_PUBLIC_KEY$/i;
-/** An address that names a password: `postgres://app:hunter2@db/app`. */
+/** An address with a password: `postgres://app:hunter2@db/app`. */
 const HOLDS_PASSWORD = /:\/\/[^\s/:@]{0,100}:([^\s/@]{1,200})@/;
 
 const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.test(name);
 
-/** Whether a variable gives access to something, by its name or by what it holds. */
+/** Whether a variable is secret, by its name or its value. */
 export const isSecret = (name: string, value: string): boolean => isSecretName(name) || HOLDS_PASSWORD.test(value);
 
-/** The values of an environment that give access to something. */
 export function secretsIn(env: Env): readonly string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     if (value === undefined || !isSecret(name, value)) return [];
@@ -224,7 +221,7 @@ export function secretsIn(env: Env): readonly string[] {
   });
 }
 
-/** What a command sees: the runtime's environment without its secrets, and what the session itself was given. */
+/** A command's environment: the runtime's without its secrets, plus the session's own variables. */
 export function childEnv(
   env: Env,
   shellEnv: Readonly<Record<string, string>>,
@@ -234,4 +231,133 @@ export function childEnv(
     (entry): entry is [string, string] => entry[1] !== undefined && !isKept(entry[0], entry[1]),
   );
   return { ...Object.fromEntries(open), ...shellEnv };
+}
+
+type JobStatus = "running" | "completed" | "failed" | "timed_out" | "cancelled";
+
+interface JobSummary {
+  readonly job_id: string;
+  readonly command: string;
+  readonly status: JobStatus;
+  readonly started_at_unix: number;
+}
+
+/** A job's output so far and, once it has ended, its result. */
+type JobReport = JobSummary & CommandReport & { readonly error?: string };
+
+/** The background commands of all sessions; each session sees only its own. */
+interface JobBoard {
+  /** Rejects if too many jobs run, before `start` is called. */
+  add(sessionId: string, command: string, start: () => RunningCommand): string;
+  list(sessionId: string): readonly JobSummary[];
+  report(sessionId: string, jobId: string): JobReport;
+  /** Resolves once the job has ended. */
+  cancel(sessionId: string, jobId: string): Promise<void>;
+}
+
+/** Concurrent background commands of all sessions. */
+const JOBS_RUNNING_MAX = 32;
+/** Finished jobs whose output is kept; the oldest go first. */
+const JOBS_FINISHED_MAX = 100;
+
+interface JobBounds {
+  readonly runningMax: number;
+  readonly finishedMax: number;
+}
+
+interface Job {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly command: string;
+  readonly running: RunningCommand;
+  outcome: { readonly end: CommandEnd; readonly durationMs: number } | undefined;
+}
+
+function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
+  const jobs = new Map<string, Job>();
+
+  const find = (sessionId: string, jobId: string): Job => {
+    const job = jobs.get(jobId);
+    if (job === undefined || job.sessionId !== sessionId) {
+      throw new RuntimeError("INVALID_PARAMS", `there is no job ${jobId}`);
+    }
+    return job;
+  };
+
+  const forgetOldest = () => {
+    const finished = [...jobs.values()].filter((job) => job.outcome !== undefined);
+    const surplus = Math.max(0, finished.length - bounds.finishedMax);
+    for (const job of finished.slice(0, surplus)) jobs.delete(job.id);
+  };
+
+  return {
+    add: (sessionId, command, start) => {
+      const runningCount = [...jobs.values()].filter((job) => job.outcome === undefined).length;
+      if (runningCount >= bounds.runningMax) {
+        throw new RuntimeError(
+          "INVALID_PARAMS",
+          `${runningCount} background jobs are running already; cancel one with shell_job_cancel or wait`,
+        );
+      }
+      const job: Job = { id: clock.newId(), sessionId, command, running: start(), outcome: undefined };
+      jobs.set(job.id, job);
+      void job.running.ended.then((outcome) => {
+        job.outcome = outcome;
+        forgetOldest();
+      });
+      return job.id;
+    },
+    list: (sessionId) => [...jobs.values()].filter((job) => job.sessionId === sessionId).map(summarise),
+    report: (sessionId, jobId) => {
+      const job = find(sessionId, jobId);
+      const { end, durationMs } = job.outcome ?? { durationMs: clock.now() - job.running.startedAtMs };
+      return {
+        ...summarise(job),
+        ...reportCommand(job.running, end, durationMs),
+        ...(end?.kind === "not_started" ? { error: end.reason } : {}),
+      };
+    },
+    cancel: async (sessionId, jobId) => {
+      const job = find(sessionId, jobId);
+      if (job.outcome === undefined) {
+        job.running.cancel();
+        await job.running.ended;
+      }
+      const status = statusOf(job.outcome?.end);
+      if (status !== "cancelled")
+        throw new RuntimeError("INVALID_PARAMS", `job ${jobId} is not running: it has ${ENDED_AS[status]}`);
+    },
+  };
+}
+
+const ENDED_AS: Readonly<Record<Exclude<JobStatus, "cancelled">, string>> = {
+  running: "not ended",
+  completed: "completed",
+  failed: "failed",
+  timed_out: "timed out",
+};
+
+function summarise(job: Job): JobSummary {
+  return {
+    job_id: job.id,
+    command: job.command,
+    status: statusOf(job.outcome?.end),
+    started_at_unix: Math.floor(job.running.startedAtMs / 1_000),
+  };
+}
+
+/** A command that ran to its own end is completed, whatever its exit code. */
+function statusOf(end: CommandEnd | undefined): JobStatus {
+  if (end === undefined) return "running";
+  switch (end.kind) {
+    case "exited":
+      return "completed";
+    case "signalled":
+    case "not_started":
+    case "flooded":
+      return "failed";
+    case "timed_out":
+    case "cancelled":
+      return end.kind;
+  }
 }

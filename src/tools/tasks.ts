@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
 
-/** Tasks a board holds; there is no way to delete one, so a model in a loop would fill memory. */
+/** Tasks cannot be deleted, so a model in a loop would fill memory. */
 const TASKS_MAX = 10_000;
 const SUBJECT_CHARS_MAX = 500;
 const DESCRIPTION_CHARS_MAX = 20_000;
@@ -56,7 +56,7 @@ const TaskUpdate = z.strictObject({
   remove_blocked_by: taskIds.optional().describe("Ids of tasks that shall no longer block this one"),
 });
 
-/** The tools over one task list, shared by every session that is handed them. */
+/** The tools over one task list, shared by every session that has them. */
 export function createTaskTools({ clock, tasksMax }: { readonly clock: Clock; readonly tasksMax?: number }) {
   const board = createTaskBoard(clock, tasksMax);
   const tools: readonly Tool[] = [
@@ -113,9 +113,9 @@ function mergeMetadata(present: JsonObject, changes: JsonObject): JsonObject {
   throw new RuntimeError("INVALID_PARAMS", `a task's metadata is larger than ${METADATA_CHARS_MAX} characters`);
 }
 
-/** The keys that have a value, so that spreading them leaves the others as they are. */
+/** Drops undefined fields, so that spreading keeps the others. */
 function definedFields<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  // Holds because exactly the undefined values were dropped.
+  // `as`: exactly the undefined values were dropped.
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
@@ -146,7 +146,7 @@ type NewTask = Pick<Task, "subject" | "description" | "priority" | "labels" | "m
   readonly owner?: string | undefined;
 };
 
-/** Edges to add and remove; the other end of each is changed with it. */
+/** Links to add and remove; the other end of each changes with it. */
 interface TaskLinks {
   readonly addBlocks?: readonly string[] | undefined;
   readonly removeBlocks?: readonly string[] | undefined;

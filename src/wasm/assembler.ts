@@ -1,27 +1,24 @@
-/** Bytes of WASM code. */
 export type Code = readonly number[];
 
-/** Types of values, as the binary format writes them. */
+/** Value types of the binary format. */
 export const I32 = 0x7f;
 export const V128 = 0x7b;
 
-/** A local variable of a function, by its number. */
 export interface Local {
   readonly number: number;
 }
 
-/** A function that a module offers by its name. */
 export interface FunctionSource {
   readonly name: string;
-  /** All of them 32-bit numbers. */
+  /** All parameters are i32. */
   readonly parameters: number;
   readonly returns: boolean;
-  /** Types of the locals behind the parameters. */
+  /** Types of the locals after the parameters. */
   readonly locals: readonly number[];
   readonly body: Code;
 }
 
-/** A function without a result, whose body is written with its locals by their names. */
+/** A function without a result, whose body uses its locals by name. */
 export function defineLoop<Name extends string>(
   name: string,
   names: { readonly parameters: readonly Name[]; readonly i32: readonly Name[]; readonly v128: readonly Name[] },
@@ -32,12 +29,12 @@ export function defineLoop<Name extends string>(
   const all = [...parameters, ...i32, ...v128].map((key, number) => [key, { number }]);
   const vectors = (count: number) =>
     Array.from({ length: count }, () => ({ number: parameters.length + types.push(V128) - 1 }));
-  // A local for every name, as `all` lists them.
+  // `as`: a local for every name of `all`.
   const code = body(Object.fromEntries(all) as Record<Name, Local>, vectors);
   return { name, parameters: parameters.length, returns: false, locals: types, body: code };
 }
 
-/** A module that takes its memory from outside and offers functions. */
+/** A module with an imported memory and exported functions. */
 function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer> {
   const section = (id: number, items: readonly Code[]): Code => {
     const content = [...leb(items.length), ...items.flat()];
@@ -70,7 +67,7 @@ function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer>
   ]);
 }
 
-// The types of Node leave it out, and those of the browser would bring a window along.
+// Node's types omit it, and the browser's would add a window.
 declare const WebAssembly: {
   validate(code: Uint8Array): boolean;
   Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
@@ -80,7 +77,7 @@ declare const WebAssembly: {
 
 const PAGE_BYTES = 65_536;
 
-/** The functions of a module on a memory of their own; undefined where the engine does not know an instruction of it. */
+/** Instantiates a module with its own memory; undefined if the engine does not know an instruction. */
 export function instantiate<Functions>(
   functions: readonly FunctionSource[],
   bytes: number,
@@ -89,7 +86,7 @@ export function instantiate<Functions>(
   if (!WebAssembly.validate(code)) return undefined;
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE_BYTES) });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host: { memory } });
-  // What the sources name and type.
+  // `as`: what the sources name and type.
   return { functions: exports as Functions, buffer: memory.buffer };
 }
 
@@ -98,7 +95,7 @@ function text(value: string): Code {
   return [...leb(bytes.length), ...bytes];
 }
 
-/** A number as the format writes lengths, places and opcodes. */
+/** Unsigned LEB128. */
 export function leb(value: number): Code {
   const bytes: number[] = [];
   let rest = value;
@@ -110,7 +107,6 @@ export function leb(value: number): Code {
   return bytes;
 }
 
-/** A constant, which the format writes with its sign. */
 function signedLeb(value: bigint): Code {
   const bytes: number[] = [];
   let rest = value;
@@ -123,18 +119,18 @@ function signedLeb(value: bigint): Code {
   }
 }
 
-/** An instruction that follows its operands. */
+/** An instruction after its operands. */
 export const simple =
   (...opcode: Code) =>
   (...operands: readonly Code[]): Code => [...operands.flat(), ...opcode];
-/** A load: the address, what is added to it, and the power of two it is a multiple of. */
+/** A load or store: address, offset and alignment as a power of two. */
 export const access =
   (opcode: Code, align: number) =>
   (address: Code, offset = 0): Code => [...address, ...opcode, align, ...leb(offset)];
 
 export const get = ({ number }: Local): Code => [0x20, ...leb(number)];
 export const set = ({ number }: Local, value: Code): Code => [...value, 0x21, ...leb(number)];
-// Addresses of the upper half are negative numbers to the format.
+// Addresses of the upper half are negative in the format.
 export const i32 = (value: number): Code => [0x41, ...signedLeb(BigInt.asIntN(32, BigInt(value)))];
 export const i64 = (value: bigint): Code => [0x42, ...signedLeb(value)];
 
@@ -162,7 +158,6 @@ export const i32Store = (address: Code, value: Code, offset = 0): Code => [
   ...leb(offset),
 ];
 
-/** Runs the body as long as the condition holds. */
 export const loopWhile = (condition: Code, body: Code): Code => [
   ...[0x02, 0x40, 0x03, 0x40],
   ...condition,
@@ -170,6 +165,6 @@ export const loopWhile = (condition: Code, body: Code): Code => [
   ...body,
   ...[0x0c, 0x00, 0x0b, 0x0b],
 ];
-/** Runs the body once, and again as long as the condition holds: one branch a round. */
+/** A do-while loop: one branch per iteration. */
 export const repeatWhile = (body: Code, condition: Code): Code => [0x03, 0x40, ...body, ...condition, 0x0d, 0x00, 0x0b];
 export const when = (condition: Code, body: Code): Code => [...condition, 0x04, 0x40, ...body, 0x0b];

@@ -4,24 +4,24 @@ import * as simd from "./vectors.ts";
 
 const { get, set, i32 } = wasm;
 
-/** Rows and columns that are multiplied at once: their sixteen sums and what is loaded fit the registers of arm64. */
+/** Rows and columns multiplied at once: their sixteen sums and the loaded values fit the registers of arm64. */
 export const TILE = 4;
-/** Behind the bytes of four columns stand four scales, four zeros, four sums and four biases. */
+/** After the bytes of four columns come four scales, four zeros, four sums and four biases. */
 export const COLUMN_FACTS_BYTES = 64;
 /** Of a row of bytes: its scale, its zero, its sum, and a gap. */
 export const ROW_FACTS_BYTES = 16;
 const LANES = 16;
 const BYTE_STEPS = 255;
 const BYTE_MIN = -128;
-/** A row without any range keeps a scale that can be divided by. */
+/** A row without a range keeps a divisible scale. */
 const RANGE_MIN = 1e-20;
 
-/** How sixteen signed bytes are multiplied with sixteen below 128, and added up in fours. */
+/** How sixteen signed bytes are multiplied with sixteen below 128, and summed in fours. */
 export type Products = "relaxed" | "plain";
 
 /**
- * `(rows, facts, weights, out, count, columns)`: rows of bytes times a matrix, as floats. `count` is rounded up to whole
- * tiles, which must have room. Both sides have a zero that is not the byte zero; what it adds to a sum is taken off again.
+ * `(rows, facts, weights, out, count, columns)`: rows of bytes times a matrix, as floats. `count` is rounded up to
+ * whole tiles, which must have room. Both sides have a nonzero zero point, whose contribution is subtracted.
  */
 export function productSource(name: string, width: number, products: Products): FunctionSource {
   const names = {
@@ -45,7 +45,7 @@ export function productSource(name: string, width: number, products: Products): 
     ];
     const finishRow = (ofRow: readonly Local[], index: number): Code => {
       const rowFact = (place: number): Code => simd.v128Load32Splat(get(fact), index * ROW_FACTS_BYTES + place * 4);
-      // Behind the loop `column` stands at the facts of the four columns.
+      // After the loop `column` points at the facts of the four columns.
       const columnFact = (place: number): Code => simd.v128Load(get(column), place * LANES);
       const whole = simd.i32x4Sub(
         simd.i32x4Sub(totalsOf(ofRow, simd.i32x4Add), simd.i32x4Mul(columnFact(1), rowFact(2))),
@@ -87,15 +87,15 @@ export function productSource(name: string, width: number, products: Products): 
 function addProducts(products: Products, on: { bytes: Local; loaded: Local; sum: Local }): Code {
   const [bytes, loaded, sum] = [get(on.bytes), get(on.loaded), get(on.sum)];
   if (products === "relaxed") return set(on.sum, simd.i32x4RelaxedDotI8x16I7x16AddS(bytes, loaded, sum));
-  // Two products of 8 and 7 bits fit 16 together.
+  // Two products of 8 and 7 bits fit into 16.
   const pairs = simd.i16x8Add(simd.i16x8MulLowI8x16S(bytes, loaded), simd.i16x8MulHighI8x16S(bytes, loaded));
   return set(on.sum, simd.i32x4Add(sum, simd.i32x4AddPairsOfI16x8S(pairs)));
 }
 
-/** Four vectors of four numbers each as their four totals. */
+/** Reduces four vectors of four numbers to their four totals. */
 export function totalsOf(vectors: readonly Local[], add: (a: Code, b: Code) => Code): Code {
   const [first = [], second = [], third = [], fourth = []] = vectors.map(get);
-  // Even and odd lanes are picked from what is on the stack, so a sum of pairs goes through a vector that is free by then.
+  // Even and odd lanes come from the stack, so a sum of pairs goes through a free vector.
   const [pairs = { number: 0 }, others = { number: 0 }] = vectors;
   const pairsOf = (a: Code, b: Code): Code => add(simd.evenLanes(a, b), simd.oddLanes(a, b));
   return [
@@ -105,10 +105,7 @@ export function totalsOf(vectors: readonly Local[], add: (a: Code, b: Code) => C
   ];
 }
 
-/**
- * `(from, to, facts, count)`: rows of floats as signed bytes. Each row has its own range, with zero in it, so that what a
- * row becomes does not depend on its neighbours.
- */
+/** `(from, to, facts, count)`: quantizes rows of floats to signed bytes, each row with its own range. */
 export function toBytesSource(name: string, width: number): FunctionSource {
   const names = {
     parameters: ["from", "to", "facts", "count"],
@@ -165,7 +162,7 @@ export function toBytesSource(name: string, width: number): FunctionSource {
   });
 }
 
-/** Joins the four lanes of a vector into one number, which then stands in each of them. */
+/** Reduces the four lanes of a vector to one number in each lane. */
 export function acrossLanes(vector: Local, join: (a: Code, b: Code) => Code): Code {
   return [
     ...set(vector, join(get(vector), simd.swapHalves(get(vector)))),

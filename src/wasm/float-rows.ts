@@ -6,7 +6,7 @@ import * as simd from "./vectors.ts";
 const { get, set, i32 } = wasm;
 const { f32x4, f32x4Add, f32x4Sub, f32x4Mul, v128Load, v128Store } = simd;
 
-/** `(rows, added, weights, count)`: adds two rows, brings the sum to mean 0 and variance 1, then scales and shifts it. */
+/** `(rows, added, weights, count)`: adds two rows, normalizes to mean 0 and variance 1, then scales and shifts. */
 export function addNormSource(name: string, width: number): FunctionSource {
   const names = {
     parameters: ["rows", "added", "weights", "count"],
@@ -59,7 +59,7 @@ export function addNormSource(name: string, width: number): FunctionSource {
 /** As the model was trained. */
 const VARIANCE_MIN = 1e-12;
 
-/** `(from, bytes)`: x times the share of a normal distribution below x, in place. */
+/** `(from, bytes)`: GELU in place. */
 export function geluSource(name: string): FunctionSource {
   const names = { parameters: ["at", "bytes"], i32: ["end"], v128: ["x", "size", "t", "power"] } as const;
   return wasm.defineLoop(name, names, (local, vectors) => {
@@ -81,7 +81,7 @@ export function geluSource(name: string): FunctionSource {
           ),
           ...set(power, f32x4Mul(f32x4Mul(get(size), get(size)), f32x4(-0.5))),
           ...exponential(power, scratch),
-          // Half of what the error function lacks to 1, on either side of zero.
+          // Half of 1 minus the error function, on either side of zero.
           ...set(power, f32x4Mul(f32x4Mul(f32x4(0.5), curve), get(power))),
           ...v128Store(get(at), f32x4Sub(simd.f32x4Max(get(x), simd.v128Zero), f32x4Mul(get(size), get(power)))),
           ...set(at, wasm.i32Add(get(at), i32(16))),
@@ -96,7 +96,7 @@ export function geluSource(name: string): FunctionSource {
 const ERROR_SLOPE = 0.3275911;
 const ERROR_CURVE = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429];
 
-// e^x as 2^n · e^r with r within ±ln 2 / 2, whose powers are summed (Cephes, expf).
+// e^x as 2^n · e^r with r within ±ln 2 / 2, as a power series (Cephes, expf).
 const EXPONENT_MIN = -87;
 const LN2_HIGH = 0.693359375;
 const LN2_LOW = -2.1219444e-4;
@@ -104,7 +104,7 @@ const EXPONENT_CURVE = [1, 1, 0.5, 1.6666665459e-1, 4.1665795894e-2, 8.333451907
 const EXPONENT_BIAS = 127;
 const MANTISSA_BITS = 23;
 
-/** Replaces x, which is not above zero, by e^x. */
+/** Replaces x ≤ 0 by e^x. */
 function exponential(x: Local, whole: Local): Code {
   const curve = [...EXPONENT_CURVE].reduceRight<Code>(
     (sum, factor) => (sum.length === 0 ? f32x4(factor) : f32x4Add(f32x4Mul(sum, get(x)), f32x4(factor))),
@@ -124,16 +124,14 @@ function exponential(x: Local, whole: Local): Code {
 
 export interface Heads {
   readonly count: number;
-  /** Numbers of a head in a query, key or value. */
   readonly size: number;
-  /** Rows that each head has room for. */
   readonly rowsMax: number;
 }
 
 /**
- * `(asked, out, scores, count)`: what each row takes from the values of all rows. The queries of each head lie together
- * in `asked`, behind all of them the keys and then the values: a head is read again and again, so it should be near.
- * `scores` has room for a number a row, in whole fours.
+ * `(asked, out, scores, count)`: attention. The queries of each head are contiguous in `asked`, followed by all keys,
+ * then all values: a head is read repeatedly, so it should be close. `scores` has room for one number per row, in
+ * multiples of four.
  */
 export function attentionSource(name: string, heads: Heads): FunctionSource {
   const rowBytes = heads.size * 4;
@@ -153,7 +151,7 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
     const keysAt = headBytes * heads.count;
     const valuesAt = keysAt * 2;
     const keyPart = (row: number, part: number): Code => v128Load(get(other), row * rowBytes + part * 16);
-    /** Of four keys at once, so that their lanes are added up together. */
+    /** Four keys at once, so that their lanes are summed together. */
     const compareFour: Code = [
       ...four.flatMap((sum, row) =>
         asked.flatMap((part, index) => {
@@ -166,7 +164,7 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
       ...set(other, wasm.i32Add(get(other), i32(rowBytes * 4))),
       ...set(score, wasm.i32Add(get(score), i32(16))),
     ];
-    /** The last four may reach beyond the text: what is there counts as nothing. */
+    /** The last four may go beyond the text: those count as nothing. */
     const hideRest: Code = [
       ...set(score, get(scoreEnd)),
       ...wasm.loopWhile(wasm.i32And(get(score), i32(15)), [
@@ -234,5 +232,5 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
   });
 }
 
-/** The bits of the float −3e38: below every score, so that its exponential counts for nothing. */
+/** The bits of the float −3e38: below every score, so that its exponential is zero. */
 const LEAST_FLOAT = new Int32Array(new Float32Array([-3e38]).buffer)[0] ?? 0;

@@ -1,6 +1,6 @@
 import { access, type Code, leb, simple } from "./assembler.ts";
 
-// The instructions on 128 bits that loops of ours use, under the names of the specification.
+// 128-bit instructions, under the names of the specification.
 
 const simd = (opcode: number) => simple(0xfd, ...leb(opcode));
 const lane =
@@ -48,7 +48,7 @@ export const i32x4Add = simd(0xae);
 export const i32x4Sub = simd(0xb1);
 export const i32x4Mul = simd(0xb5);
 export const i32x4DotI16x8S = simd(0xba);
-/** Adds to each lane of the third four products of the first's signed bytes with the second's, which are below 128. */
+/** Adds to each lane of the third operand four products of signed bytes with bytes below 128. */
 export const i32x4RelaxedDotI8x16I7x16AddS = simd(0x113);
 export const i64x2Lane = lane(0x1d);
 export const i32x4Lane = lane(0x1b);
@@ -65,7 +65,7 @@ export const f32x4Max = simd(0xe9);
 export const i32x4TruncSatF32x4S = simd(0xf8);
 export const f32x4ConvertI32x4S = simd(0xfa);
 
-/** Picks four of the eight 32-bit lanes of two vectors. */
+/** Selects four of the eight 32-bit lanes of two vectors. */
 const shuffle32 =
   (...lanes: readonly number[]) =>
   (first: Code, second: Code): Code => [

@@ -144,10 +144,10 @@ describe("a summary of memories that is no use", () => {
     [
       "empty but for the prompt",
       "---\n## Recent Past (Summary)\n---",
-      "the summary is nothing but lines of the prompt",
+      "the summary only repeats the prompt",
     ],
-    ["all invented", "OTTER-9912 moved to /opt/kraken/77.yaml.", "nothing in the summary is said by its source"],
-    ["too long", "It rained and rained on the pond. ".repeat(40), "the summary is not smaller than what it sums up"],
+    ["all invented", "OTTER-9912 moved to /opt/kraken/77.yaml.", "nothing in the summary is supported by its source"],
+    ["too long", "It rained and rained on the pond. ".repeat(40), "the summary is not shorter than its source"],
   ];
   it.each(bad)("[E8] is refused when it is %s, and both tiers stay as they were", async (_name, summary, why) => {
     let isBad = true;

@@ -91,7 +91,7 @@ describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, (
       if (one !== undefined) {
         // The model was told where the task can be gone on with.
         const { messages } = await runtime.dispatch("readHistory", { session_id: parent });
-        const named = `sub-agent general worked in session ${one.child_id}; agent with this session_id goes on with it`;
+        const named = `sub-agent general worked in session ${one.child_id}; call agent with this session_id to continue it`;
         expect({ ...told, isNamed: JSON.stringify(messages).includes(named) }).toEqual({ ...told, isNamed: true });
         const on = planned([
           { calls: [handing([{ text: "Further." }], { session_id: one.child_id })] },

@@ -47,7 +47,7 @@ export function describeClientTools(clientOf: () => Client): void {
     const made = clientOf().createSession(ask, { tools, onApproval: () => "deny" });
     // A server cannot be told of it, and what cannot be done is refused.
     expect(await made.then(({ text }) => text, String)).toMatch(
-      /the user said no|needsApproval of weather cannot be sent/,
+      /the user denied it|needsApproval of weather cannot be sent/,
     );
     expect(ran).toEqual([]);
   });

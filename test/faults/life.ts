@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { defaultConfig } from "../../src/config/load-config.ts";
 import { RuntimeError } from "../../src/contract/error.ts";
-import { createHashingEmbedder } from "../../src/embedders/word-vectors.ts";
+import { createHashingEmbedder } from "../../src/embedders/open-embedder.ts";
 import type { Tool } from "../../src/ports/tool.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";

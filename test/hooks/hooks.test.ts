@@ -240,7 +240,7 @@ describe("a hook", () => {
     const results = (await logOf(session_id)).flatMap((body) =>
       body.kind === "tool_results" ? body.message.results : [],
     );
-    const content = "not run: the turn was interrupted before hooks had judged it";
+    const content = "not run: the turn was interrupted before hooks checked it";
     expect(results).toEqual([{ tool_use_id: "call-1", is_error: true, content }]);
     await runtime.close();
     expect(isRunning(pid)).toBe(false);

@@ -1,8 +1,7 @@
 import { blocksOf, cutSentences } from "../../src/core/grounding/cut-sentences.ts";
 import { denialsIn } from "../../src/core/grounding/denials.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "../../src/core/grounding/exactness.ts";
-import { exitCodesIn, unmarkedIn } from "../../src/core/grounding/specifics.ts";
-import { asksIn, rulesIn } from "../../src/core/grounding/wishes.ts";
+import { asksIn, exitCodesIn, rulesIn, unmarkedIn } from "../../src/core/grounding/specifics.ts";
 import { atomsIn } from "../../src/text/atoms.ts";
 import { canonicalPiece, verbatim } from "../../src/text/canonical.ts";
 import { daysIn, momentsIn, monthsIn, monthsOfYearsIn } from "../../src/text/dates.ts";

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHashingEmbedder } from "../../src/embedders/word-vectors.ts";
+import { createHashingEmbedder } from "../../src/embedders/open-embedder.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";

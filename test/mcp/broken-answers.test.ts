@@ -12,7 +12,7 @@ afterEach(() => server.close());
 
 const call = (name: string) => ({ calls: [{ name: `mcp__t__${name}`, args: { text: "again" } }] });
 const STREAM = { "content-type": "text/event-stream" };
-const ADVICE = "; the call may or may not have taken effect, and the next one connects anew";
+const ADVICE = "; the call may or may not have taken effect, and the next one reconnects";
 
 /** Calls a tool while something happens to the server, and then another; what the model was shown of both. */
 async function callTwice(transport: "streamable-http" | "sse", tool: string, happens: () => void) {
@@ -62,12 +62,12 @@ describe("an MCP server at an address, in the middle of a call", () => {
       (response) => response.writeHead(200, STREAM).write(": hold on\n\n", () => response.destroy()),
       /its answer broke off: /,
     ],
-    ["takes the request and says nothing", (response) => response.writeHead(202).end(), /sent no answer to it/],
+    ["takes the request and says nothing", (response) => response.writeHead(202).end(), /sent no answer/],
     [
       "answers what was not asked",
       (response) =>
         response.writeHead(200, { "content-type": "application/json" }).end('{"jsonrpc":"2.0","id":99,"result":{}}'),
-      /sent no answer to it/,
+      /sent no answer/,
     ],
     [
       "answers garbage",

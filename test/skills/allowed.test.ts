@@ -53,7 +53,7 @@ async function told(call: ScriptedStep, permissions: PermissionRules) {
 }
 
 describe("what a loaded skill allows", () => {
-  it("[M3] runs unasked where no rule speaks of it, and only while it is loaded", async () => {
+  it("[M3] runs unasked where no rule matches it, and only while it is loaded", async () => {
     const { before, after, unloaded } = await told(shell("echo KESTREL"), { otherwise: "ask" });
     expect(before).toContain("nobody can be asked");
     expect(after).toContain("KESTREL");

@@ -20,7 +20,7 @@ withTerminal("[G5] a question that comes while somebody types", () => {
     expect(existsSync(join(terminal.folder, "made"))).toBe(false);
     await terminal.enter("n");
     const told = await model.next();
-    expect(told.newest).toContain("the user said no");
+    expect(told.newest).toContain("the user denied it");
     told.say("Then not.");
     told.end();
     expect((await model.next()).newest).toBe("carefully");

@@ -2,13 +2,10 @@ import { type Piece, sentencesIn } from "../../text/sentences.ts";
 import { PROMPT_MARKS } from "./tier-text.ts";
 
 const SUMMARY_CHARS_MAX = 4_000;
-/** A model that does not stop writes megabytes; what a summary could be made of stands at their beginning. */
+/** A model that does not stop writes megabytes; a usable summary is at the beginning. */
 const READ_CHARS_MAX = 32_000;
 
-/**
- * What a model wrote, as a summary of a few sentences: without talk about itself, without the prompt it went on with,
- * each thing said once, ended where a sentence ends. Empty when nothing is left to use.
- */
+/** Removes commentary, a repeated prompt, repetitions and an unfinished last sentence; empty if nothing is left. */
 export function cleanSummary(text: string): string {
   const opened = dropOpening(text.slice(0, READ_CHARS_MAX).trim());
   const own = cutAtMark(opened);
@@ -17,7 +14,7 @@ export function cleanSummary(text: string): string {
   const kept = sentences.filter(({ isRepeated }) => !isRepeated);
   const chars = lengthOf(kept);
   if (chars < own.length / 2 && kept.every(({ isLooped }) => isLooped)) return "";
-  // Whoever went on with something else had finished what stands before it.
+  // A model that continued with something else had finished its summary.
   const whole = own === opened ? dropUnfinished(kept) : kept;
   const cleaned = bounded(join(folded.text, dropCommentary(whole), sentences));
   return SAYS_SOMETHING.test(cleaned) ? cleaned : "";
@@ -25,7 +22,7 @@ export function cleanSummary(text: string): string {
 
 const SAYS_SOMETHING = /[\p{L}\p{N}]/u;
 
-const LEAD =
+const OPENING =
   "(?:(?:sure|certainly|of course|okay|ok|absolutely|alright|great|no problem)(?:\\s*[!,.:–—-]+)?\\s+)?" +
   "(?:(?:based on|given|from)\\s+(?:the|these|your)\\s+[^.:!?\\n]{0,60},\\s*)?";
 const HERE = "(?:here(?:['’]s|\\s+is|\\s+are)|below\\s+(?:is|are)|the\\s+following\\s+is|this\\s+is)";
@@ -33,15 +30,15 @@ const NAMED = "(?:[\\w-]+\\s+){0,5}?(?:summary|recap|summari[sz]ation|summari[sz
 const SOURCE =
   "(?:the|these|those|your|all|my)\\s+(?:[\\w-]+\\s+){0,3}(?:memories|memory|conversation|text|passage|events|story|notes|transcript)\\b";
 
-/** What models write before they begin, each up to where they do. */
+/** Openings that models write before the summary. */
 const OPENINGS: readonly RegExp[] = [
   /^(?:#{1,6}\s*)?[*_]*summary[*_]*\s*[:：][*_]*\s*/iu,
   /^#{1,6}\s*[*_]*summary[*_]*\s*(?:\n|$)/iu,
-  // A title; what names a task of its own is none.
+  // A title, unless it names a task.
   /^###\s+(?!(?:instruction|input|response|question|task|user|human|assistant|system|example)s?\b)\S[^\n]*\n/iu,
   /^(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|alright|understood|got it|no problem|great)\s*[!.](?=\s|$)/iu,
-  new RegExp(`^${LEAD}${HERE}\\s+${NAMED}[^.:!?\\n]{0,120}[:：]`, "iu"),
-  new RegExp(`^${LEAD}${HERE}\\s+${NAMED}\\s+of\\s+${SOURCE}[^.:!?\\n]{0,60}[.!](?=\\s|$)`, "iu"),
+  new RegExp(`^${OPENING}${HERE}\\s+${NAMED}[^.:!?\\n]{0,120}[:：]`, "iu"),
+  new RegExp(`^${OPENING}${HERE}\\s+${NAMED}\\s+of\\s+${SOURCE}[^.:!?\\n]{0,60}[.!](?=\\s|$)`, "iu"),
   /^(?:the|a|my)\s+(?:[\w-]+\s+){0,2}summary\b[^.:!?\n]{0,80}\b(?:is|follows|below)\s*[:：]/iu,
   new RegExp(`^(?:an?\\s+)?(?:[\\w-]+\\s+)?summary\\s+of\\s+${SOURCE}\\s*[:：]`, "iu"),
   /^in\s+(?:2-3|two\s+(?:or|to)\s+three)\s+sentences\s*[:：]/iu,
@@ -58,13 +55,13 @@ function dropOpening(text: string): string {
   return rest;
 }
 
-/** How another task or a transcript begins; what stands before one of them decides whether it does. */
+/** How another task or a transcript begins; the text before it decides whether it does. */
 const NEW_TASK =
   /(?:User|Human|Assistant|Question|Q)\*{0,2}\s?:|###\s|Summari[sz]e\s+(?:these|this|the\s+(?:following|above|text|passage|article|story|conversation|memories|paragraph))\b/gu;
 const BEGINS_ANEW = /(?:^|\n)[ \t>*_]*$|[.!?。！？]["'”’)]*\s+$/u;
 const LOOKED_BACK_CHARS = 40;
 
-/** The text up to where the model begins the prompt again, or something else. */
+/** The text up to where the model repeats the prompt or starts something else. */
 function cutAtMark(text: string): string {
   const places = PROMPT_MARKS.map((mark) => text.indexOf(mark)).filter((at) => at >= 0);
   for (const { index } of text.matchAll(NEW_TASK)) {
@@ -79,7 +76,7 @@ interface Word {
   readonly start: number;
   readonly end: number;
   readonly key: string;
-  /** Of a script without spaces, where each sign is taken for a word. */
+  /** A character of a script without spaces counts as a word. */
   readonly isSign: boolean;
 }
 
@@ -87,12 +84,12 @@ const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+/gu;
 const SIGN = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]$/u;
 const WORD_OPENING = /^["'“‘«([*_]+/u;
-/** At most so many: a run of thousands of full stops is no end of a word. */
+/** Bounded: thousands of full stops are not the end of a word. */
 const WORD_CLOSING = /[.,;:!?…"'”’»)\]*_。，、！？；：]{1,8}$/u;
 const PHRASE_WORDS_MAX = 8;
 const PHRASE_SIGNS_MAX = 16;
 const REPEATS_MIN = 4;
-/** Rows of noughts are data more often than words said four times over. */
+/** Rows of zeros are more often data than a loop. */
 const NUMBER_REPEATS_MIN = 12;
 
 function wordsOf(text: string): readonly Word[] {
@@ -108,11 +105,11 @@ function wordsOf(text: string): readonly Word[] {
 
 interface Folded {
   readonly text: string;
-  /** Where something was taken out. */
+  /** Where text was removed. */
   readonly places: readonly number[];
 }
 
-/** A phrase that is said again and again in a row, said once. */
+/** Keeps one copy of a phrase that is repeated in a row. */
 function foldLoops(text: string): Folded {
   const words = wordsOf(text);
   const pieces: string[] = [];
@@ -135,7 +132,7 @@ function foldLoops(text: string): Folded {
   return { text: [...pieces, text.slice(from)].join(""), places };
 }
 
-/** The shortest phrase at a word that is repeated from there, and its last word of all. */
+/** The shortest phrase repeated from a word on, and the last word of the repetition. */
 function loopAt(words: readonly Word[], at: number): { readonly period: number; readonly last: number } | undefined {
   for (let period = 1; period <= PHRASE_SIGNS_MAX; period += 1) {
     if (words[at]?.key !== words[at + period]?.key) continue;
@@ -145,7 +142,7 @@ function loopAt(words: readonly Word[], at: number): { readonly period: number; 
     while (at + same + period < words.length && words[at + same]?.key === words[at + same + period]?.key) same += 1;
     const repeats = 1 + Math.floor(same / period);
     if (repeats < (phrase.some(({ key }) => /\p{L}/u.test(key)) ? REPEATS_MIN : NUMBER_REPEATS_MIN)) continue;
-    // At the end of the text stands what there was room for of another time.
+    // The text may end in the middle of a repetition.
     const isAtEnd = at + same + period === words.length;
     return { period, last: isAtEnd ? words.length - 1 : at + period * repeats - 1 };
   }
@@ -153,12 +150,11 @@ function loopAt(words: readonly Word[], at: number): { readonly period: number; 
 }
 
 interface Sentence extends Piece {
-  /** How it is compared; empty when it says nothing, like the line under a table's head. */
+  /** For comparison; empty for lines without content, like the rule of a table. */
   readonly key: string;
   readonly isItem: boolean;
-  /** Said before, word for word. */
   readonly isRepeated: boolean;
-  /** Said again and again, or with a phrase in it that was. */
+  /** Repeated in a row, or containing a repeated phrase. */
   readonly isLooped: boolean;
 }
 
@@ -201,12 +197,12 @@ function lengthOf(sentences: readonly Sentence[]): number {
 
 const ENDED = /[.!?…。！？]["'”’»)\]*_`」』）]{0,8}$/u;
 
-/** Without a last sentence the model had no room to end, when a whole one stands before it. */
+/** Drops an unfinished last sentence if a whole one comes before it. */
 function dropUnfinished(sentences: readonly Sentence[]): readonly Sentence[] {
   const before = sentences.slice(0, -1);
   const last = sentences.at(-1);
   if (last === undefined || last.key === "" || ENDED.test(last.text)) return sentences;
-  // The items of a list all end with a full stop, or none does.
+  // Either all items of a list end with a full stop, or none.
   const items = before.filter(({ isItem }) => isItem);
   if (last.isItem && !(items.length > 0 && items.every(({ text }) => ENDED.test(text)))) return sentences;
   return before.some(({ text, key }) => key !== "" && ENDED.test(text)) ? before : sentences;
@@ -215,7 +211,7 @@ function dropUnfinished(sentences: readonly Sentence[]): readonly Sentence[] {
 const COMMENTARY_CHARS_MAX = 300;
 const MODEL_ITSELF = "(?:ai|llm|artificial intelligence|(?:ai |large )?language model|ai (?:model|assistant))";
 
-/** What models say of themselves or of their summary, and never of what they sum up. */
+/** What models say about themselves or the summary, never about its content. */
 const COMMENTARY: readonly RegExp[] = [
   /^as an? (?:ai |large )?language model\b/iu,
   new RegExp(`^as an? ${MODEL_ITSELF}(?:\\s*,)?\\s*i\\b`, "iu"),
@@ -231,7 +227,7 @@ const COMMENTARY: readonly RegExp[] = [
   /^[([]?(?:word|sentence|character|token) count\b/iu,
 ];
 
-/** Only at the edges: between two sentences of a summary stands what was said. */
+/** Only at the edges: in the middle of a summary such a sentence is content. */
 function dropCommentary(sentences: readonly Sentence[]): readonly Sentence[] {
   const first = sentences.findIndex((one) => !isCommentary(one));
   if (first < 0) return [];
@@ -242,7 +238,7 @@ function isCommentary({ text }: Sentence): boolean {
   return text.length <= COMMENTARY_CHARS_MAX && COMMENTARY.some((one) => one.test(text));
 }
 
-/** The kept sentences with what stood between them; where others stood, a line break if there was one. */
+/** Joins the kept sentences with their original gaps; where others stood, with a line break if there was one. */
 function join(text: string, kept: readonly Sentence[], all: readonly Sentence[]): string {
   const isKept = new Set(kept);
   const parts: string[] = [];
@@ -259,7 +255,7 @@ function join(text: string, kept: readonly Sentence[], all: readonly Sentence[])
   return parts.join("");
 }
 
-/** The text if it is short enough, else up to the last sentence that fits, or to the last word of one too long. */
+/** Cuts a long text after the last sentence that fits, or the last word of a long sentence. */
 function bounded(text: string): string {
   if (text.length <= SUMMARY_CHARS_MAX) return text;
   let end = 0;
@@ -277,6 +273,6 @@ function bounded(text: string): string {
 function headOf(text: string): string {
   const head = text.slice(0, SUMMARY_CHARS_MAX);
   const space = head.lastIndexOf(" ");
-  // Half a pair is no sign.
+  // Do not leave half of a surrogate pair.
   return space > 0 ? head.slice(0, space) : head.replace(/[\ud800-\udbff]$/u, "");
 }

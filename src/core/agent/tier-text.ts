@@ -7,13 +7,13 @@ interface Candidate {
   readonly value: number;
 }
 
-/** A sentence may take this share of a summary. */
+/** The largest share of a summary that one sentence may take. */
 const SENTENCE_SHARE = 0.4;
 const WORD = /[\p{L}\p{N}]+/gu;
 
 /**
- * A summary of texts, oldest first, made of their own sentences: the first of all, so that it reaches back to the
- * beginning, then from every stretch of time what is said there and nowhere else.
+ * Summarises texts, oldest first, by their own sentences: the very first, so that it reaches back to the beginning,
+ * then from each period what is said only there.
  */
 export function extractTier(texts: readonly string[], charsMax: number): string {
   const candidates = candidatesIn(texts, Math.floor(charsMax * SENTENCE_SHARE));
@@ -23,7 +23,7 @@ export function extractTier(texts: readonly string[], charsMax: number): string 
   let left = charsMax - first.text.length;
   const average = candidates.reduce((sum, { text }) => sum + text.length, 0) / candidates.length;
   const stretches = stretchesOf(others, Math.max(1, Math.floor(left / (average + 1))));
-  // The best of each, then the second best of each, until there is no room.
+  // The best of each period, then the second best of each, until the room is used.
   for (let round = 0; stretches.some((stretch) => stretch.length > round); round += 1) {
     for (const stretch of stretches) {
       const next = stretch[round];
@@ -38,7 +38,7 @@ export function extractTier(texts: readonly string[], charsMax: number): string 
     .join("\n");
 }
 
-/** Every sentence once, with what it says that others do not. */
+/** Every sentence once, scored by what only it says. */
 function candidatesIn(texts: readonly string[], bytesMax: number): readonly Candidate[] {
   const sentences = texts.flatMap((text) =>
     text.split("\n").flatMap((line) => sentencesIn(line).map((piece) => piece.text.trim())),
@@ -54,12 +54,12 @@ function candidatesIn(texts: readonly string[], bytesMax: number): readonly Cand
   });
 }
 
-/** A line of its own, also when the next summary reads it; of a long one the beginning. */
+/** One line, so that the next summary can read it; a long sentence is cut. */
 function shortened(sentence: string, bytesMax: number): string {
   return sentence.length <= bytesMax ? sentence : `${headOf(sentence, Math.max(1, bytesMax - 4)).trimEnd()} …`;
 }
 
-/** The candidates in so many stretches of time, the best of each first. */
+/** Splits the candidates into periods, the best of each first. */
 function stretchesOf(candidates: readonly Candidate[], count: number): readonly (readonly Candidate[])[] {
   const size = candidates.length / count;
   return Array.from({ length: count }, (_, at) =>
@@ -69,12 +69,12 @@ function stretchesOf(candidates: readonly Candidate[], count: number): readonly 
   );
 }
 
-/** Headings of the two summaries, wherever a model is shown them. */
+/** Headings of the two summaries in every prompt. */
 export const LONGTERM_HEADING = "## Older Memories (Summary)";
 export const RECENT_HEADING = "## Recent Past (Summary)";
 const NOTES_HEADING = "## Relevant Private Notes";
 const COMMANDS_HEADING = "BASIC COMMANDS:";
-/** Between two of these stand memories, word for word. */
+/** Encloses the memories. */
 const MEMORIES_RULE = "---";
 const PROMPT_LINES: readonly string[] = [
   LONGTERM_HEADING,
@@ -84,7 +84,7 @@ const PROMPT_LINES: readonly string[] = [
   MEMORIES_RULE,
 ];
 
-/** A summary with a line of the prompt's own would pass what follows off as memories, notes or commands. */
+/** A summary with a line of the prompt would present what follows as memories, notes or commands. */
 export function withoutPromptLines(summary: string): string {
   const lines = summary.split("\n");
   const own = lines.filter((line) => !PROMPT_LINES.includes(line.trim()));
@@ -94,30 +94,30 @@ export function withoutPromptLines(summary: string): string {
 const TASK = "Summarize these memories in 2-3 sentences:";
 const CUE = "SUMMARY:";
 
-/** The request for a summary: a text that a base model continues and a chat model answers. Oldest first. */
+/** The prompt for a summary, oldest memory first: a base model continues it, a chat model answers it. */
 export function summaryPrompt(memories: readonly string[]): string {
   return `${TASK}\n\n${memories.map((memory) => `${memory.trim()}\n`).join("")}\n${CUE}\n`;
 }
 
-/** What a base model writes when it has said its summary and goes on all the same. */
+/** What a base model writes when it continues after its summary. */
 export const PROMPT_MARKS: readonly string[] = [TASK, CUE];
 
-/** What an agent is shown. What is left out, or empty, leaves no heading behind. */
+/** The parts of an agent's prompt. Missing and empty parts have no heading. */
 export interface AgentPromptParts {
   readonly name: string;
-  /** Who it is, after "You are NAME." */
+  /** Follows "You are NAME." */
   readonly profile?: string | undefined;
   readonly commands?: readonly string[] | undefined;
   readonly notes?: readonly string[] | undefined;
   readonly longtermSummary?: string | undefined;
   readonly recentSummary?: string | undefined;
-  /** The newest memories word for word, oldest first. */
+  /** The newest memories in full, oldest first. */
   readonly immediate: readonly string[];
-  /** Where it is now and what is there; a line for it to go on from follows. */
+  /** The current place; the prompt ends with a line to continue from. */
   readonly situation?: string | undefined;
 }
 
-/** The text a model, base or chat, is shown of an agent's life: who it is, what it knows, then what it just saw. */
+/** The prompt about an agent's life for base and chat models: identity, knowledge, then recent memories. */
 export function assembleAgentPrompt(parts: AgentPromptParts): string {
   const { name, profile, commands = [], notes = [], longtermSummary, recentSummary, immediate, situation } = parts;
   const sections = [

@@ -1,46 +1,45 @@
 import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
 import type { LogRow, Spent } from "../../ports/store.ts";
-import { totalTokens } from "../cost.ts";
-import { addSpending } from "../spent.ts";
+import { addSpending, totalTokens } from "../cost.ts";
 
-/** From this number on, memories stand in the log one after another, beginning at this seq. */
+/** From this memory number on, memories are consecutive in the log, starting at this seq. */
 interface Place {
   readonly number: number;
   readonly seq: number;
 }
 
-/** What is known of an agent without reading its log: a fold of it that is never behind. */
+/** The state of an agent without reading its log: an up-to-date fold. */
 export interface AgentRow extends LogRow {
   readonly agent: string;
   readonly created_at_ms: number;
-  /** How many memories there are; the newest has this number. */
+  /** The number of memories, which is the number of the newest. */
   readonly count: number;
   readonly note_seqs: readonly number[];
   readonly recent?: Tier;
   readonly longterm?: Tier;
   readonly compactions: number;
   readonly compacted_at_ms?: number;
-  /** Where the last compaction lies; absent in a row of before it was kept. */
+  /** Seq of the last compaction; absent in older rows. */
   readonly compacted_seq?: number;
-  /** The quality of the long-term summary; absent where nothing measured it. */
+  /** Quality of the long-term summary; absent if not measured. */
   readonly longterm_quality?: number;
-  /** How many compactions there were when holding it against the waterfall last left it below the floor. */
+  /** The compaction count at the last rebuild that did not reach the floor. */
   readonly in_vain_at?: number;
-  /** How many there were when the last one failed; absent when it did not. */
+  /** The memory count at the last failed compaction; absent if it succeeded. */
   readonly failed_at_count?: number;
   readonly last_error?: string;
-  /** Seq since which entries before it say less than they did; absent where nothing was forgotten. */
+  /** Seq of the last erasure, which changed entries before it; absent if there was none. */
   readonly forgotten_seq?: number;
-  /** What summaries took, by day, model and who asked; bounded, and absent in a row of before it was kept. */
+  /** Usage of summaries by day, model and caller; bounded, absent in older rows. */
   readonly spent?: readonly Spent[];
-  /** Where the memories lie that no summary covers. */
+  /** Where the memories are that no summary covers. */
   readonly places: readonly Place[];
-  /** Where summaries lie among or behind those. */
+  /** Where summaries are among or after those. */
   readonly summary_seqs: readonly number[];
 }
 
-/** Advances a row by one entry; `undefined` starts a new one. */
+/** Folds one entry into a row; `undefined` starts a new one. */
 export function foldAgent(row: AgentRow | undefined, id: string, entry: Entry<AgentEntryBody>): AgentRow {
   const { seq, timestamp_ms, body } = entry;
   const before = row ?? emptyRow(id, timestamp_ms);
@@ -132,12 +131,12 @@ function compacted(
   };
 }
 
-/** Below this quality a long-term summary is held against the waterfall, and made anew of it where that helps. */
+/** Below this quality a long-term summary is compared with a rebuild from all memories. */
 export const QUALITY_FLOOR = 0.5;
-/** After it was held against the waterfall in vain, it is not again before so many further short-term summaries. */
+/** After a rebuild in vain, the next is tried only after this many further short-term summaries. */
 const REST_COMPACTIONS = 8;
 
-/** Whether a long-term summary is to be held against the waterfall. */
+/** Whether to try a rebuild of the long-term summary. */
 export function isDoubtful(quality: number, { compactions, in_vain_at }: AgentRow): boolean {
   if (quality >= QUALITY_FLOOR) return false;
   return in_vain_at === undefined || compactions - in_vain_at >= REST_COMPACTIONS;
@@ -151,40 +150,37 @@ function placesFrom({ places, count }: AgentRow, number: number): readonly Place
   return [{ number, seq: holder.seq + number - holder.number }, ...places.slice(at + 1)];
 }
 
-/** The number up to which summaries speak for memories; 0 without any. */
+/** The number of the last memory that summaries cover; 0 without any. */
 export function coveredBy({ recent }: Pick<AgentRow, "recent">): number {
   return recent?.to ?? 0;
 }
 
 export interface Windows {
-  /** The newest memories, shown word for word. */
+  /** How many of the newest memories are shown in full. */
   readonly immediate: number;
-  /** How many memories a short-term summary covers. */
   readonly recent: number;
 }
 
-/** What a compaction does, in numbers of memories. */
+/** A compaction, in numbers of memories. */
 export interface Waterfall {
-  /** How many memories there are taken to be: those that came later are not its concern. */
+  /** Later memories are ignored. */
   readonly atCount: number;
-  /** What the new short-term summary covers. */
   readonly recent: { readonly from: number; readonly to: number };
-  /** What the new long-term summary covers; absent the first time. */
+  /** Absent the first time. */
   readonly longterm?: { readonly from: number; readonly to: number };
 }
 
 /**
- * The number of memories at which a compaction is due: when both windows are full, then when as many as a short-term summary
- * covers have left the immediate window since, however large that is by now.
+ * The number of memories at which a compaction is due: first when both windows are full, then whenever a short-term
+ * window of memories has left the immediate window.
  */
 export function dueAt({ recent: covered }: Pick<AgentRow, "recent">, { immediate, recent }: Windows): number {
   return covered === undefined ? immediate + recent + 1 : covered.to + immediate + recent;
 }
 
 /**
- * The compaction that is due, if one is. It covers what it would have covered at the moment it became due, whenever it
- * is made: a process that died, or a hundred memories brought in at once, change nothing. After one that failed it
- * waits for another memory, and then takes in what has come since, up to twice the window.
+ * The due compaction, if any. It covers the same memories whenever it is made, so a crash or an import of a hundred
+ * memories changes nothing. After a failure it waits for another memory and covers up to two windows.
  */
 export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undefined {
   const due = dueAt(row, windows);
@@ -194,15 +190,12 @@ export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undef
   return waterfallAt(row, windows, Math.min(row.count, due + windows.recent - 1));
 }
 
-/**
- * Whether an agent cannot go on without a compaction: it failed, a whole window more waits by now, and what is shown word
- * for word grows with every memory.
- */
+/** Whether an agent cannot continue without a compaction: one failed, and another whole window waits. */
 export function mustCompact(row: AgentRow, windows: Windows): boolean {
   return row.failed_at_count !== undefined && row.count >= dueAt(row, windows) + windows.recent;
 }
 
-/** A compaction of all that is outside the immediate window now; undefined when summaries cover that already. */
+/** A compaction of everything outside the immediate window; undefined if summaries cover it already. */
 export function waterfallNow(row: AgentRow, windows: Windows): Waterfall | undefined {
   return waterfallAt(row, windows, row.count);
 }

@@ -1,24 +1,27 @@
-import { type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
+import { EVICTION, type Evicted, type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
+import type { EntryBodyOf } from "../../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../../contract/message.ts";
-
-import type { Placed } from "../context.ts";
+import { activeCompaction, messagesOf, type Placed, prunedBy, rangesOf } from "../context.ts";
+import type { Asking } from "../model-call.ts";
 import type { SessionState } from "../session-state.ts";
-import { contentText, contentTokens } from "../tokens.ts";
+import { contentText, contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
+import type { WholeState } from "../whole-state.ts";
+import { passGates } from "./gates.ts";
+import { keepAll, partsOf } from "./plan.ts";
+import { type Compacting, sourceOf } from "./prepare.ts";
+import { originalsOf, recoverByExpanding, workerFor, writeReceipt } from "./receipt.ts";
+import type { CompactionJob } from "./run-compaction.ts";
 import { isSummary, pinnedIn } from "./shown-messages.ts";
 
-/** Smaller outputs stay: the line that takes their place says hardly less. */
+/** Smaller outputs stay: their replacement is hardly shorter. */
 const EVICT_TOKENS_MIN = 100;
-/** An output of this size is large. */
 const LARGE_TOKENS_MIN = 500;
-/** A large output is old once it is of neither of the newest turns, */
+/** A large output is old if it is not of the newest turns, */
 const RECENT_TURNS = 2;
-/** or so many tool exchanges came after it: one turn may be a day's work. */
+/** or if this many tool exchanges followed it: one turn may be a day's work. */
 const RECENT_EXCHANGES = 8;
-/**
- * Freeing less of a context than this is not worth what rewriting a provider's cache of it costs, nor reading all that is
- * left for a receipt: at half as much a long session evicted two outputs at every second turn.
- */
+/** Freeing less is not worth the provider's cache: at half of this, outputs were evicted at every second turn. */
 const FREED_SHARE_MIN = 0.1;
 
 export type Eviction = Pruned & { readonly reason: EvictionReason };
@@ -26,20 +29,19 @@ export type Eviction = Pruned & { readonly reason: EvictionReason };
 type Evictable = Pick<SessionState, "shown" | "shownTokens" | "shownBy" | "evictions" | "pins">;
 
 /**
- * The tool outputs that may leave the context, oldest first, each with the line that takes its place; none where that
- * is not worth it. Only what stands after the last output that was ever evicted is looked at, so no eviction changes
- * what an earlier one has left, and what a person undid is not done again.
+ * The tool outputs to evict, oldest first, with their replacements; none if it is not worth it. Only outputs after the
+ * last evicted one are considered, so evictions never overlap and an undone one is not repeated.
  */
 export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }: Evictable): readonly Eviction[] {
-  const standing = shownBy.at(-1);
-  // Kept messages that had to be simplified are not what the log has: they stay as they are.
-  if (standing !== undefined && standing.body.reshape !== "as_is") return [];
+  const active = shownBy.at(-1);
+  // Simplified messages differ from the log: they stay as they are.
+  if (active !== undefined && active.body.reshape !== "as_is") return [];
   const from = shown.findLastIndex(({ seq }) => seq === evictions.upTo) + 1;
   const spared = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
-  const known = new Set(standing?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
-  const expanded = standing?.expanded ?? [];
+  const known = new Set(active?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  const expanded = active?.expanded ?? [];
   const isSpared = (seq: number, result: ToolResult): boolean =>
-    seq === standing?.seq ||
+    seq === active?.seq ||
     spared.has(seq) ||
     known.has(`${seq} ${result.tool_use_id}`) ||
     expanded.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
@@ -48,7 +50,7 @@ export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }
   return freed >= shownTokens * FREED_SHARE_MIN ? found : [];
 }
 
-/** Whether a task was marked as done since the last eviction: what led to it is over. */
+/** Whether a task was marked done since the last eviction: its outputs are no longer needed. */
 export function isTaskDone({ shown, evictions }: Pick<Evictable, "shown" | "evictions">): boolean {
   const { exchanges } = exchangesIn(shown);
   return exchanges.some(
@@ -64,9 +66,8 @@ function marksDone(call: ToolUseBlock["data"] | undefined): boolean {
 interface Exchange {
   readonly seq: number;
   readonly results: readonly ToolResult[];
-  /** The calls they answer, by their ids, which are known to this exchange alone. */
+  /** The answered calls by id; ids are unique within this exchange only. */
   readonly calls: ReadonlyMap<string, ToolUseBlock["data"]>;
-  /** How many turns had begun. */
   readonly turn: number;
 }
 
@@ -96,10 +97,10 @@ function evictable(
     const turnsAfter = turns - turn;
     const isOld = turnsAfter >= RECENT_TURNS || after >= RECENT_EXCHANGES;
     const keys = results.map(({ tool_use_id }) => keyOf(calls.get(tool_use_id)));
-    // By its id a result is found again: where two share one, neither is.
-    const isTold = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
-    // The newest exchange is what the model has not read yet.
-    for (const [at, result] of after === 0 || !isTold ? [] : [...results.entries()].toReversed()) {
+    // Results are addressed by id: duplicates are skipped.
+    const isUnambiguous = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
+    // The model has not read the newest exchange yet.
+    for (const [at, result] of after === 0 || !isUnambiguous ? [] : [...results.entries()].toReversed()) {
       if (isSpared(seq, result)) continue;
       const tokens = contentTokens(result.content);
       if (tokens < EVICT_TOKENS_MIN) continue;
@@ -131,17 +132,17 @@ function reasonFor(of: {
   return of.isLarge ? "large" : undefined;
 }
 
-/** The tool and its arguments, the same for calls that ask for the same; empty where that cannot be told. */
+/** The tool and its arguments, equal for equal calls; empty if unknown. */
 function keyOf(call: ToolUseBlock["data"] | undefined): string {
   if (call === undefined || call.args_error !== undefined) return "";
   const args = canonical(call.args, 0);
   return args === undefined ? "" : `${call.name} ${args}`;
 }
 
-/** Arguments are a model's words: nested deeper, they are not compared. */
+/** Deeper arguments are not compared. */
 const DEPTH_MAX = 32;
 
-/** JSON whose names are in order; undefined for what is nested too deep. */
+/** JSON with sorted names; undefined if it is nested too deep. */
 function canonical(value: unknown, depth: number): string | undefined {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   if (depth >= DEPTH_MAX) return undefined;
@@ -165,7 +166,7 @@ interface Line {
   readonly content: Content;
   readonly tokens: number;
   readonly seq: number;
-  /** Which of several results of one message it is, from 1. */
+  /** Its position among several results of one message, from 1. */
   readonly call: number | undefined;
   readonly reason: EvictionReason;
 }
@@ -177,13 +178,10 @@ function lineFor({ name, content, tokens, seq, call, reason }: Line): string {
   return `[${what} · about ${NUMBER.format(tokens)} tokens · ${why}; ${RECALL_OUTPUT}(${where}) shows it]`;
 }
 
-/** Enough of a text to find its first words in, whatever stands between them. */
+/** How many characters are read per character shown. */
 const LOOKED_AT_PER_CHAR = 8;
 
-/**
- * The first words of a text that somebody else wrote, on one line. Nothing that a line like this is made of is left in
- * it: it can neither end the line it stands in nor pass for another.
- */
+/** The first words of external text on one line; they cannot end the line or imitate another reference. */
 function plain(text: string, charsMax: number): string {
   const words = text
     .slice(0, charsMax * LOOKED_AT_PER_CHAR)
@@ -194,4 +192,103 @@ function plain(text: string, charsMax: number): string {
   const cut = words.slice(0, charsMax);
   const end = cut.lastIndexOf(" ");
   return `${(end > charsMax / 2 ? cut.slice(0, end) : cut).toWellFormed()}…`;
+}
+
+export interface EvictionJob {
+  readonly state: WholeState;
+  readonly compacting: Pick<Compacting, "reading">;
+  readonly asking: Pick<Asking, "model" | "clock" | "signal">;
+  append: CompactionJob["append"];
+}
+
+/**
+ * Replaces old tool outputs by one line each, without a model; everything else stays. False if nothing was evicted, or
+ * a provider would reject the result.
+ */
+export async function runEviction({ state, compacting, asking, append }: EvictionJob): Promise<boolean> {
+  const { clock, model } = asking;
+  const found = chooseEvictions(state);
+  if (found.length === 0) return false;
+  await clock.breathe();
+  const transcript = [...state.transcript];
+  const source = sourceOf(state, transcript);
+  const pinned = pinnedIn(source.shown, state.pins);
+  const pinnedSeqs = new Set([...pinned].map(({ seq }) => seq));
+  const active = activeCompaction(state);
+  const before = active === undefined ? [] : prunedBy(active, (seq) => pinnedSeqs.has(seq));
+  const pruned = [...before, ...found];
+  const compaction_id = clock.newId();
+  const created_at = new Date(clock.now()).toISOString();
+  const passed = passGates(
+    { plan: keepAll(source), pruned, pinned },
+    {
+      transcript,
+      compactions: state.compactions,
+      shown: source.shown,
+      pins: state.pins,
+      seq: state.lastSeq + 1,
+      summary: { summary: "", created_at, compaction_id },
+      mayDiscardMore: false,
+    },
+  );
+  // An eviction is not worth simplifying other messages.
+  if (!passed.ok || passed.reshape !== "as_is") return false;
+  await clock.breathe();
+  const receipt = await writeReceipt({
+    gone: originalsOf(transcript, { discarded: [], pruned: found }),
+    inherited: [],
+    saved: [],
+    summary: "",
+    tail: messagesOf(passed.shown.filter(({ seq }) => !pinnedSeqs.has(seq))),
+    pinned: messagesOf(passed.shown.filter(({ seq }) => pinnedSeqs.has(seq))),
+    pruned,
+    invented: [],
+    inventedCut: false,
+    unverified: [],
+    breathe: clock.breathe,
+    // Each line names its output: searching memory for it would only delay the next call.
+    recover: recoverByExpanding(transcript, clock.breathe),
+    ...workerFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
+  });
+  await append(() => {
+    // Messages added meanwhile, such as injected text, come after the examined ones.
+    const late = state.transcript.slice(transcript.length);
+    const body: EntryBodyOf<"compacted"> = {
+      kind: "compacted",
+      compaction_id,
+      created_at,
+      strategy: EVICTION,
+      trigger: EVICTION,
+      summary_by: "none",
+      model: model.modelId,
+      notes: [],
+      summary: "",
+      summary_tokens: 0,
+      messages_before: source.shown.length + late.length,
+      messages_after: passed.shown.length + late.length,
+      tokens_before: estimateTokens(messagesOf([...source.shown, ...late])),
+      tokens_after: estimateTokens(messagesOf([...passed.shown, ...late])),
+      shows: [...partsOf(passed.plan, transcript), ...rangesOf(late, state.transcript)],
+      discarded: [],
+      pruned,
+      reshape: passed.reshape,
+      receipt,
+      evicted: countsOf(found),
+      usage: { input_tokens: 0, output_tokens: 0 },
+      cadence: state.cadence,
+    };
+    return [body];
+  });
+  return true;
+}
+
+function countsOf(found: readonly Eviction[]): Evicted {
+  const counted = (reason: Eviction["reason"]): number => found.filter((one) => one.reason === reason).length;
+  return {
+    outputs: found.length,
+    superseded: counted("superseded"),
+    failed: counted("failed"),
+    large: counted("large"),
+    up_to_seq: found.at(-1)?.seq ?? 0,
+  };
 }

@@ -19,9 +19,9 @@ interface Ground {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
   readonly seq: number;
-  /** The rest of the entry, of which what is shown depends on the summary alone. */
+  /** The rest of the entry; of it the context depends on the summary alone. */
   readonly summary: Pick<Showing, "summary" | "rules" | "created_at" | "compaction_id">;
-  /** Whether more than was planned may go, because the summary was made with all of it in view. */
+  /** Whether more than planned may be discarded, because the summary covers all of it. */
   readonly mayDiscardMore: boolean;
 }
 
@@ -36,20 +36,19 @@ export type Passed =
   | { readonly ok: false; readonly error: string };
 
 /**
- * What stands between a compaction and the log: the context it would give is folded exactly as it will be, must be
- * smaller, and must be one every provider accepts. A context that is not is simplified step by step; a compaction
- * that could leave a session unusable is not made.
+ * Checks a compaction before it is logged: the resulting context must be smaller and accepted by every provider. An
+ * unacceptable context is simplified step by step; a compaction that would make a session unusable is dropped.
  */
 export function passGates(candidate: Candidate, ground: Ground): Passed {
   const before = estimateTokens(messagesOf(ground.shown));
-  // A provider that would reject the context as it is now cannot be the one in use: some servers number the calls of
-  // every answer anew, which others refuse.
+  // A provider that rejects the current context cannot be in use: some servers number calls anew in every answer, which
+  // others refuse.
   const indifferent = lazily(() => new Set(grammarFaults(messagesOf(ground.shown)).map(({ grammar }) => grammar)));
   let fault = "";
   for (const step of ladder(candidate, ground)) {
     const shown = foldCandidate(step, ground);
     const messages = messagesOf(shown);
-    // A pin can be taken away later: the context must be one without it, too.
+    // Pins can be removed later: the context must be valid without them, too.
     const unpinned = ground.pins.size === 0 ? [] : messagesOf(foldCandidate(step, { ...ground, pins: NO_PINS }));
     const faults = [...grammarFaults(messages), ...grammarFaults(unpinned)];
     const first = faults.find(({ grammar }) => !indifferent().has(grammar));
@@ -85,12 +84,12 @@ const HOW: Readonly<Record<Reshape, string>> = {
   text_only: "kept tool calls and results as text",
 };
 
-/** As it is; without reasoning; with the cut moved turn by turn towards the end; as text alone. */
+/** As it is; without reasoning; with the cut moved turn by turn towards the end; as text only. */
 function* ladder(candidate: Candidate, ground: Ground): Generator<Step> {
   const [asIs, ...simpler] = RESHAPES;
   if (asIs !== undefined) yield { ...candidate, reshape: asIs, how: HOW[asIs] };
   for (const reshape of simpler) {
-    // Without a summary nothing may go: there would be no word of it.
+    // Without a summary nothing may be discarded: no trace of it would remain.
     const mayMove = candidate.plan.discarded.length > 0 && ground.mayDiscardMore;
     if (reshape === "text_only" && mayMove) yield* movedCuts(candidate, ground);
     yield { ...candidate, reshape, how: HOW[reshape] };
@@ -107,7 +106,7 @@ function* movedCuts(candidate: Candidate, { shown }: Ground): Generator<Step> {
   }
 }
 
-/** The context as the log will give it. */
+/** The context as it will be folded from the log. */
 export function foldCandidate(
   { plan, pruned, reshape }: Pick<Step, "plan" | "pruned" | "reshape">,
   { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown" | "mayDiscardMore">,

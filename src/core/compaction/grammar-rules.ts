@@ -7,31 +7,30 @@ import type {
   ToolResultsMessage,
 } from "../../contract/message.ts";
 
-/** Why a provider would refuse a context, and at which of its messages. */
+/** Why a provider would reject a context, and at which message. */
 export interface Fault {
   readonly at: number;
   readonly fault: string;
 }
 
-/** The first fault a rule finds in a context. */
+/** The first fault that a rule finds in a context. */
 export type Rule = (messages: readonly Message[]) => Fault | undefined;
 
-/** How a wire pairs calls with results. */
+/** How a wire format pairs calls with results. */
 export interface PairRules {
-  /** Whether a message reaches the wire; one that does not stands between nothing. */
   isSent(message: Message): boolean;
-  /** An id as it stands on the wire; two that become one there collide. */
+  /** An id as sent; two ids that become equal collide. */
   wireId(id: string): string;
-  /** Whether the results of one batch may come in several messages, because the wire is flat or they are joined. */
+  /** Whether results of one batch may be split over messages. */
   readonly takesSplitResults: boolean;
-  /** Whether an id may not come back later in the conversation either. */
+  /** Whether an id must be unique in the whole conversation. */
   readonly wantsUniqueIds: boolean;
 }
 
 /**
- * Every call is answered once, right after it, and no result stands alone. This is the fault compactions make most: a
- * cut between a call and its results, or through a parallel batch, is refused with every request from then on. The AI
- * SDK adapter drops a result without its call, which saves the request and loses the result: it counts as a fault too.
+ * Every call is answered once, right after it, and no result stands alone. This is the most frequent fault of
+ * compactions: a cut between a call and its results, or through a parallel batch, is rejected from then on. The AI SDK
+ * adapter drops a result without its call, which loses the result: that is a fault, too.
  */
 export function pairFault(messages: readonly Message[], rules: PairRules): Fault | undefined {
   const pairing: Pairing = { rules, askedAt: 0, open: new Set(), answered: new Set(), asked: new Set() };
@@ -41,17 +40,17 @@ export function pairFault(messages: readonly Message[], rules: PairRules): Fault
     const fault = readMessage(pairing, message, at);
     if (fault !== undefined) return fault;
   }
-  return pairing.open.size === 0 ? undefined : unanswered(pairing, "which the context ends with");
+  return pairing.open.size === 0 ? undefined : unanswered(pairing, "at the end of the context");
 }
 
 interface Pairing {
   readonly rules: PairRules;
-  /** Where the newest calls stand. */
+  /** Index of the newest calls. */
   askedAt: number;
-  /** Calls of the newest answer without a result, and those with one. */
+  /** Calls of the newest answer, without and with a result. */
   readonly open: Set<string>;
   readonly answered: Set<string>;
-  /** Every call so far, where ids have to be unique. */
+  /** All calls so far, where ids must be unique. */
   readonly asked: Set<string>;
 }
 
@@ -73,11 +72,11 @@ function readMessage(pairing: Pairing, message: Message, at: number): Fault | un
 
 function readCalls(pairing: Pairing, message: AssistantMessage, at: number): Fault | undefined {
   const { open, answered, asked, rules } = pairing;
-  // Also an answer that says nothing: adapters look for the calls of a result in the newest answer only.
+  // Also for an empty answer: adapters look for the calls of a result in the newest answer only.
   if (open.size > 0) return unanswered(pairing, `before the answer ${at}`);
   answered.clear();
   pairing.askedAt = at;
-  // Calls that were cut off never ran, and are not sent.
+  // Calls of a cancelled answer never ran and are not sent.
   if (message.stop_reason === "cancelled") return undefined;
   for (const block of message.blocks) {
     if (block.block_type !== "tool_use") continue;
@@ -107,23 +106,20 @@ function unanswered({ open, askedAt }: Pairing, where: string): Fault {
 }
 
 /**
- * The system prompt stands before the conversation. Qwen's and Mistral's templates refuse a later one, Gemini has no
- * place for it, and our AI SDK adapter would send it as a user's words: instructions that lost their authority.
+ * The system prompt comes first. Templates of Qwen and Mistral reject a later one, Gemini has no place for it, and the
+ * AI SDK adapter would send it as a user message.
  */
 export function systemFault(messages: readonly Message[]): Fault | undefined {
   let hasBegun = false;
   for (let at = 0; at < messages.length; at += 1) {
     const isSystem = messages[at]?.role === "system";
-    if (isSystem && hasBegun) return { at, fault: "a system message stands in the middle of the conversation" };
+    if (isSystem && hasBegun) return { at, fault: "a system message is in the middle of the conversation" };
     hasBegun ||= !isSystem;
   }
   return undefined;
 }
 
-/**
- * The conversation begins on the user's side, where notices are too: a summary put first as an answer, or a tail that
- * begins with one, is refused by Anthropic, by Gemini and by the templates of open models.
- */
+/** The conversation starts with a user message or notice: several providers reject an answer first. */
 export function openingFault(messages: readonly Message[], isSent: (message: Message) => boolean): Fault | undefined {
   for (let at = 0; at < messages.length; at += 1) {
     const message = messages[at];
@@ -134,10 +130,7 @@ export function openingFault(messages: readonly Message[], isSent: (message: Mes
   return undefined;
 }
 
-/**
- * Inline media without data: what is left when bytes are dropped to save tokens and the block is kept. Anthropic says
- * that an image cannot be empty, OpenAI that the data url is invalid, Gemini that a part has no data.
- */
+/** Inline media without data, left when bytes are dropped and the block is kept: providers reject it. */
 export function mediaFault(messages: readonly Message[], wire: MediaWire): Fault | undefined {
   for (let at = 0; at < messages.length; at += 1) {
     const message = messages[at];
@@ -151,7 +144,7 @@ export function mediaFault(messages: readonly Message[], wire: MediaWire): Fault
   return undefined;
 }
 
-/** Which media a wire is sent as such; the rest arrives as a text that names it. */
+/** The media a wire format carries; others are sent as a text that names them. */
 interface MediaWire {
   readonly takesVideo: boolean;
   readonly takesToolMedia: boolean;
@@ -169,10 +162,10 @@ function emptyMedia(at: number): Fault {
   return { at, fault: "an inline image or video has no data" };
 }
 
-/** Whose signatures a wire can read; the adapters leave everybody else's behind. */
+/** Whose signatures a provider can read; adapters omit all others. */
 export type Reader = "anthropic" | "openai" | "google";
 
-/** Whether a message reaches the wire: the AI SDK adapter leaves out what would be an empty message there. */
+/** Whether a message is sent: the AI SDK adapter omits messages that would be empty. */
 export function isSent(message: Message, reader: Reader): boolean {
   switch (message.role) {
     case "system":
@@ -188,7 +181,7 @@ export function isSent(message: Message, reader: Reader): boolean {
   }
 }
 
-/** How many blocks of an answer count: reasoning at its end led to nothing, and the adapter cuts it off. */
+/** How many blocks of an answer count: the adapter cuts off reasoning at its end. */
 export function answerLength(message: AssistantMessage, reader: Reader): number {
   let length = message.blocks.length;
   for (; length > 0; length -= 1) {
@@ -198,12 +191,12 @@ export function answerLength(message: AssistantMessage, reader: Reader): number 
   return 0;
 }
 
-/** Whether a block that is not reasoning is sent; of an answer that was cut off only the text is. */
+/** Whether a block other than reasoning is sent; of a cancelled answer only text is. */
 export function isSaidIn(message: AssistantMessage, block: AssistantBlock, reader: Reader): boolean {
   const isCutOff = message.stop_reason === "cancelled";
   switch (block.block_type) {
     case "text":
-      // Gemini signs empty text and wants it back.
+      // Gemini signs empty text and requires it back.
       return isSaying(block.data.text) || (!isCutOff && reader === "google" && isReadable(block.data.meta, reader));
     case "tool_use":
     case "image":
@@ -214,7 +207,7 @@ export function isSaidIn(message: AssistantMessage, block: AssistantBlock, reade
   }
 }
 
-/** Whether a block's signature was made by the reader's own models. */
+/** Whether the reader's own models made a block's signature. */
 export function isReadable(meta: BlockMeta | undefined, reader: Reader): boolean {
   if (meta === undefined) return false;
   switch (meta.provider) {
@@ -241,7 +234,6 @@ function isSayingContent(content: Content): boolean {
   return content.some((block) => block.type !== "text" || isSaying(block.text));
 }
 
-/** Whether a text has more than white space, which every wire counts as nothing. */
 export function isSaying(text: string): boolean {
   return SOMETHING.test(text);
 }

@@ -29,15 +29,15 @@ const GRAMMARS: readonly (readonly [Grammar, Rule])[] = [
 
 export const GRAMMAR_COUNT = GRAMMARS.length;
 
-/** How a provider judges, where its name says so: one of the configuration's may speak anything. */
+/** The grammar of a known provider; configured providers may speak any. */
 export function grammarOf(provider: string): Grammar | undefined {
   if (provider === "anthropic" || provider === "gemini") return provider;
   return provider === "openai" ? "openai-responses" : undefined;
 }
 
 /**
- * The first fault each provider would find in a context, as our adapters send it; none when all take it. What a context
- * cannot show is not judged: whether signatures are genuine, and what the next request will be sent with.
+ * The first fault each provider would find in a context as the adapters send it. Not judged: whether signatures are
+ * genuine, and what the next request adds.
  */
 export function grammarFaults(messages: readonly Message[]): readonly GrammarFault[] {
   const faults: GrammarFault[] = [];
@@ -49,8 +49,8 @@ export function grammarFaults(messages: readonly Message[]): readonly GrammarFau
 }
 
 /**
- * What the Messages API refuses. Consecutive messages of one side are joined by the package, so they are fine, and so
- * are results of one batch in two messages. Empty text and an answer of nothing but thinking are left out by the adapter.
+ * What the Messages API rejects. The package joins consecutive messages of one role, so those and split results are
+ * fine. The adapter omits empty text and answers of thinking only.
  */
 function anthropicFault(messages: readonly Message[]): Fault | undefined {
   return (
@@ -72,7 +72,7 @@ const ANTHROPIC_PAIRS: PairRules = {
   wantsUniqueIds: true,
 };
 
-/** Characters the adapter replaces in ids: the API's pattern is ^[a-zA-Z0-9_-]+$. */
+/** Characters that the adapter replaces in ids: the API's pattern is ^[a-zA-Z0-9_-]+$. */
 const FOREIGN = /[^a-zA-Z0-9_-]/;
 const FOREIGN_ALL = /[^a-zA-Z0-9_-]/g;
 
@@ -90,9 +90,9 @@ function contentFault(messages: readonly Message[]): Fault | undefined {
 }
 
 interface Walk {
-  /** The assistant message that is being put together on the wire, maybe of several of ours. */
+  /** The assistant message being assembled, maybe from several of ours. */
   answer: Answer;
-  /** Whether the tool cycle at hand has signed thinking, and where it has thinking whose signature is gone. */
+  /** Whether the current tool cycle has signed thinking, and where it has thinking without a signature. */
   hasSigned: boolean;
   strippedAt: number | undefined;
   endsWithResults: boolean;
@@ -106,15 +106,15 @@ function readMessage(walk: Walk, message: Message, at: number): Fault | undefine
   }
   walk.answer = newAnswer();
   if (message.role === "tool_results") return resultFault(message.results, at);
-  // With words of the user a new cycle begins; thinking of the ones before is not looked at any more.
+  // A user message starts a new cycle; earlier thinking is ignored.
   walk.hasSigned = false;
   walk.strippedAt = undefined;
   return undefined;
 }
 
 /**
- * In a tool cycle that goes on, thinking comes back as it was or the request is refused ("cannot be modified").
- * Thinking that is gone without a trace is no fault: with adaptive thinking a step may have none.
+ * In a tool cycle thinking must come back unchanged or the request is rejected ("cannot be modified"). Missing thinking
+ * is no fault: with adaptive thinking a step may have none.
  */
 function readSignatures(walk: Walk, message: AssistantMessage, at: number): void {
   for (const block of message.blocks) {
@@ -135,21 +135,21 @@ function newAnswer(): Answer {
 }
 
 /**
- * Where thinking may stand. After a call it keeps the package from moving the call to the end, and a call that is not
- * at the end counts as unanswered. An answer with thinking begins with it ("expected `thinking`, but found `text`");
- * only after a tool of the server, which we leave behind, may thinking come up later.
+ * Where thinking may stand. After a call it prevents the package from moving the call to the end, and a call that is
+ * not at the end counts as unanswered. An answer with thinking must start with it ("expected `thinking`, but found
+ * `text`"); only after a server tool, which we omit, may it come later.
  */
 function thinkingFault(answer: Answer, message: AssistantMessage, at: number): Fault | undefined {
   const isCutOff = message.stop_reason === "cancelled";
-  // Thinking counts once something follows it: the adapter cuts it off at the end of an answer.
+  // Thinking counts only if something follows it: the adapter cuts it off at the end.
   let isThinking = false;
   for (const block of message.blocks) {
     if (block.block_type === "server_tool_content") answer.hasServerTool = true;
     if (block.block_type === "reasoning") isThinking ||= !isCutOff && isReadable(block.data.meta, "anthropic");
     if (!isSaidIn(message, block, "anthropic")) continue;
-    if (isThinking && answer.hasCall) return { at, fault: "thinking stands after a tool call of its answer" };
+    if (isThinking && answer.hasCall) return { at, fault: "thinking comes after a tool call of its answer" };
     if (isThinking && answer.beginsWith === "words" && !answer.hasServerTool) {
-      return { at, fault: "thinking stands after other content of its answer" };
+      return { at, fault: "thinking comes after other content of its answer" };
     }
     if (answer.beginsWith === "nothing") answer.beginsWith = isThinking ? "thinking" : "words";
     answer.hasCall ||= block.block_type === "tool_use";
@@ -161,7 +161,7 @@ function thinkingFault(answer: Answer, message: AssistantMessage, at: number): F
 function resultFault(results: readonly ToolResult[], at: number): Fault | undefined {
   for (const { tool_use_id: id, content, is_error } of results) {
     if (id === "") return { at, fault: "a call has an empty id" };
-    // "content cannot be empty if `is_error` is true": what pruning a failed call's output leaves.
+    // "content cannot be empty if `is_error` is true": left by pruning a failed call's output.
     if (is_error && isEmptyText(content)) return { at, fault: `the failed call ${id} has an empty result` };
     if (!is_error && hasBlankBesideImage(content)) {
       return { at, fault: `the result of ${id} has a text block without text beside an image` };
@@ -176,7 +176,7 @@ function isEmptyText(content: ToolResult["content"]): boolean {
   return first === undefined || (content.length === 1 && first.type === "text" && first.text === "");
 }
 
-/** With an image a result is sent block by block, and "text content blocks must be non-empty". */
+/** With an image a result is sent in blocks, and "text content blocks must be non-empty". */
 function hasBlankBesideImage(content: ToolResult["content"]): boolean {
   if (typeof content === "string") return false;
   const hasImage = content.some((block) => block.type === "image" && block.source === "inline");
@@ -184,9 +184,9 @@ function hasBlankBesideImage(content: ToolResult["content"]): boolean {
 }
 
 /**
- * What Gemini refuses. Nothing is joined on the way there: a message is a content, so the number of function responses
- * is counted message by message. Empty parts are left out by the adapter. That a request may not end with the model's
- * words is not judged: a context is also kept while nobody asks, and the next turn opens with a user message.
+ * What Gemini rejects. Nothing is joined: a message is a content, so function responses are counted per message. The
+ * adapter omits empty parts. Not judged: that a request must not end with the model's message, since the next turn adds
+ * a user message.
  */
 function geminiFault(messages: readonly Message[]): Fault | undefined {
   return (
@@ -205,7 +205,7 @@ const GEMINI_PAIRS: PairRules = {
   wireId: (id) => id,
   // "the number of function response parts is equal to the number of function call parts"
   takesSplitResults: false,
-  // Responses answer by place and name.
+  // Responses are matched by position and name.
   wantsUniqueIds: false,
 };
 
@@ -224,12 +224,10 @@ function answerFault(messages: readonly Message[]): Fault | undefined {
 }
 
 /**
- * "Function call turn comes immediately after a user turn or after a function response turn": words of the model before
- * it, even its own, are refused when they are a turn of their own.
- *
- * Signatures: the package sends a documented placeholder for a call without one, and models before Gemini 3 sign some
- * steps and not others, so a missing signature is no fault. But of a parallel batch the first call is the signed one: a
- * later signature behind a first call without says that the batch was put together of parts that never belonged.
+ * "Function call turn comes immediately after a user turn or after a function response turn": a separate model message
+ * before it is rejected. Signatures: the package sends a placeholder for a call without one, and models before Gemini 3
+ * sign some steps only, so a missing signature is no fault. In a parallel batch the first call is signed: a later
+ * signature without one on the first shows a batch assembled from unrelated parts.
  */
 function callFault(message: AssistantMessage, isAfterAnswer: boolean): string | undefined {
   if (message.stop_reason === "cancelled") return undefined;
@@ -245,9 +243,9 @@ function callFault(message: AssistantMessage, isAfterAnswer: boolean): string | 
 }
 
 /**
- * What Chat Completions refuses, at OpenAI or at one of the many servers that speak it: a message with role `tool` that
- * does not follow its `tool_calls`, calls whose tool messages are missing, two tool messages of one id, an order of
- * roles that the templates of open models cannot write. Reasoning is never sent, so it cannot be out of place.
+ * What Chat Completions rejects, at OpenAI or compatible servers: a `tool` message that does not follow its
+ * `tool_calls`, missing or duplicate tool messages, and role orders that templates of open models cannot write.
+ * Reasoning is never sent.
  */
 function openAiChatFault(messages: readonly Message[]): Fault | undefined {
   return (
@@ -261,13 +259,13 @@ function openAiChatFault(messages: readonly Message[]): Fault | undefined {
 const CHAT_PAIRS: PairRules = {
   isSent: isSentInChat,
   wireId: (id) => id,
-  // Each result is a message of its own on this wire.
+  // Each result is a message of its own in this format.
   takesSplitResults: true,
-  // Servers that count calls from zero in each answer take their own ids back.
+  // Servers that count calls from zero in each answer accept their own ids.
   wantsUniqueIds: false,
 };
 
-/** This wire's own adapter sends what a user said also when it is blank. */
+/** This adapter sends user messages even if they are blank. */
 function isSentInChat(message: Message): boolean {
   return message.role !== "block_assistant" || isAnswerSent(message);
 }
@@ -281,10 +279,9 @@ function isAnswerSent({ blocks, stop_reason }: AssistantMessage): boolean {
 }
 
 /**
- * What the Responses API refuses of a request that keeps nothing on the server, as ours do. Then answers and calls go
- * without their item ids, so none can miss the reasoning it was made with; and reasoning that is not followed by what
- * it led to ("provided without its required following item") is cut off by the adapter. A conversation may begin with
- * an answer here.
+ * What the Responses API rejects of a stateless request, as ours are. Answers and calls have no item ids then, so none
+ * can miss its reasoning; the adapter cuts off reasoning without its following item. A conversation may start with an
+ * answer.
  */
 function openAiResponsesFault(messages: readonly Message[]): Fault | undefined {
   return (
@@ -296,7 +293,7 @@ function openAiResponsesFault(messages: readonly Message[]): Fault | undefined {
 }
 
 const RESPONSES_PAIRS: PairRules = {
-  // OpenAI itself finds results by id wherever they stand; other servers of this API want them next to their call.
+  // OpenAI finds results by id anywhere; other servers of this API require them next to their call.
   isSent: (message) => isSent(message, "openai"),
   wireId: (id) => id,
   takesSplitResults: true,
@@ -305,8 +302,8 @@ const RESPONSES_PAIRS: PairRules = {
 };
 
 /**
- * Reasoning goes back whole, with its id, and once: "duplicate item found with id rs_…" is what a batch gets that was
- * split into two answers which both kept the reasoning.
+ * Reasoning goes back whole, with its id, and once: a batch split into two answers that both kept the reasoning is
+ * rejected with "duplicate item found with id rs_…".
  */
 function reasoningFault(messages: readonly Message[]): Fault | undefined {
   const sentAt = new Map<string, number>();
@@ -314,7 +311,7 @@ function reasoningFault(messages: readonly Message[]): Fault | undefined {
     const message = messages[at];
     if (message?.role !== "block_assistant" || message.stop_reason === "cancelled") continue;
     const id = repeatedItem(sentAt, message, at);
-    if (id !== undefined) return { at, fault: `the reasoning item ${id} stands in two answers` };
+    if (id !== undefined) return { at, fault: `the reasoning item ${id} is in two answers` };
   }
   return undefined;
 }
@@ -325,9 +322,9 @@ function repeatedItem(sentAt: Map<string, number>, message: AssistantMessage, at
     const block = message.blocks[index];
     if (block?.block_type !== "reasoning" || block.data.meta?.provider !== "open_ai") continue;
     const { meta } = block.data;
-    // Without its encrypted content the package leaves reasoning out.
+    // The package omits reasoning without its encrypted content.
     if (meta.encrypted_content === undefined) continue;
-    // Blocks of one answer with one id are parts of one item.
+    // Blocks of one answer with the same id are parts of one item.
     if ((sentAt.get(meta.id) ?? at) !== at) return meta.id;
     sentAt.set(meta.id, at);
   }

@@ -6,48 +6,48 @@ import type { SessionSettings } from "../../contract/session.ts";
 import type { Placed } from "../context.ts";
 import type { Asking } from "../model-call.ts";
 import { applyEntry, foldSession, type WholeState } from "../whole-state.ts";
+import { runEviction } from "./evict.ts";
 import { type BoundaryFacts, judgeBoundary, type Verdict } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 import { type CompactionJob, runCompaction } from "./run-compaction.ts";
-import { runEviction } from "./run-eviction.ts";
 
-/** A conversation that somebody else keeps, and hands over as a whole each time its model is asked. */
+/** A conversation that the caller stores and passes as a whole before each model call. */
 export interface Conversation {
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   readonly system: string;
   readonly messages: readonly Message[];
-  /** Places of messages that no compaction takes out. */
+  /** Indexes of messages that compactions keep. */
   readonly pins: ReadonlySet<number>;
-  /** What was made of it before: together with the messages it is a log. */
+  /** The results of earlier compactions; together with the messages they form a log. */
   readonly marks: readonly Mark[];
 }
 
-/** What the next call is like besides its messages. */
+/** Facts about the next call besides its messages. */
 export interface NextCall extends Pick<BoundaryFacts, "contextWindow" | "toolTokens" | "outputTokens"> {
-  /** What the model would count, as far as it has counted the same context; 0 where it has not. */
+  /** The model's own count of the same context; 0 if unknown. */
   readonly countedTokens: number;
-  /** The provider refused the context as it is: it has to become smaller, whatever the estimate says. */
+  /** The provider rejected the context: it has to shrink, whatever the estimate says. */
   readonly isRefused: boolean;
 }
 
 export interface Compacted {
   readonly shown: readonly Shown[];
-  /** What was added by this call, and everything that has to be known the next time. */
+  /** The marks added by this call, and all marks to pass next time. */
   readonly added: readonly Mark[];
   readonly marks: readonly Mark[];
-  /** Why it does not fit all the same; undefined where it does, as far as can be told. */
+  /** Why it still does not fit; undefined if it does, as far as is known. */
   readonly reason: string | undefined;
 }
 
-/** A message of the conversation, as it was said or as something shorter; or the text of a summary. */
+/** A message, whole or as a shorter replacement, or a summary. */
 export type Shown = { readonly place: number; readonly instead?: Message } | { readonly summary: string };
 
-/** Between two messages there is room for what compactions say. */
+/** Seqs between two messages, for entries of compactions. */
 const SEQS_PER_MESSAGE = 64;
-/** A call that is made again and again with the same messages leaves its marks in the same place. */
+/** A call repeated with the same messages adds its marks at the same position. */
 const MARKS_MAX = 48;
 
-/** Compacts a conversation where that is due, as a session's context is before a call of its model. */
+/** Compacts a conversation if that is due, like a session's context before a model call. */
 export async function compactConversation(
   conversation: Conversation,
   compacting: Compacting,
@@ -82,10 +82,7 @@ interface Work {
   readonly append: CompactionJob["append"];
 }
 
-/**
- * Tool output leaves first; a summary is made where that is not enough, and a second time where that did not fit. Gives
- * the reason where what has to become smaller cannot, and no mark says so.
- */
+/** Evicts tool output, then summarises, twice if needed. Returns why it cannot shrink if no mark says so. */
 async function shrink(work: Work, next: NextCall): Promise<string | undefined> {
   const { state, compacting, asking, append } = work;
   if (state.lastSeq % SEQS_PER_MESSAGE >= MARKS_MAX) return "it was tried too often with the same messages";
@@ -94,7 +91,7 @@ async function shrink(work: Work, next: NextCall): Promise<string | undefined> {
   const first = judge(work, next);
   const mayEvict = compacting.evictFrom !== undefined && size >= compacting.evictFrom;
   if (mayEvict && (isNewTurn || first !== "not_due")) await runEviction({ state, compacting, asking, append });
-  // What the provider refused is judged by it, not by an estimate.
+  // After a rejection the provider decides, not the estimate.
   const verdict = next.isRefused ? "overflow" : judge(work, next);
   if (verdict === "not_due") return undefined;
   const trigger: CompactionTrigger = verdict === "overflow" ? "overflow" : "threshold";
@@ -124,12 +121,12 @@ function judge({ state, compacting }: Work, next: NextCall): Verdict {
   return judgeBoundary(facts, compacting.compactor);
 }
 
-/** What a compaction took besides is not known to whoever keeps the conversation. */
+/** Usage entries mean nothing to the caller. */
 function isMark(body: EntryBody): boolean {
   return body.kind === "compacted" || body.kind === "compaction_failed" || body.kind === "event";
 }
 
-/** Nobody asks a conversation that is kept elsewhere for its settings. */
+/** The settings of such a conversation are never read. */
 const SETTINGS: SessionSettings = {
   model: "",
   provider: "",
@@ -140,7 +137,7 @@ const SETTINGS: SessionSettings = {
   structured_output_retries: 0,
 };
 
-/** The conversation as a log that is folded like any other; the same messages have the same seqs each time. */
+/** Builds a log from the conversation; equal messages get equal seqs each time. */
 function foldConversation({ system, messages, pins, marks }: Conversation): WholeState {
   const entries: Entry[] = [entryOf(1, { kind: "session_created", settings: { ...SETTINGS, system_prompt: system } })];
   for (const place of pins) entries.push(entryOf(1, { kind: "pinned", seq: seqOf(place), pinned: true }));
@@ -165,12 +162,12 @@ function entryOf(seq: number, body: EntryBody): Entry {
 }
 
 function saidBy(message: Message): EntryBody {
-  // A turn is open from then on: what is being answered may not be taken out.
+  // The turn is open from here on: the current prompt must stay.
   if (message.role === "user") return { kind: "turn_opened", message };
   return message.role === "system_notice" ? { kind: "notice", message } : { kind: "imported", message };
 }
 
-/** Those that say what is shown, and what was tried since. */
+/** The marks that determine the context, and later attempts. */
 function stillNeeded(marks: readonly Mark[], { shownBy }: WholeState): readonly Mark[] {
   const showing = new Set(shownBy.map(({ seq }) => seq));
   const last = marks.findLast(({ body }) => body.kind === "compacted" && body.evicted === undefined)?.seq ?? 0;
@@ -178,7 +175,7 @@ function stillNeeded(marks: readonly Mark[], { shownBy }: WholeState): readonly 
 }
 
 function shownAs({ seq, message }: Placed, said: ReadonlySet<Message>): readonly Shown[] {
-  // Whoever keeps the conversation keeps its system messages, too.
+  // The caller stores its system messages, too.
   if (message.role === "system") return [];
   if (seq % SEQS_PER_MESSAGE !== 0) {
     return message.role === "user" && typeof message.content === "string" ? [{ summary: message.content }] : [];
@@ -189,7 +186,7 @@ function shownAs({ seq, message }: Placed, said: ReadonlySet<Message>): readonly
 
 const LOGGED = / is in the log at seq \d{1,16}, left out of the context …\]/;
 
-/** What took the place of an output names a tool, and a log, that are not there. */
+/** The replacement of an output names a tool and a log that do not exist here. */
 function withoutLog(message: Message): Message {
   if (message.role !== "tool_results") return message;
   const results = message.results.map((result): ToolResultsMessage["results"][number] => {
@@ -204,7 +201,7 @@ function withoutRecall(content: string): string {
   return at >= 0 && content.endsWith(") shows it]") ? `${content.slice(0, at)}]` : content;
 }
 
-/** A receipt for a model that can ask for nothing: what is not shown to it any more is lost to it. */
+/** A receipt for a model without recall: what left its context is lost to it. */
 export function receiptWithoutLog(receipt: Receipt): Receipt {
   const items = receipt.items.map((item) =>
     item.status === "recoverable" ? { ...item, status: "lost" as const } : item,

@@ -7,7 +7,7 @@ import type { ModelRequest } from "../../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
 import type { CompactionOptions } from "../../service/session-settings.ts";
 import { estimateTokens } from "../tokens.ts";
-import { createModelJudge, judgeRequest } from "./model-judge.ts";
+import { createModelJudge, judgeRequest } from "./ground.ts";
 import { COMPACTION_PROMPT } from "./shown-messages.ts";
 
 const FIRST = "The user approved the first plan.";
@@ -137,7 +137,7 @@ describe("the session's model as a judge", () => {
     expect(result.compacted).toBe(true);
     expect(made?.summary).toBe(SUMMARY);
     expect(made?.receipt).toMatchObject({ invented: [], invented_cut: false, unverified: [FIRST, SECOND, THIRD] });
-    expect(made?.notes.join()).toContain("the judge left nothing of the summary");
+    expect(made?.notes.join()).toContain("the judge rejected the whole summary");
   });
 
   it("[C16] what it contradicts is told and stands, where nothing is cut", async () => {
@@ -167,7 +167,7 @@ describe("the session's model as a judge", () => {
   ])("[C16] a judge of one's own that gives %s has failed, and the compaction stands", async (_, answer) => {
     const judge = { judge: async () => answer as never };
     const { made } = await compacted({ text: "" }, { judge });
-    expect(made?.notes).toEqual(["the judge failed: it gave no list of verdicts with their usage"]);
+    expect(made?.notes).toEqual(["the judge failed: it returned no list of verdicts with their usage"]);
     expect(made?.usage).toEqual({ input_tokens: 700, output_tokens: 33 });
   });
 

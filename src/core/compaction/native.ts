@@ -15,16 +15,16 @@ export interface NativeWork {
   readonly asking: Asking;
   readonly compacting: Pick<Compacting, "native" | "compactor">;
   readonly compactions: readonly CompactionRecord[];
-  /** What leaves the context, the system message first, and the earlier summary where it leaves, too. */
+  /** The messages that leave the context, the system message first, including a replaced summary. */
   readonly leaving: readonly Message[];
-  /** Whether the new summary is the first thing the model is told. */
+  /** Whether the new summary is the first message. */
   readonly isSummaryFirst: boolean;
   readonly tools: readonly ToolSpec[];
   readonly skill: string | undefined;
   readonly instructions: string | undefined;
 }
 
-/** What the provider made; without it, why not. */
+/** The provider's compaction, or why there is none. */
 export interface NativeOutcome {
   readonly native?: KeptNative;
   readonly usage: Usage;
@@ -33,13 +33,10 @@ export interface NativeOutcome {
 
 const NOTHING: NativeOutcome = { usage: NO_USAGE, notes: [] };
 
-/** Several times what any provider gives; a log is read whole, so what is in it has a bound. */
+/** Several times the size of any provider's result; logs are read whole, so entries are bounded. */
 const NATIVE_BYTES_MAX = 512 * 1_024;
 
-/**
- * Asks the provider for its own compaction of exactly what leaves the context. The summary stands without it, so whatever
- * goes wrong is a note, and it is not asked twice.
- */
+/** Asks the provider to compact the messages that leave; a failure is noted and not retried. */
 export async function compactNatively(work: NativeWork): Promise<NativeOutcome> {
   const { asking, compacting, leaving } = work;
   if (!compacting.native || leaving.every(({ role }) => role === "system")) return NOTHING;
@@ -48,7 +45,7 @@ export async function compactNatively(work: NativeWork): Promise<NativeOutcome> 
   const refusal = refusalOf(work, compaction);
   if (refusal !== undefined) return without(refusal);
   const once = { ...quiet(asking), model: asCompacting(asking.model, compaction, work), retry: NO_RETRY(asking) };
-  // Its whole request is what it compacts: it is made where the instructions are known.
+  // The provider compacts the whole request, so it is built where the instructions are known.
   const answer = await ask(once, requestOf(work));
   return answer.ok ? kept(asking.model, answer) : without(answer.failure.message);
 }
@@ -56,24 +53,24 @@ export async function compactNatively(work: NativeWork): Promise<NativeOutcome> 
 const NO_RETRY = ({ retry }: Asking): Asking["retry"] => ({ ...retry, maxRetries: 0 });
 
 function without(why: string, usage: Usage = NO_USAGE): NativeOutcome {
-  return { usage, notes: [`no compaction of the provider's own is kept beside the summary: ${why}`] };
+  return { usage, notes: [`no native compaction is stored with the summary: ${why}`] };
 }
 
-/** The estimate can be below what the provider counts. */
+/** The estimate can be below the provider's count. */
 const WINDOW_SHARE = 0.9;
 
 function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): string | undefined {
   const { asking, isSummaryFirst, instructions } = work;
   const { provider, contextWindow = Number.POSITIVE_INFINITY } = asking.model;
-  if (!isSummaryFirst) return "something else than the summary comes first in the context";
-  if (instructions !== undefined && !takesInstructions) return `${provider} takes no instructions for it`;
+  if (!isSummaryFirst) return "the summary is not first in the context";
+  if (instructions !== undefined && !takesInstructions) return `${provider} accepts no instructions for it`;
   const { messages, tools, maxOutputTokens = 0 } = requestOf(work);
   const tokens = estimateTokens(messages) + toolTokens(tools) + maxOutputTokens;
   if (tokens > contextWindow * WINDOW_SHARE) return `about ${tokens} tokens leave the context, too many for one call`;
   return undefined;
 }
 
-/** Without the session's own tools and system prompt a provider may refuse the calls it is shown. */
+/** Without the session's tools and system prompt a provider may reject the calls. */
 function requestOf(work: NativeWork): Omit<NativeRequest, "instructions"> {
   const { asking, compacting, compactions, leaving, tools, skill } = work;
   return {
@@ -84,7 +81,7 @@ function requestOf(work: NativeWork): Omit<NativeRequest, "instructions"> {
   };
 }
 
-/** The model with its provider's compaction for an answer, so that it is timed, priced and interrupted like one. */
+/** Wraps the provider's compaction as a model answer, so that it is timed, priced and interrupted like one. */
 function asCompacting(model: ModelClient, compaction: NativeCompaction, work: NativeWork): ModelClient {
   const { provider, modelId, contextWindow, prices, url } = model;
   const instructions = promptOf(work);
@@ -98,7 +95,7 @@ function asCompacting(model: ModelClient, compaction: NativeCompaction, work: Na
   };
 }
 
-/** Instructions take the place of the provider's own prompt, so they are given with ours. */
+/** Instructions replace the provider's own prompt, so they are sent with ours. */
 function promptOf({ compacting, instructions }: NativeWork): string | undefined {
   if (instructions === undefined) return undefined;
   const more = "Call no tools; answer with the summary alone.";
@@ -109,9 +106,9 @@ function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAn
   const { provider, modelId } = model;
   const given = blocks.find((block) => block.block_type === "server_tool_content");
   const item = given?.data.content;
-  if (!isObject(item)) return without(`${provider} gave none, and stopped with ${stopReason}`, usage);
+  if (!isObject(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
   const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
-  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to keep`, usage);
+  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to store`, usage);
   const host = hostOf(model);
   const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
   return { native, usage, notes: [] };

@@ -1,26 +1,25 @@
 import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
-import { isIn, type Placed, showTranscript, standingIn } from "../context.ts";
-import { type Numbered, rangesOf } from "../seq-ranges.ts";
+import { activeCompaction, isIn, type Numbered, type Placed, rangesOf, showTranscript } from "../context.ts";
 import { contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
 import type { WholeState } from "../whole-state.ts";
 import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
 
-/** One thing of a rebuilt context: a kept message, or something new in its place. */
+/** An item of a rebuilt context: a kept message or a new one. */
 type PlanItem = { readonly kept: Placed } | { readonly summary: true } | { readonly message: Message };
 
-/** What a compaction would do with a context, the system message aside. */
+/** The effect of a compaction on a context, without the system message. */
 export interface Plan {
   readonly items: readonly PlanItem[];
   readonly discarded: readonly Placed[];
 }
 
 /**
- * Reads a rebuilt history as a plan. Kept messages are recognised by identity. Throws, in a sentence, when kept and
- * discarded messages do not make up the source: what would be in neither could never be told or undone. Only what
- * earlier compactions put there, which is in no log as a message, may be left out.
+ * Reads a rebuilt history as a plan. Kept messages are recognised by identity. Throws if kept and discarded messages do
+ * not add up to the source: a message in neither could not be reported or undone. Only messages written by earlier
+ * compactions may be missing.
  */
 export function readPlan(source: Source, result: CompactionResult, summary: string): Plan {
   const { shown, isLogged } = source;
@@ -32,7 +31,7 @@ export function readPlan(source: Source, result: CompactionResult, summary: stri
     const at = places.get(message) ?? -1;
     const placed = shown[at];
     if (placed === undefined) return [newItem(message, summary)];
-    if (at <= newest) throw new Error("the compactor keeps messages twice or not in their order");
+    if (at <= newest) throw new Error("the compactor keeps messages twice or out of order");
     newest = at;
     left.delete(placed);
     return [isLogged(placed) ? { kept: placed } : { message }];
@@ -47,11 +46,10 @@ export function readPlan(source: Source, result: CompactionResult, summary: stri
   return { items, discarded: discarded.filter(isLogged) };
 }
 
-/** A context to be compacted. */
 export interface Source {
   /** The system message first. */
   readonly shown: readonly Placed[];
-  /** Whether a message is one of the log, and not what an earlier compaction put in the place of others. */
+  /** Whether a message is from the log, not written by an earlier compaction. */
   isLogged(placed: Placed): boolean;
 }
 
@@ -60,7 +58,6 @@ function newItem(message: Message, summary: string): PlanItem {
   return isSummary ? { summary: true } : { message };
 }
 
-/** The plan that keeps everything as it is shown. */
 export function keepAll({ shown, isLogged }: Source): Plan {
   const said = shown.filter(({ message }) => message.role !== "system");
   return {
@@ -74,7 +71,7 @@ export function keptOf({ items }: Plan): readonly Placed[] {
   return items.flatMap((item) => ("kept" in item ? [item.kept] : []));
 }
 
-/** The same plan with some messages kept after all, or with fewer kept. */
+/** The same plan with more or fewer messages kept. */
 export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: Placed) => boolean): Plan {
   const order = new Map(source.map((placed, index) => [placed, index]));
   const orderOf = (placed: Placed): number => order.get(placed) ?? 0;
@@ -100,7 +97,6 @@ export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: P
   return { items, discarded: discarded.sort((a, b) => orderOf(a) - orderOf(b)) };
 }
 
-/** A plan as an entry keeps it. */
 export function partsOf({ items }: Plan, transcript: readonly Placed[]): ContextPart[] {
   const parts: ContextPart[] = [];
   let run: Placed[] = [];
@@ -120,23 +116,23 @@ export function partsOf({ items }: Plan, transcript: readonly Placed[]): Context
   return parts;
 }
 
-/** What an expansion brings back, and what of the asked-for it leaves out. */
+/** The messages an expansion brings back, and those it omits. */
 export interface Expansion {
   readonly expanded: readonly SeqRange[];
   readonly leftOut: readonly SeqRange[];
-  /** What the smallest of the turns that were left out takes; 0 when none was. */
+  /** The size of the smallest omitted turn; 0 if none was omitted. */
   readonly smallestLeftOut: number;
 }
 
 /**
- * Chooses what comes back into the context: whole turns of the ranges that are not shown, the newest first, as many as
- * fit. Parts of a turn are not brought back alone: a call without its question is one no provider may accept.
+ * Chooses whole hidden turns to bring back, the newest first, as many as fit. Parts of a turn do not come back alone:
+ * providers may reject a call without its question.
  */
 export function planExpansion(state: WholeState, wanted: readonly SeqRange[], tokensMax: number): Expansion {
   const { transcript } = state;
   const messages = transcript.map(({ message }) => message);
   const hidden = hiddenIn(transcript, state.shown);
-  // A message that only a pin shows comes back with its turn, so that it stays when the pin goes.
+  // A message that only its pin shows comes back with its turn, so that it stays when the pin is removed.
   const hiddenUnpinned = hiddenIn(transcript, showTranscript(transcript, state.compactions, new Set()));
   const back: Placed[] = [];
   const left: Placed[] = [];
@@ -156,7 +152,7 @@ export function planExpansion(state: WholeState, wanted: readonly SeqRange[], to
   return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut };
 }
 
-/** Chooses which evicted outputs are shown whole again: those of whole messages, the newest first, as many as fit. */
+/** Chooses the evicted outputs to show again: those of whole messages, the newest first, as many as fit. */
 export function planReturn(
   { transcript }: Pick<WholeState, "transcript">,
   evicted: readonly Pruned[],
@@ -180,15 +176,15 @@ export function planReturn(
   return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut, tokens };
 }
 
-/** The context as it would be with these ranges back in it, and these messages pinned. */
+/** The context with these ranges expanded and these messages pinned. */
 export function shownWith(
   { transcript, compactions, pins }: WholeState,
   more: { ranges?: readonly SeqRange[]; pin?: number },
 ): readonly Placed[] {
   const { ranges = [], pin } = more;
-  const standing = standingIn({ compactions });
+  const active = activeCompaction({ compactions });
   const expanded = compactions.map((one) =>
-    one === standing ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
+    one === active ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
   );
   return showTranscript(transcript, expanded, pin === undefined ? pins : new Set([...pins, pin]));
 }

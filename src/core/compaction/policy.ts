@@ -7,13 +7,11 @@ import { nativeFacts } from "../entry-events.ts";
 import { COMPACTION_PROMPT, isSummary, summaryMessage, turnsOf } from "./shown-messages.ts";
 import { prepareForSummary } from "./summary-input.ts";
 
-/** What a boundary is judged by besides what a compactor is told. */
+/** Facts at a boundary, besides those that a compactor receives. */
 export interface BoundaryFacts extends CompactionContext {
-  /** Tokens the model can see at once, when known. */
   readonly contextWindow: number | undefined;
-  /** What the tools' descriptions cost with every request. */
+  /** Tokens of the tool descriptions, sent with every request. */
   readonly toolTokens: number;
-  /** The most the answer may take. */
   readonly outputTokens: number;
   /** Bytes of the whole request; media cost few tokens and many bytes. */
   readonly requestBytes: number;
@@ -21,22 +19,22 @@ export interface BoundaryFacts extends CompactionContext {
 }
 
 /**
- * `due`: compact before this call. `full`: the same, and its answer or its bytes may not fit. `overflow`: the call would not
- * fit, so no guard holds it back.
+ * `due`: compact before this call. `full`: the same, and its answer or its bytes may not fit. `overflow`: the call
+ * would not fit, so no guard holds it back.
  */
 export type Verdict = "not_due" | "due" | "full" | "overflow";
 
-/** Providers refuse requests of more bytes than this, whatever their tokens; the strictest of them. */
+/** The strictest request limit of all providers, in bytes. */
 const REQUEST_BYTES_MAX = 20 * 1_024 * 1_024;
 const BYTES_SHARE = 0.8;
-/** An answer's reserve is counted up to this share of the window, so a generous limit on a small model changes little. */
+/** The answer's reserve counts up to this share, so that a generous limit on a small model changes little. */
 const OUTPUT_SHARE_MAX = 0.2;
 
-/** Decides at a boundary, from numbers alone: it costs the same at every length of a session. */
+/** Decides at a boundary from numbers alone, so it costs the same at every length. */
 export function judgeBoundary(facts: BoundaryFacts, compactor: Pick<Compactor, "shouldCompact">): Verdict {
   const { contextWindow: window, sessionBoundaryIndex: index } = facts;
   if (index === 0) return "not_due";
-  // What the last call counted is no evidence: that call went through.
+  // The last call's count is no evidence: that call succeeded.
   if (window !== undefined && facts.estimatedHistoryTokens + facts.toolTokens >= window) return "overflow";
   const isDue = compactor.shouldCompact(facts);
   if (!isHeldBack(facts) && (filling(facts) >= 1 || facts.requestBytes >= REQUEST_BYTES_MAX * BYTES_SHARE))
@@ -44,13 +42,13 @@ export function judgeBoundary(facts: BoundaryFacts, compactor: Pick<Compactor, "
   return isDue ? "due" : "not_due";
 }
 
-/** Whether the last compaction, made or tried, is only a few boundaries ago. */
+/** Whether the last compaction or attempt was only a few boundaries ago. */
 export function isHeldBack(facts: CompactionContext & Pick<BoundaryFacts, "minTurnsBetweenCompactions">): boolean {
   const { sessionBoundaryIndex: index, lastCompactionBoundaryIndex: last } = facts;
   return last !== undefined && index - last < facts.minTurnsBetweenCompactions;
 }
 
-/** Which share of the window a call takes with its answer; 0 where the window is not known. */
+/** The share of the window that a call takes with its answer; 0 if the window is unknown. */
 export function filling(facts: BoundaryFacts): number {
   const { contextWindow: window } = facts;
   if (window === undefined) return 0;
@@ -61,7 +59,7 @@ export function filling(facts: BoundaryFacts): number {
 const WINDOW_SHARE = 0.8;
 const UNKNOWN_WINDOW_THRESHOLD = 100_000;
 
-/** The size at which a context is compacted: what was asked for, else most of the model's window. */
+/** The size at which a context is compacted: as configured, else most of the model's window. */
 export function thresholdFor(explicit: number | undefined, contextWindow: number | undefined): number {
   if (explicit !== undefined) return explicit;
   return contextWindow === undefined ? UNKNOWN_WINDOW_THRESHOLD : Math.floor(contextWindow * WINDOW_SHARE);
@@ -74,10 +72,10 @@ export const COMPACTION_DEFAULTS: CompactionConfig = {
   minTurnsBetweenCompactions: 3,
 };
 
-/** Until its compaction is in a log. */
+/** The id until the compaction is logged. */
 const NOT_SAVED = "";
 
-/** Compacts by size, no sooner than a few boundaries after the last time, into a summary and the last turns. */
+/** Compacts by size into a summary and the last turns, at least a few boundaries after the previous time. */
 export class DefaultCompactor implements Compactor {
   readonly #config: CompactionConfig;
 
@@ -107,7 +105,7 @@ export class DefaultCompactor implements Compactor {
 
   rebuildHistory(messages: readonly Message[], summary: string): CompactionResult {
     const systems = messages[0]?.role === "system" ? 1 : 0;
-    // An earlier summary is no turn: the new one was written with it in view and takes its place.
+    // An earlier summary is no turn: the new one includes and replaces it.
     const from = isSummary(messages[systems]) ? systems + 1 : systems;
     const turns = turnsOf(messages, from);
     const { recentTurnBudget } = this.#config;
@@ -124,7 +122,6 @@ export class DefaultCompactor implements Compactor {
   }
 }
 
-/** A compaction as every wire shows it. */
 export function describeCompaction({ seq, body, undone, expanded, nativeRefused }: CompactionRecord): Compaction {
   const { kind: _kind, shows, pruned: _pruned, native, ...facts } = body;
   const kept = shows.filter((part) => "from_seq" in part);
@@ -132,7 +129,7 @@ export function describeCompaction({ seq, body, undone, expanded, nativeRefused 
   return { ...facts, ...own, seq, kept, undone, expanded: [...expanded] };
 }
 
-/** What a compaction can never take out of a context, in tokens. */
+/** Tokens that no compaction can remove. */
 export interface Floor {
   readonly system: number;
   readonly tools: number;
@@ -140,10 +137,7 @@ export interface Floor {
   readonly summary: number;
 }
 
-/**
- * Refuses a threshold that a compacted context would still be over: it would be compacted again and again, for
- * nothing. The turns that are kept are not counted, because nobody knows them yet.
- */
+/** Refuses a threshold that a compacted context would still exceed; unknown kept turns are not counted. */
 export function requireReachable(threshold: number, { system, tools, pins, summary }: Floor): void {
   const sum = system + tools + pins + summary;
   if (sum < threshold) return;

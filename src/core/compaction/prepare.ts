@@ -3,8 +3,7 @@ import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { Judge } from "../../ports/judge.ts";
-import { asKept, type Placed, prunedBy, standingIn } from "../context.ts";
-import { rangesOf } from "../seq-ranges.ts";
+import { activeCompaction, asKept, type Placed, prunedBy, rangesOf } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
 import type { WholeState } from "../whole-state.ts";
@@ -15,55 +14,51 @@ import { type Retained, retain } from "./retain.ts";
 import { isSummary, summaryMessage } from "./shown-messages.ts";
 import type { ExtractSummary } from "./summarise.ts";
 
-/** The strategy of a compactor that is not ours. */
 export const CUSTOM = "custom";
 
-/** How a session compacts: the capability, for this session and its model. */
+/** How a session compacts, with its model. */
 export interface Compacting {
   readonly compactor: Compactor;
   readonly strategy: string;
-  /** The size at which a context is compacted. */
   readonly threshold: number;
   readonly minTurnsBetweenCompactions: number;
-  /** The size at which tool output begins to leave the context; undefined where it may not. */
+  /** The size at which eviction of tool output starts; undefined if it is off. */
   readonly evictFrom: number | undefined;
   readonly policy: CompactionPolicy;
-  /** Whether summaries are made behind turns, so that a turn waits for one only when the context would not fit. */
+  /** Whether summaries are made in the background, so that a turn waits for one only if the context would not fit. */
   readonly prepares: boolean;
-  /** The size from which on that is done, and from which on it is asked whether compacting pays. */
+  /** The size at which preparing starts, and at which the price is considered. */
   readonly prepareAt: number;
-  /** Whether large old tool results become references. */
   readonly prune: boolean;
-  /** Whether what a summary invents is cut from it. */
   readonly cutInvented: boolean;
-  /** Who judges what a summary claims; `model`: the session's own. Absent: nobody. */
+  /** Who judges a summary's claims; `model`: the session's own. Absent: no judge. */
   readonly judge: "model" | Judge | undefined;
-  /** Whether the provider's own compaction is kept and sent, where it has one. */
+  /** Whether native compactions are stored and sent, if the provider has them. */
   readonly native: boolean;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
-  /** Proves that what leaves the context can be found again; absent, by expanding. */
+  /** Proves that discarded content can be found again; absent: by expanding. */
   readonly recovering: ((log: readonly Placed[], breathe: Clock["breathe"]) => Recover) | undefined;
-  /** Reads all that was said without keeping others waiting; absent, it is read here. */
+  /** Reads the whole history in a worker; absent: in this thread. */
   readonly reading?: Reading | undefined;
 }
 
-/** A context at one moment, with everything that is decided before a model is asked. */
+/** A context and everything that is decided before a model is called. */
 export interface Prepared {
   readonly source: Source;
   readonly transcript: readonly Placed[];
   readonly retained: Retained;
-  /** What the summariser is shown: large old results as references. */
+  /** The summariser's input: large old results as references. */
   readonly summarised: readonly Message[];
-  /** What of it is discarded. */
+  /** The discarded part of it. */
   readonly leaving: readonly Message[];
   readonly tokensTarget: number;
 }
 
 const DRAFT_SUMMARY = "(the summary stands here)";
 
-/** Looks at the context and decides what would stay; undefined with a reason when nothing would change. */
+/** Decides what would stay; gives a reason if nothing would change. */
 export function prepare(
   state: WholeState,
   compacting: Compacting,
@@ -79,11 +74,11 @@ export function prepare(
     DRAFT_SUMMARY,
   );
   if (retained.plan.discarded.length === 0 && !prunesMore(state, retained)) {
-    return { nothing: "there is nothing to take out: every turn is among the recent ones that are kept" };
+    return { nothing: "nothing to remove: every turn is among the recent turns that are kept" };
   }
   const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message));
   if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
-    return { nothing: "what could be taken out is shorter than the shortest summary" };
+    return { nothing: "the messages that could be removed are shorter than the shortest summary" };
   }
   const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
   const summarised = isOurs ? forSummary(shown, compacting) : structuredClone(forSummary(shown, compacting));
@@ -92,15 +87,14 @@ export function prepare(
   return { source, transcript, retained, summarised, leaving, tokensTarget };
 }
 
-/** What is shown, at this moment. */
 export function sourceOf(state: Pick<WholeState, "shown">, transcript: readonly Placed[]): Source {
   const logged = new Set(transcript);
   const seqs = new Set(transcript.map(({ seq }) => seq));
-  // A message that is shown pruned or simplified is another object with the seq of the one in the log.
+  // A pruned or simplified message is another object with the seq of the logged one.
   return { shown: [...state.shown], isLogged: (placed) => logged.has(placed) || seqs.has(placed.seq) };
 }
 
-/** What a summary takes before it says anything. */
+/** The size of an empty summary message. */
 const INTRODUCTION_TOKENS = estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
 
 interface Situation {
@@ -111,11 +105,11 @@ interface Situation {
   readonly tokensTarget: number;
 }
 
-/** What stays once the summary is known. A context that only shows results as references keeps everything else. */
+/** What stays once the summary is known. Pruning alone keeps all other messages. */
 export function retainFrom(situation: Situation, compacting: Compacting, summary: string): Retained {
   const { state, transcript, source, trigger, tokensTarget } = situation;
   const { compactor, prune } = compacting;
-  const standing = standingIn(state);
+  const active = activeCompaction(state);
   const retained = retain({
     source,
     draft: rebuild(
@@ -127,7 +121,7 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
     pins: state.pins,
     transcript,
     trigger,
-    prunedBefore: standing === undefined ? [] : prunedBy(standing, () => false),
+    prunedBefore: active === undefined ? [] : prunedBy(active, () => false),
     prune,
     tokensTarget,
     summaryTokens: compactor.maxSummaryTokens(),
@@ -135,7 +129,7 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
   return retained.plan.discarded.length > 0 ? retained : { ...retained, plan: keepAll(source) };
 }
 
-/** Somebody else's compactor is given copies: what it does to them must not reach the session. */
+/** A custom compactor receives copies: its changes must not reach the session. */
 function rebuild({ compactor, strategy }: Compacting, messages: readonly Message[], summary: string): CompactionResult {
   if (strategy !== CUSTOM) return compactor.rebuildHistory(messages, summary);
   const originals = new Map(messages.map((message) => [structuredClone(message), message]));
@@ -145,7 +139,7 @@ function rebuild({ compactor, strategy }: Compacting, messages: readonly Message
 }
 
 const WINDOW_TARGET_SHARE = 0.7;
-/** Where the provider says that a context is too long although the estimate fits, the estimate is wrong. */
+/** If the provider rejects a context that fits by the estimate, the estimate is wrong. */
 const ESTIMATE_TARGET_SHARE = 0.5;
 
 function targetOf(shownTokens: number, { contextWindow }: { contextWindow: number | undefined }): number {
@@ -156,12 +150,12 @@ function targetOf(shownTokens: number, { contextWindow }: { contextWindow: numbe
 }
 
 function prunesMore({ compactions }: WholeState, { pruned }: Retained): boolean {
-  const standing = standingIn({ compactions });
-  const before = new Set((standing?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  const active = activeCompaction({ compactions });
+  const before = new Set((active?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   return pruned.some(({ seq, tool_use_id }) => !before.has(`${seq} ${tool_use_id}`));
 }
 
-/** A result larger than this tells a summariser no more than its beginning and end do. */
+/** Of a larger result its beginning and end are enough for a summariser. */
 const SUMMARISED_RESULT_TOKENS_MAX = 2_000;
 
 function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly Message[] {
@@ -170,20 +164,19 @@ function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly M
   return shown.map((placed) => asKept(placed, { pruned, reshape: "as_is" }));
 }
 
-/** What is kept and discarded, in seqs. */
 export function rangesIn({ retained, transcript }: Prepared): { kept: SeqRange[]; discarded: SeqRange[] } {
   const kept = retained.plan.items.flatMap((item) => ("kept" in item ? [item.kept] : []));
   return { kept: rangesOf(kept, transcript), discarded: rangesOf(retained.plan.discarded, transcript) };
 }
 
-/** The earlier compaction whose summary a plan does not carry on. */
+/** The earlier compaction whose summary a plan replaces. */
 export function supersededBy({ source }: Prepared, { plan }: { readonly plan: Plan }): { superseded?: string } {
   const earlier = source.shown.map(({ message }) => message).find(isSummary);
   const isCarried = plan.items.some((item) => "message" in item && item.message === earlier);
   return earlier?.compaction_id === undefined || isCarried ? {} : { superseded: earlier.compaction_id };
 }
 
-/** What leaves the context by a plan, as a summariser is shown it, after the system message. */
+/** The discarded messages as the summariser sees them, after the system message. */
 export function leavingBy(prepared: Prepared, by: { readonly plan: Plan }): readonly Message[] {
   const { source, summarised } = prepared;
   const gone = new Set(by.plan.discarded);

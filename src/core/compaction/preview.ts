@@ -4,22 +4,21 @@ import type { ModelClient } from "../../ports/model.ts";
 import { messagesOf } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
-import { cascadeRequests } from "./cascade.ts";
+import { economyOf, usualSummaryTokens } from "./economy.ts";
 import { foldCandidate } from "./gates.ts";
-import { judgeRequest } from "./model-judge.ts";
+import { judgeRequest } from "./ground.ts";
 import { keptOf } from "./plan.ts";
 import { type Compacting, prepare, rangesIn } from "./prepare.ts";
-import { apartFor, inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { inheritedFrom, originalsOf, recoverByExpanding, workerFor, writeReceipt } from "./receipt.ts";
 import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
-import { requestOf } from "./summarise.ts";
+import { cascadeRequests, requestOf } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
-import { economyOf, usualSummaryTokens } from "./when-it-pays.ts";
 
 const PREVIEW = "preview";
 
 /**
- * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
- * would have to carry, `tokens_after` counts one of the usual length, and the cost the longest one allowed.
+ * What compacting now would keep, drop and cost. No model is called, so there is no summary: the receipt lists what one
+ * would have to contain, `tokens_after` assumes one of the usual length, and the cost the longest one.
  */
 export async function previewCompaction(
   state: WholeState,
@@ -67,7 +66,7 @@ export async function previewCompaction(
     unverified: [],
     breathe: clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
-    ...apartFor(compacting, transcript, new AbortController().signal),
+    ...workerFor(compacting, transcript, new AbortController().signal),
   });
   const compaction: Compaction = {
     compaction_id: PREVIEW,
@@ -99,7 +98,7 @@ export async function previewCompaction(
   const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
   // A judge reads the summary, too.
   const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
-  // The provider's own compaction reads what leaves, and may write as much as a summary.
+  // A native compaction reads the discarded messages, and may write as much as a summary.
   const native = compacting.native && model.compaction !== undefined ? [estimateTokens(prepared.leaving)] : [];
   const nativeTokens = native.reduce((sum, tokens) => sum + tokens, 0);
   const longest = summaryTokensMax * (1 + native.length);

@@ -1,9 +1,8 @@
 import type { CompactionTrigger } from "../../contract/compaction.ts";
 import type { CompactionBasis, EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
-import { advanceCadence, type Hash, hashContext, messagesOf, showTranscript } from "../context.ts";
+import { advanceCadence, type Hash, hashContext, messagesOf, rangesOf, showTranscript } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
-import { rangesOf } from "../seq-ranges.ts";
 import type { PreparedRecord } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
@@ -12,7 +11,7 @@ import { grammarFaults } from "./grammar.ts";
 import { describeCompaction } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 
-/** A compaction that is made and not yet in force, and of how much of the transcript it is. */
+/** A compaction that is not active yet, and how much of the transcript it covers. */
 export interface Made {
   readonly compaction: EntryBodyOf<"compaction_prepared">["compaction"];
   readonly basis: Pick<CompactionBasis, "transcript">;
@@ -20,7 +19,7 @@ export interface Made {
 
 type HowPublished = Partial<Pick<EntryBodyOf<"compacted">, "trigger" | "created_at" | "prepared" | "waited_ms">>;
 
-/** The entry that puts a compaction into force. What was said since it was planned stands after it. */
+/** The entry that activates a compaction. Messages since it was planned follow it. */
 export function publishedEntry(
   state: Pick<WholeState, "transcript" | "cadence">,
   { compaction, basis }: Made,
@@ -41,10 +40,7 @@ export function publishedEntry(
   return { ...body, cadence: advanceCadence(state.cadence, body) };
 }
 
-/**
- * The hash of everything a compaction of so much of a session depends on: what is shown and where it stands in the log,
- * pins, the compaction that stands with what was brought back of it, and that nothing was rewritten.
- */
+/** The hash of everything a compaction depends on: context, seqs, pins, the active compaction and rewrites. */
 export function basisOf(
   state: WholeState,
   { transcript, shown }: Pick<CompactionBasis, "transcript" | "shown">,
@@ -52,14 +48,14 @@ export function basisOf(
 ): string {
   const covered = state.shown.slice(0, shown);
   const said = new Set(state.transcript.slice(0, transcript).map(({ seq }) => seq));
-  const standing = state.compactions.findLast(({ undone }) => !undone);
+  const active = state.compactions.findLast(({ undone }) => !undone);
   return hash(
     JSON.stringify([
       hashContext(messagesOf(covered), hash),
       covered.map(({ seq }) => seq),
       said.size,
-      standing?.seq ?? 0,
-      standing?.expanded ?? [],
+      active?.seq ?? 0,
+      active?.expanded ?? [],
       state.rewrites.length,
       [...state.pins].filter((seq) => said.has(seq)).sort((a, b) => a - b),
     ]),
@@ -76,21 +72,21 @@ export interface Publishing {
   readonly asking: Asking;
   readonly hash: Hash;
   readonly trigger: CompactionTrigger;
-  /** What the context may take at most afterwards; absent where any smaller one will do. */
+  /** The largest allowed context afterwards; absent if any reduction is enough. */
   readonly tokensMax?: number | undefined;
-  /** Since when the turn waits for it; absent where nobody waits. */
+  /** Since when the turn waits for it; absent if it does not. */
   readonly waitingSinceMs?: number | undefined;
   append(bodies: () => readonly EntryBody[]): Promise<void>;
 }
 
 /**
- * Puts the prepared compaction into force, by one append, if what it covers is untouched; otherwise it is dropped, and that
- * told. Returns its id, or undefined when there was none or it was dropped.
+ * Activates the prepared compaction by one append if the messages it covers are unchanged; otherwise drops and reports
+ * it. Returns its id, or undefined if there was none or it was dropped.
  */
 export async function publishPrepared(publishing: Publishing): Promise<string | undefined> {
   const { asking } = publishing;
   let published: string | undefined;
-  // Judged when nothing else can be appended before: a text or a pin may come at any moment.
+  // Checked when nothing else can be appended before: an injected text or a pin may come at any moment.
   await publishing.append(() => {
     const { prepared } = publishing.state;
     if (prepared === undefined) return [];
@@ -99,17 +95,17 @@ export async function publishPrepared(publishing: Publishing): Promise<string | 
     published = decided.entry.compaction_id;
     return [startedEntry(publishing.state, decided.entry), decided.entry];
   });
-  if (published !== undefined) await tellHook({ ...publishing, asking }, published);
+  if (published !== undefined) await callHook({ ...publishing, asking }, published);
   return published;
 }
 
-/** A prepared compaction that will not be put into force. Its usage is told here, and was counted before. */
+/** The entry of a dropped compaction. It reports the usage, which was counted before. */
 export function droppedEntry({ body }: PreparedRecord, reason: string): EntryBodyOf<"compaction_dropped"> {
   const { compaction_id, usage } = body.compaction;
   return { kind: "compaction_dropped", compaction_id, reason, usage };
 }
 
-export const TOUCHED = "what it covers has changed since it was prepared";
+export const TOUCHED = "the covered messages have changed since it was prepared";
 
 function decide(
   publishing: Publishing,
@@ -119,15 +115,14 @@ function decide(
   if (!isUntouched(state, prepared, hash)) return { reason: TOUCHED };
   const entry = preparedEntry(publishing, prepared, asking.clock.now());
   const { tokens_before: tokensBefore, tokens_after: tokensAfter } = entry;
-  if (tokensAfter > tokensMax) return { reason: "so much was said since that the context would still not fit" };
+  if (tokensAfter > tokensMax) return { reason: "with the messages added since, the context would still not fit" };
   if (!removesEnough({ tokensBefore, tokensAfter })) {
-    return { reason: "so much was said since that it would take out less than 5 % of the context" };
+    return { reason: "with the messages added since, it would remove less than 5 % of the context" };
   }
   const fault = faultWith(state, entry);
-  return fault === undefined ? { entry } : { reason: `with what was said since, ${fault}` };
+  return fault === undefined ? { entry } : { reason: `with the messages added since, ${fault}` };
 }
 
-/** The entry a prepared compaction would be put into force by now. */
 export function preparedEntry(
   { state, trigger, waitingSinceMs }: Pick<Publishing, "state" | "trigger" | "waitingSinceMs">,
   { seq, body }: PreparedRecord,
@@ -141,7 +136,7 @@ export function preparedEntry(
   });
 }
 
-/** Why a provider would reject the context, with what was said since; one that rejects it as it is now is not in use. */
+/** Why a provider would reject the context; a provider that rejects the current one is not in use. */
 function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | undefined {
   const { transcript, compactions, pins } = state;
   const madeFrom = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
@@ -155,7 +150,7 @@ function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | 
 
 const NO_PINS: ReadonlySet<number> = new Set();
 
-/** Whoever counts compactions by their beginnings and ends finds both, also of one that was there before it began. */
+/** Also a prepared compaction has a started event, so that starts and ends can be counted. */
 function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf<"compacted">): EntryBody {
   return {
     kind: "event",
@@ -170,8 +165,8 @@ function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf
   };
 }
 
-/** Tells whoever wants to know of a compaction that is in force. */
-export async function tellHook(
+/** Calls the hook of an active compaction. */
+export async function callHook(
   { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
   compactionId: string,
 ): Promise<void> {

@@ -6,19 +6,19 @@ import type { ReceiptItem } from "../grounding/occurrence.ts";
 import type { Specific } from "../grounding/specifics.ts";
 import type { SummarySource } from "../grounding/summary-sources.ts";
 
-/** What is held against each other when a receipt is written. */
+/** The inputs of a receipt. */
 export interface Accounting {
   readonly summary: string;
-  /** What leaves the context, or would have without a pin, in its order. */
+  /** The messages that leave the context, or would without a pin, in order. */
   readonly from: readonly Placed[];
   readonly inherited: readonly Specific[];
   readonly tail: readonly Message[];
   readonly pinned: readonly Message[];
-  /** What else of the log an expansion would bring back; undefined where that is not to be tried. */
+  /** The rest of the log that an expansion would bring back; undefined if that is not tried. */
   readonly log: readonly Placed[] | undefined;
 }
 
-/** The work that reads all that was said, by name: what each is given and what it answers. */
+/** Tasks that read the whole history, by name, with their input and output. */
 export interface Readings {
   check: {
     readonly given: { readonly summary: string; readonly source: readonly Message[] };
@@ -31,14 +31,13 @@ export interface Readings {
   };
 }
 
-/** Does one of them where it keeps nobody waiting; rejects with a sentence when it is interrupted or takes too long. */
+/** Runs a task in a worker; rejects if it is interrupted or takes too long. */
 export type Reading = <Name extends keyof Readings>(
   name: Name,
   given: Readings[Name]["given"],
   signal: AbortSignal,
 ) => Promise<Readings[Name]["answer"]>;
 
-/** How each is done, wherever that is. */
 export type Readers = {
   readonly [Name in keyof Readings]: (
     given: Readings[Name]["given"],

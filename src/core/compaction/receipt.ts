@@ -12,15 +12,15 @@ import type { WholeState } from "../whole-state.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {
-  /** What leaves the context. */
+  /** The messages that leave the context. */
   readonly gone: readonly Placed[];
-  /** What the summary that is replaced stood for, by the messages that said it. */
+  /** Specifics that the replaced summary stood for, by their messages. */
   readonly inherited: readonly Specific[];
-  /** What would have left it without a pin. */
+  /** The messages that stay only because of a pin. */
   readonly saved: readonly Placed[];
   /** With the rules that follow it. */
   readonly summary: string;
-  /** What is shown besides the summary. */
+  /** The context besides the summary. */
   readonly tail: readonly Message[];
   readonly pinned: readonly Message[];
   readonly pruned: readonly Pruned[];
@@ -29,7 +29,7 @@ export interface ReceiptSource {
   readonly unverified: readonly string[];
   readonly recover: Recover;
   readonly breathe: Clock["breathe"];
-  /** Who reads; absent, it is done here. With a log, expanding is tried there, and `recover` is not asked. */
+  /** The worker; absent: in this thread. With a log, expanding is tried there instead of by `recover`. */
   readonly apart?: {
     readonly read: Reading;
     readonly log: readonly Placed[] | undefined;
@@ -37,14 +37,14 @@ export interface ReceiptSource {
   };
 }
 
-/** How a specific that is shown nowhere any more can be found again: by a search, by expanding, or not at all. */
+/** How a specific that is no longer shown can be found: by search, by expanding, or not at all. */
 export type Recover = (specific: Specific) => Promise<"search" | "expansion" | undefined>;
 
-/** A log of a hundred thousand lines has as many specifics; a receipt lists so many and counts all. */
+/** A log of a hundred thousand lines has as many specifics; a receipt lists this many and counts all. */
 const ITEMS_MAX = 1_000;
 const INVENTED_MAX = 100;
 const UNVERIFIED_MAX = 100;
-/** What a summary stands for is never cut: the next receipt accounts for it again. */
+/** Specifics in the summary are never cut: the next receipt accounts for them again. */
 const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] as const;
 
 /** Accounts for every specific that leaves the context. */
@@ -85,8 +85,8 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
   };
 }
 
-/** Who reads for a receipt, where a session has somebody; expanding is tried there unless a search has to find it. */
-export function apartFor(
+/** The worker of a session, if it has one; expanding is tried there unless search is required. */
+export function workerFor(
   { reading, recovering }: { readonly reading?: Reading | undefined; readonly recovering: object | undefined },
   transcript: readonly Placed[],
   signal: AbortSignal,
@@ -95,7 +95,7 @@ export function apartFor(
   return { apart: { read: reading, log: recovering === undefined ? transcript : undefined, signal } };
 }
 
-/** What an expansion may need of a log besides what leaves the context. */
+/** The rest of the log that an expansion may need. */
 function logBesides(
   log: readonly Placed[] | undefined,
   from: readonly Placed[],
@@ -106,7 +106,7 @@ function logBesides(
   return log?.filter(({ seq }) => asked.has(seq));
 }
 
-/** Where each specific is now; one that is shown nowhere is `lost` where expanding was not tried. */
+/** Where each specific is now; one that is not shown is `lost` if expanding was not tried. */
 export async function account(given: Accounting, breathe: Clock["breathe"]): Promise<readonly ReceiptItem[]> {
   const { summary, from, inherited, tail, pinned, log } = given;
   const found = await specificsOf(from, breathe);
@@ -122,10 +122,7 @@ export async function account(given: Accounting, breathe: Clock["breathe"]): Pro
   });
 }
 
-/**
- * What leaves the context, as the log has it: a result that was shown as a reference is discarded whole, and one that
- * becomes a reference now leaves, too, although its message stays.
- */
+/** The discarded content as logged: results that are or become references count whole. */
 export function originalsOf(
   transcript: readonly Placed[],
   gone: { discarded: readonly Placed[]; pruned: readonly Pruned[] },
@@ -141,16 +138,13 @@ export function originalsOf(
   });
 }
 
-/** What a compaction's summary stands for, when another takes its place. */
+/** The specifics of a summary that is replaced. */
 export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
   return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
 }
 
-/**
- * Recovery by expanding: a specific is found again when the message of the log it came from, which an expansion
- * brings back, says it. Semantic memory replaces this by a search that has to find it.
- */
+/** A specific is found if its logged message contains it. With memory, a search has to find it instead. */
 export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
   const read = new Map<number, ReadMessage>();
@@ -164,12 +158,12 @@ export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breat
 }
 
 interface ReadMessage {
-  /** Whether it has a text word for word; most have, and nothing has to be read for that. */
+  /** Whether a text occurs literally; most do, without further reading. */
   says(text: string): boolean;
   index(): TextIndex;
 }
 
-/** Specifics are asked for nearly in the order they stand in: how far before and after the last one the next is looked for. */
+/** Specifics are requested nearly in order: how far around the last one the next is searched. */
 const BACK_CHARS = 4_000;
 const AHEAD_CHARS = 64_000;
 

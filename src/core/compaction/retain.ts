@@ -6,50 +6,47 @@ import { findPrunable, type Pruned } from "../transcript-text.ts";
 import { keptOf, type Plan, readPlan, replan, type Source } from "./plan.ts";
 import { exchangesOf, pinnedIn, turnsOf } from "./shown-messages.ts";
 
-/** What stays in the context, and why it is not what the compactor alone would keep. */
+/** What stays in the context, and how that differs from the compactor's choice. */
 export interface Retained {
   readonly plan: Plan;
   readonly pruned: readonly Pruned[];
   readonly pinned: ReadonlySet<Placed>;
-  /** Those that would be gone without their pin. */
+  /** Messages that stay only because of a pin. */
   readonly saved: ReadonlySet<Placed>;
   readonly notes: readonly string[];
 }
 
 interface Retaining {
   readonly source: Source;
-  /** What the compactor makes of it. */
   readonly draft: CompactionResult;
   readonly draftSummary: string;
   readonly pins: ReadonlySet<number>;
   readonly transcript: readonly Placed[];
   readonly trigger: CompactionTrigger;
-  /** Results the standing compaction shows as references: they stay references. */
+  /** Results that the active compaction shows as references: they stay references. */
   readonly prunedBefore: readonly Pruned[];
-  /** Whether large old tool results become references. */
   readonly prune: boolean;
-  /** What the rebuilt context may take when it must be made to fit. */
+  /** The target size if the context must be made to fit. */
   readonly tokensTarget: number;
-  /** What the summary may take. */
   readonly summaryTokens: number;
 }
 
-/** Tool results larger than this become references once their turn is over. */
+/** Larger tool results become references once their turn is over. */
 const PRUNE_TOKENS_MIN = 2_000;
-/** When a context must be made to fit, smaller ones do, too. */
+/** The same if the context must be made to fit. */
 const SQUEEZE_TOKENS_MIN = 400;
-/** Taking less than this out of running turns is not worth a summary. */
+/** Removing less than this from running turns is not worth a summary. */
 const SPLIT_SHARE_MIN = 0.25;
 const SPLIT_TARGET_SHARE = 0.5;
 
 /**
- * Decides what stays. The compactor's own choice holds, but for three things no compactor can undo: pins stay; a
- * context that does not fit the model keeps fewer turns, then fewer tool exchanges, then references instead of
- * results; and a few long turns, of which none may go as a whole, let go of their oldest exchanges.
+ * Decides what stays. The compactor's choice holds with three exceptions: pins stay; a context that does not fit keeps
+ * fewer turns, then fewer tool exchanges, then references instead of results; and if no whole turn can go, the oldest
+ * exchanges of long turns do.
  */
 export function retain(retaining: Retaining): Retained {
   const { source, draft, draftSummary, pins } = retaining;
-  // Looked up in the log: where results are shown as text, an exchange cannot be told any more.
+  // Looked up in the log: where results are shown as text, exchanges cannot be recognised.
   const seqs = new Set([...pinnedIn(retaining.transcript, pins)].map(({ seq }) => seq));
   const pinned = new Set(source.shown.filter((placed) => seqs.has(placed.seq) && source.isLogged(placed)));
   const drafted = readPlan(source, draft, draftSummary);
@@ -72,7 +69,7 @@ function prunedIn(
   plan: Plan,
   how: { pinned: ReadonlySet<Placed>; newestTurns?: number },
 ): readonly Pruned[] {
-  // What someone pinned is wanted whole.
+  // Pinned results stay whole.
   const kept = keptOf(plan).filter((placed) => !how.pinned.has(placed));
   const seqs = new Set(kept.map(({ seq }) => seq));
   const before = prunedBefore.filter(({ seq }) => seqs.has(seq));
@@ -83,7 +80,7 @@ function prunedIn(
   return [...before, ...found.filter((result) => !isBefore(result))];
 }
 
-/** Nothing can go as a whole turn: the oldest exchanges go, or at least the largest results the model has seen. */
+/** If no whole turn can go, removes the oldest exchanges, or at least the largest results that the model has read. */
 function split(retaining: Retaining, plan: Plan, pinned: ReadonlySet<Placed>): Shrunk {
   const before = tokensOf(retaining, plan, []);
   const less = dropExchanges(retaining, plan, pinned, before * SPLIT_TARGET_SHARE);
@@ -129,7 +126,7 @@ function dropTurns({ source, ...rest }: Retaining, plan: Plan, pinned: ReadonlyS
     if (tokensOf({ source, ...rest }, less, prunedIn({ source, ...rest }, less, { pinned })) <= target) return less;
     const kept = keptOf(less);
     const turns = turnsOf(kept.map(({ message }) => message));
-    // The newest turn is what the model is asked about.
+    // The newest turn holds the current prompt.
     const oldest = turns.slice(0, -1).find(({ start, end }) => kept.slice(start, end).some((one) => !pinned.has(one)));
     if (oldest === undefined) return less;
     const gone = new Set(kept.slice(oldest.start, oldest.end).filter((one) => !pinned.has(one)));
@@ -146,12 +143,12 @@ function dropExchanges(retaining: Retaining, plan: Plan, pinned: ReadonlySet<Pla
   const gone = new Set<Placed>();
   const running = turnsOf(messages).at(-1)?.start ?? 0;
   const opening = exchanges.find(({ start }) => start >= running);
-  // The newest exchange is what the model has not read yet.
+  // The model has not read the newest exchange yet.
   for (const { start, end } of exchanges.slice(0, -1)) {
     if (excess <= 0) break;
     const exchange = kept.slice(start, end);
     if (exchange.some((placed) => pinned.has(placed))) continue;
-    // Anthropic wants the thinking a running turn began with back until the turn ends.
+    // Anthropic requires the thinking that started a running turn until the turn ends.
     if (start === opening?.start && thinks(exchange[0])) continue;
     for (const placed of exchange) gone.add(placed);
     excess -= estimateTokens(exchange.map(({ message }) => message));
@@ -174,7 +171,7 @@ function withoutNewestExchange(plan: Plan): Plan {
   return { ...plan, items: kept.slice(0, newest?.start ?? kept.length).map((placed) => ({ kept: placed })) };
 }
 
-/** What the rebuilt context would take, its summary counted in full. */
+/** The size of the rebuilt context with a full-length summary. */
 function tokensOf({ source, summaryTokens }: Retaining, plan: Plan, pruned: readonly Pruned[]): number {
   const [first] = source.shown;
   const system = first?.message.role === "system" ? [first.message] : [];

@@ -316,7 +316,7 @@ describe("a context that does not fit", () => {
     expect(error).toMatchObject({
       code: "PROVIDER_ERROR",
       message: expect.stringMatching(
-        /^prompt is too long; the context is about \d+ tokens of the model's 4000, of which the user message at seq \d+ takes \d+, and nothing more can be taken out: send it in parts$/,
+        /^prompt is too long; the context is about \d+ tokens of the model's 4000, of which the user message at seq \d+ takes \d+, and nothing more can be removed: send it in parts$/,
       ),
     });
     const { events } = await listen(session.stream("Was that too much?"));

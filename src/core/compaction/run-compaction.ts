@@ -4,49 +4,45 @@ import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { ToolSpec } from "../../ports/model.ts";
-import { type Hash, messagesOf, type Placed } from "../context.ts";
+import { type Hash, messagesOf, type Placed, rangesOf } from "../context.ts";
 import { addUsage } from "../cost.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import { isSummaryOf } from "../native-summary.ts";
-import { rangesOf } from "../seq-ranges.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { WholeState } from "../whole-state.ts";
-import { summariseByCascade } from "./cascade.ts";
+import { economyOf, priceNote } from "./economy.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf } from "./plan.ts";
 import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
-import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
+import { basisOf, callHook, type Made, publishedEntry } from "./published.ts";
 import {
-  apartFor,
   inheritedFrom,
   originalsOf,
   type ReceiptSource,
   recoverByExpanding,
+  workerFor,
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
 import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
-import { extracted, type Summarised, summarise } from "./summarise.ts";
+import { extracted, type Summarised, summarise, summariseByCascade } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
-import { economyOf, priceNote } from "./when-it-pays.ts";
 
-/** One compaction of a session that is held. */
+/** One compaction of a locked session. */
 export interface CompactionJob {
   readonly state: WholeState;
   readonly compacting: Compacting;
   readonly asking: Asking;
   readonly trigger: CompactionTrigger;
   readonly instructions?: string | undefined;
-  /** What the session's calls are made with. */
   readonly tools?: readonly ToolSpec[] | undefined;
   readonly skill?: string | undefined;
-  /** How long the model will not have been asked when it matters; without it, how long it has not been now. */
+  /** How long the model will have been idle when it takes effect; defaults to the idle time until now. */
   readonly idleMs?: number | undefined;
-  /** The id it will have; a new one unless given. */
   readonly compactionId?: string | undefined;
-  /** Since when somebody waits for it; without it, since it begins. */
+  /** Since when the turn waits for it; defaults to its start. */
   readonly begunMs?: number | undefined;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
 }
@@ -56,12 +52,12 @@ export type CompactionOutcome =
   | { readonly compacted: false; readonly reason: string };
 
 /**
- * Compacts a context: plan, summary, gates, receipt, then one entry. Until that entry is durable nothing has changed,
- * and whatever fails before it is told as `compaction_failed`. When there is nothing to take out, nothing is told.
+ * Compacts a context: plan, summary, gates, receipt, then one entry. Nothing changes before that entry is durable;
+ * earlier failures emit `compaction_failed`. If there is nothing to remove, nothing is emitted.
  */
 export async function runCompaction(given: CompactionJob): Promise<CompactionOutcome> {
   const { compacting, asking, trigger, begunMs = asking.clock.now() } = given;
-  // Whoever is told of its beginning knows it again at its end.
+  // The started and completed events share this id.
   const job = { ...given, compactionId: asking.clock.newId() };
   const planned = await plan(job);
   if ("nothing" in planned) return { compacted: false, reason: planned.nothing };
@@ -73,16 +69,13 @@ export async function runCompaction(given: CompactionJob): Promise<CompactionOut
     const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
     return [...(compacting.hooks.told?.() ?? []), publishedEntry(job.state, made, waited)];
   });
-  await tellHook(job, made.compaction.compaction_id);
+  await callHook(job, made.compaction.compaction_id);
   return { compacted: true, compactionId: made.compaction.compaction_id };
 }
 
 type Unmade = { readonly error: string; readonly usage?: Usage | undefined };
 
-/**
- * Makes a compaction as far as its entry, of a state that stays as it is meanwhile: whoever asks puts it into force later,
- * or not.
- */
+/** Makes a compaction up to its entry without changing the state; the caller activates it later, or not. */
 export async function prepareCompaction(
   job: Omit<CompactionJob, "append">,
   hash: Hash,
@@ -109,7 +102,7 @@ async function plan({ state, compacting, trigger, asking }: Making): Promise<Pre
   }
 }
 
-/** The summary, what it is held against, and everything else that stands in the entry but for when it is. */
+/** Everything in the entry except its time. */
 async function make(job: Making, prepared: Prepared): Promise<Made | Unmade> {
   const { compacting, trigger, asking } = job;
   const veto = await askHook(job, prepared);
@@ -123,7 +116,7 @@ async function make(job: Making, prepared: Prepared): Promise<Made | Unmade> {
   if (trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
     return { error: attempt.error, usage };
   }
-  // The session cannot go on as it is: sentences of the conversation are better than none.
+  // The session cannot continue as it is: an extractive summary is better than none.
   const { compactor, extract } = compacting;
   const why = `the summary was refused (${attempt.error})`;
   const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, usage);
@@ -135,13 +128,13 @@ async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Pro
   try {
     return await fill(job, prepared, grounded);
   } catch (thrown) {
-    // A store that fails fails the turn, too. Anything else is the compaction's: what it took is told with it.
+    // A store failure also fails the turn. Any other failure is reported with the compaction's usage.
     if (thrown instanceof RuntimeError) throw thrown;
     return { error: messageOf(thrown) };
   }
 }
 
-/** A gate that did not open, or a compactor that failed: the context stays as it is. */
+/** A gate rejected it or the compactor failed: the context stays as it is. */
 class Rejected extends Error {}
 
 function started({ state, compacting, asking, compactionId }: CompactionJob, planned: Prepared | undefined): EntryBody {
@@ -196,7 +189,7 @@ const NO_SUMMARY: Written = {
 
 async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Extract<Summarised, { ok: false }>> {
   const { discarded } = prepared.retained.plan;
-  // Only results become references: everything that was said still stands, and there is nothing to summarise.
+  // Pruning alone discards no messages, so there is nothing to summarise.
   if (discarded.length === 0) return NO_SUMMARY;
   const { compactor, curator, extract, strategy } = job.compacting;
   const work = {
@@ -214,7 +207,7 @@ async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Ex
   return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
 }
 
-/** A curator is given copies: what it does to them must not reach the session. */
+/** A curator receives copies: its changes must not reach the session. */
 function copiesOf(placed: readonly Placed[]): readonly Message[] {
   return structuredClone(messagesOf(placed));
 }
@@ -300,14 +293,14 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   };
 }
 
-/** What was asked must be there to be answered, and what is gone must be spoken for. */
+/** The current prompt must stay, and discarded messages need a summary. */
 function requireWhole({ isTurnOpen, transcript }: WholeState, { plan }: Extract<Passed, { ok: true }>): void {
   if (plan.discarded.length > 0 && plan.items.every((item) => "kept" in item)) {
-    throw new Rejected("the compactor takes messages out and puts no summary in their place");
+    throw new Rejected("the compactor discards messages without a summary");
   }
   const question = isTurnOpen ? transcript.findLast(({ message }) => message.role === "user") : undefined;
   if (question !== undefined && plan.discarded.some(({ seq }) => seq === question.seq)) {
-    throw new Rejected("the compactor takes out what is being answered");
+    throw new Rejected("the compactor discards the message being answered");
   }
 }
 
@@ -317,14 +310,14 @@ interface Carried {
   readonly leftOut: readonly string[];
 }
 
-/** The gates, with the rules of the user that leave the context below the summary; they must not keep it from shrinking. */
+/** Runs the gates with the user's rules appended to the summary; the rules must not prevent shrinking. */
 async function passWithRules(
   { state, compacting, asking }: Making,
   of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
   pass: (rules: UserRule[]) => Passed,
 ): Promise<Carried> {
   const { prepared, retained, grounded } = of;
-  // A compactor of one's own may write no summary, and then there is nothing they could follow.
+  // A custom compactor may write no summary, and then no rules can follow it.
   const hasSummary = retained.plan.items.some((item) => "summary" in item);
   const carry = (plan: Plan) =>
     carryRules({
@@ -346,8 +339,8 @@ async function passWithRules(
     passed = pass(rules);
     leftOut += following;
   }
-  const hint = "what may follow a summary; pin a message to keep its rules in the context";
-  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} rules of the user, beyond ${hint}`] };
+  const hint = "the limit of a summary; pin a message to keep its rules in the context";
+  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} user rules beyond ${hint}`] };
 }
 
 function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared, summary: string): Retained {
@@ -371,7 +364,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
   const kept = keptOf(plan);
   const keptSeqs = new Set(kept.map(({ seq }) => seq));
   const pinnedSeqs = new Set([...retained.pinned].map(({ seq }) => seq));
-  // As they are shown: what stands as a reference is not in the tail.
+  // As shown: references are not part of the tail.
   const shown = passed.shown.filter(({ seq }) => keptSeqs.has(seq));
   const source: ReceiptSource = {
     gone: originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: retained.pruned }),
@@ -386,7 +379,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     unverified,
     breathe: asking.clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
-    ...apartFor(compacting, prepared.transcript, asking.signal),
+    ...workerFor(compacting, prepared.transcript, asking.signal),
   };
   try {
     return await writeReceipt(source);

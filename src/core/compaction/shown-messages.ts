@@ -4,7 +4,7 @@ import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/tier-text.ts";
 import { skillIn } from "../skills.ts";
 import { contentText } from "../tokens.ts";
 
-/** The last message of a request for a summary, word for word part of the contract. */
+/** The last message of a summary request; its text is part of the contract. */
 export const COMPACTION_PROMPT = `You are performing a CONTEXT COMPACTION. Your job is to create a handoff summary so work can continue seamlessly.
 
 Include:
@@ -16,16 +16,15 @@ Include:
 
 Be concise and structured. Prioritize information the next context needs to act, not narrate.`;
 
-/** What a summary is introduced by in the rebuilt context, word for word part of the contract. */
+/** The introduction of a summary in the context; its text is part of the contract. */
 export const SUMMARY_PREFIX =
   "[Context compacted] A previous context produced the following summary of work so far. The current tool and session state is preserved. Use this summary to continue without duplicating work:";
 
-/** What the rules that follow a summary are introduced by. */
 export const RULES_INTRO = "Rules of the user, word for word; a later one goes before an earlier one:";
 
 type UserMessage = Extract<Message, { role: "user" }>;
 
-/** The message a summary stands in the context as; it carries the id of its compaction, which no user message has. */
+/** The summary as a message of the context; unlike user messages it has the id of its compaction. */
 export function summaryMessage(
   of: WithRules & { readonly created_at: string; readonly compaction_id: string },
 ): UserMessage {
@@ -33,7 +32,7 @@ export function summaryMessage(
   return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summaryWithRules(of)}`, created_at, compaction_id };
 }
 
-/** A summary with the heading of the rules would pass its own words off as the user's. */
+/** A summary with the heading of the rules would present its own text as the user's. */
 export function withoutRulesIntro(summary: string): string {
   if (!summary.includes(RULES_INTRO)) return summary;
   const lines = summary.split("\n").filter((line) => line.trim() !== RULES_INTRO);
@@ -45,7 +44,7 @@ interface WithRules {
   readonly rules?: readonly UserRule[] | undefined;
 }
 
-/** A summary and, in a block of their own, the rules it does not have word for word: nobody can turn those round. */
+/** A summary followed by the rules it does not contain literally, so that they cannot be paraphrased. */
 export function summaryWithRules({ summary, rules = [] }: WithRules): string {
   const following = rules.filter(({ follows }) => follows);
   if (following.length === 0) return summary;
@@ -60,7 +59,7 @@ export function isSummary(message: Message | undefined): message is UserMessage 
   return message?.role === "user" && message.compaction_id !== undefined;
 }
 
-/** What an earlier summary says, without the rules that follow it: they are carried on word for word, not retold. */
+/** The text of an earlier summary without its rules: they are carried on literally. */
 export function summaryText(message: UserMessage): string {
   const text = contentText(message.content);
   const said = text.startsWith(SUMMARY_PREFIX) ? text.slice(SUMMARY_PREFIX.length).trim() : text;
@@ -68,16 +67,16 @@ export function summaryText(message: UserMessage): string {
   return rulesAt < 0 ? said : said.slice(0, rulesAt);
 }
 
-/** Where a turn begins and ends: indexes into the messages, the end excluded. */
+/** Start and end of a turn: indexes into the messages, the end excluded. */
 export interface TurnSpan {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * The turns of a context: a user message and all that follows until the next. Notices right before a user message
- * belong to it, because they were put there for it. What stands before the first user message is a turn of its own;
- * the system message and an earlier summary (before `from`) are none.
+ * The turns of a context: a user message and everything until the next. Notices right before a user message belong to
+ * it. Messages before the first user message are a turn; the system message and an earlier summary (before `from`) are
+ * not.
  */
 export function turnsOf(messages: readonly Message[], from = 0): readonly TurnSpan[] {
   const starts: number[] = [];
@@ -85,7 +84,7 @@ export function turnsOf(messages: readonly Message[], from = 0): readonly TurnSp
   for (let at = from; at < messages.length; at += 1) {
     const role = messages[at]?.role;
     if (role === "user" || starts.length === 0) {
-      // At the very beginning notices are waited for, too: they belong to the user message after them.
+      // Also notices at the very beginning belong to the user message after them.
       if (role === "system_notice") notices += 1;
       else {
         starts.push(at - notices);
@@ -97,7 +96,7 @@ export function turnsOf(messages: readonly Message[], from = 0): readonly TurnSp
   return starts.map((start, index) => ({ start, end: starts[index + 1] ?? messages.length }));
 }
 
-/** A tool exchange: an answer with calls and everything until its results, which never go apart. */
+/** A tool exchange: an answer with calls up to its results; it is never split. */
 export function exchangesOf(messages: readonly Message[], { start, end }: TurnSpan): readonly TurnSpan[] {
   const exchanges: TurnSpan[] = [];
   for (let at = start; at < end; at += 1) {
@@ -116,7 +115,7 @@ interface NumberedMessage {
   readonly message: Message;
 }
 
-/** A pinned message with what it needs to stand: the user message of its turn, and its whole tool exchange. */
+/** Pinned messages with what they need: the user message of the turn, and the whole tool exchange. */
 export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: ReadonlySet<number>): ReadonlySet<P> {
   const pinned = new Set<P>();
   if (pins.size === 0) return pinned;
@@ -128,7 +127,7 @@ export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: R
     const exchanges = exchangesOf(messages, turn);
     for (let at = turn.start; at < turn.end; at += 1) {
       if (!pins.has(shown[at]?.seq ?? 0)) continue;
-      // A skill's text says what it says without whoever asked for it.
+      // A skill's text is complete without its turn.
       if (skillIn(messages[at]) !== undefined) {
         add(at, at + 1);
         continue;
@@ -142,10 +141,10 @@ export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: R
   return pinned;
 }
 
-/** From the mildest to the last resort: how kept messages are simplified when a provider would reject them. */
+/** How kept messages are simplified when a provider would reject them, mildest first. */
 export const RESHAPES: readonly Reshape[] = ["as_is", "without_reasoning", "text_only"];
 
-/** A kept message in a simpler form; a message that has nothing to lose stays the same object. */
+/** A kept message in a simpler form; the same object if nothing changes. */
 export function reshapeMessage(message: Message, reshape: Reshape): Message {
   switch (reshape) {
     case "as_is":
@@ -161,7 +160,7 @@ function withoutReasoning(message: Message): Message {
   if (message.role !== "block_assistant") return message;
   const blocks = message.blocks.filter((block) => block.block_type !== "reasoning");
   if (blocks.length === message.blocks.length) return message;
-  // Item ids and signatures are only valid together with the reasoning they were made with.
+  // Item ids and signatures are only valid together with their reasoning.
   return { ...message, blocks: blocks.length === 0 ? [NOTHING_SAID] : blocks.map(withoutMeta) };
 }
 
@@ -169,11 +168,11 @@ const NOTHING_SAID: AssistantBlock = { block_type: "text", data: { text: "(no vi
 
 function withoutMeta(block: AssistantBlock): AssistantBlock {
   const { meta: _dropped, ...data } = block.data;
-  // The same block type with the same data but for the optional meta.
+  // `as`: the same block without the optional meta.
   return { ...block, data } as AssistantBlock;
 }
 
-/** Calls and results as plain text: no provider can find fault with their pairing. */
+/** Calls and results as plain text, which no provider rejects. */
 function asText(message: Message): Message {
   switch (message.role) {
     case "system":
@@ -209,14 +208,13 @@ function textOfBlock(block: AssistantBlock): string[] {
   }
 }
 
-/** The strategy by which a summary has two sections, the older of which takes in the newer one each time. */
+/** The strategy whose summaries have two sections, the older of which absorbs the newer one each time. */
 export const CASCADE = "cascade";
 
-/** What the summary of a session that compacts by cascade says; a section that is empty is not there. */
+/** The sections of such a summary; empty ones are omitted. */
 export interface Sections {
-  /** Everything before the recent past. */
   readonly longterm: string;
-  /** What the last compaction took out. */
+  /** What the last compaction discarded. */
   readonly recent: string;
 }
 
@@ -226,7 +224,7 @@ export function writeSections({ longterm, recent }: Sections): string {
     .join("\n\n");
 }
 
-/** Reads a summary back; one without the headings, of another strategy or a curator, speaks for the recent past. */
+/** Parses a summary; one without the headings counts as recent. */
 export function readSections(summary: string): Sections {
   const lines = summary.trim().split("\n");
   const rest = (from: number): string => lines.slice(from).join("\n").trim();
@@ -239,7 +237,7 @@ export function readSections(summary: string): Sections {
 
 const FENCE = /^\s*(?:```|~~~)/u;
 
-/** A text as it can stand in a section: a heading of ours would end it, and code without an end would not let it end. */
+/** Makes a text safe for a section: one of our headings would end it, and an unclosed code fence would never end. */
 export function sectionText(text: string): string {
   const lines = text
     .split("\n")
@@ -249,7 +247,7 @@ export function sectionText(text: string): string {
   return isInFence ? `${said}\n\`\`\`` : said;
 }
 
-/** A summary with something cut from its sections; empty when nothing is left of one, whose past nobody would tell. */
+/** Applies a cut to each section; empty if a section is cut completely, since its past would be lost. */
 export function cutInSections(summary: string, cut: (text: string) => string): string {
   const before = readSections(summary);
   const after = { longterm: sectionText(cut(before.longterm)), recent: sectionText(cut(before.recent)) };

@@ -2,7 +2,7 @@ import type { AssistantBlock, AssistantMessage, Content, Message, ToolResultsMes
 import { contentText, estimateTokens } from "../tokens.ts";
 import { bytesOf, cutText, excerptOf, SEPARATOR } from "../transcript-text.ts";
 
-/** What a summariser is shown of a context: media by name, no reasoning, nothing that only its own exchange can use. */
+/** The summariser's view of a context: media by name, no reasoning, no provider metadata. */
 export function prepareForSummary(messages: readonly Message[]): Message[] {
   return messages.map(prepare).filter((message) => message.role !== "block_assistant" || message.blocks.length > 0);
 }
@@ -48,7 +48,7 @@ function prepareBlock(block: AssistantBlock): AssistantBlock[] {
     case "image":
       return [{ block_type: "text", data: { text: `[image: ${block.data.media_type}]` } }];
     case "text":
-      // Gemini signs empty texts; without the signature that goes below they are refused, as everyone refuses them.
+      // Gemini signs empty texts; without their signature they are rejected.
       return block.data.text.trim() === "" ? [] : [withoutMeta(block)];
     case "tool_use":
     case "server_tool_content":
@@ -57,15 +57,15 @@ function prepareBlock(block: AssistantBlock): AssistantBlock[] {
 }
 
 /**
- * A provider sends `meta` back with its block: signatures of Anthropic and Gemini, item ids of OpenAI. Each holds for
- * its own exchange with the reasoning in it and for its own model, and a summariser may be another one of the same
- * family: OpenAI refuses an item without its reasoning, Gemini the signature of another model. Gemini demands one only
- * for calls made since the user last spoke, and a request for a summary ends with the user speaking.
+ * A provider sends `meta` back with its block: signatures of Anthropic and Gemini, item ids of OpenAI. Each is valid
+ * only in its own exchange, with its reasoning and model: OpenAI rejects an item without its reasoning, Gemini another
+ * model's signature. Gemini requires one only for calls since the last user message, and a summary request ends with a
+ * user message.
  */
 function withoutMeta(block: AssistantBlock): AssistantBlock {
   if (block.data.meta === undefined) return block;
   const { meta: _dropped, ...data } = block.data;
-  // The same block type with the same data but for the optional meta.
+  // `as`: the same block without the optional meta.
   return { ...block, data } as AssistantBlock;
 }
 
@@ -78,8 +78,8 @@ const SYSTEM_SHARE = 1 / 4;
 const SUMMARY_SHARE = 1 / 3;
 
 /**
- * The messages if they fit, else the system message and one user message with an excerpt of the rest: in plain text
- * there are no tool pairs a cut could break. The estimate of the result is never over `tokensMax`.
+ * The messages if they fit, else the system message and one user message with an excerpt: plain text has no tool pairs
+ * that a cut could break. The estimate never exceeds `tokensMax`.
  */
 export function boundInput(messages: readonly Message[], tokensMax: number): Message[] {
   if (estimateTokens(messages) <= tokensMax) return [...messages];
@@ -94,10 +94,10 @@ type SystemMessage = Extract<Message, { role: "system" }>;
 
 const SHRINK = 0.9;
 
-/** None where not even the envelope fits: a bound that small is nobody's window. */
+/** None if not even the envelope fits. */
 function boundSystem(system: SystemMessage, tokensMax: number): SystemMessage[] {
   if (estimateTokens([system]) <= tokensMax) return [system];
-  // Tried, not computed: a system message is estimated as JSON, and how much its escapes add only its cut can tell.
+  // By trial: a system message is estimated as JSON, and the cost of escapes depends on the cut.
   for (let bytes = tokensMax * BYTES_PER_TOKEN; bytes > 0; bytes = Math.floor(bytes * SHRINK)) {
     const cut = { ...system, content: cutText(system.content, bytes) };
     if (estimateTokens([cut]) <= tokensMax) return cut.content === "" ? [] : [cut];
@@ -106,9 +106,7 @@ function boundSystem(system: SystemMessage, tokensMax: number): SystemMessage[] 
 }
 
 interface Bound {
-  /** What this message may take. */
   readonly tokens: number;
-  /** What the whole request may take. */
   readonly tokensMax: number;
 }
 
@@ -123,14 +121,14 @@ function excerptMessage(messages: readonly Message[], { tokens, tokensMax }: Bou
       ? excerptOf(messages, bytesMax)
       : excerptOf(messages.slice(1), bytesMax - bytesOf(summary) - SEPARATOR.length);
   const parts = [summary, excerpt].filter((part) => part !== "");
-  // Cut once more for bounds so small that the notes alone are over them.
+  // Cut again for bounds so small that the notes alone exceed them.
   const content = cutText(parts.join(SEPARATOR), bytesMax);
   return content === "" ? [] : [{ role: "user", content, created_at: last.created_at }];
 }
 
 const SUMMARY_START = "[Context compacted]";
 
-/** It speaks for everything before it, so it goes first; empty when there is none. */
+/** The earlier summary, which stands for everything before it; empty if there is none. */
 function earlierSummary(first: Message | undefined): string {
   if (first?.role !== "user") return "";
   const text = contentText(first.content);

@@ -133,7 +133,7 @@ describe("rules of the user", () => {
     expect(compacted).toBe(true);
     expect(compaction?.rules?.map(({ follows }) => follows)).toEqual([false, false]);
     expect(summaryOf((await session.context()).messages)).not.toContain(RULES_INTRO);
-    expect(compaction?.notes.join()).toContain("left out 2 rules of the user");
+    expect(compaction?.notes.join()).toContain("left out 2 user rules");
   });
 
   it("[C16] are what users said: not tools, not models, not an earlier summary, no question, no page", async () => {

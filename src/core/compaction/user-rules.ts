@@ -6,31 +6,31 @@ import { sentencesOf } from "../../text/sentences.ts";
 import type { Placed } from "../context.ts";
 import { piecesOf, textsOf } from "../grounding/exactness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
-import { isRule } from "../grounding/wishes.ts";
+import { isRule } from "../grounding/specifics.ts";
 import type { WholeState } from "../whole-state.ts";
 
-/** Rules a compaction carries on; of more, the newest. */
+/** Rules a compaction carries; of more, the newest. */
 export const RULES_MAX = 40;
-/** A longer sentence is one of a document that somebody pasted. */
+/** A longer sentence is part of a pasted document. */
 const RULE_CHARS_MAX = 400;
 /** A message with more of them is a document, too. */
 const RULES_OF_MESSAGE_MAX = 12;
-/** What follows a summary takes at most so many signs, and no more than this share of what the summary itself may take. */
+/** The rules take at most this many characters, and this share of the summary's limit. */
 const BLOCK_CHARS_MAX = 4_000;
 const BLOCK_SHARE = 1 / 4;
 const CHARS_PER_TOKEN = 4;
 
 interface Carrying {
-  /** What leaves the context, as it was said: what a reshaped tool result is shown as, no user has said. */
+  /** The discarded messages as logged: reshaped results contain no user text. */
   readonly gone: readonly Placed[];
-  /** What the summary that is replaced stood for. */
+  /** The rules of the replaced summary. */
   readonly inherited: readonly UserRule[];
   readonly summary: string;
   readonly summaryTokensMax: number;
   readonly breathe: Clock["breathe"];
 }
 
-/** The rules of the user that a compaction stands for, oldest first, and how many are beyond what it may carry. */
+/** The user's rules that a compaction carries, oldest first, and how many exceed the limits. */
 export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[]; leftOut: number }> {
   const { inherited, summary, summaryTokensMax, breathe } = carrying;
   const found = new Map<string, Pick<UserRule, "seq" | "text">>();
@@ -60,19 +60,19 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
     const isSaid = await said.has({ kind: "rule", text });
     const follows = !isSaid && text.length <= room;
     if (follows) room -= text.length;
-    // It is remembered: the next summary may have it, or leave it room.
+    // It is stored: the next summary may contain it, or leave room.
     if (!isSaid && !follows) leftOut += 1;
     rules.push({ seq, text, follows });
   }
   return { rules: rules.reverse(), leftOut };
 }
 
-/** What the user said without what was piped in front of it. */
+/** User text without piped input. */
 function withoutPiped(content: Content): Content {
   return typeof content === "string" ? splitPiped(content).asked : content;
 }
 
-/** What a compaction's summary stood for, when another takes its place. */
+/** The rules of a summary that is replaced. */
 export function inheritedRules({ compactions }: WholeState, compactionId: string | undefined): readonly UserRule[] {
   return compactions.find(({ body }) => body.compaction_id === compactionId)?.body.rules ?? [];
 }

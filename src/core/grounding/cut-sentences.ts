@@ -1,6 +1,6 @@
 import { type Piece, sentencesIn, trimmed } from "../../text/sentences.ts";
 
-/** A summary without some sentences, and without what they leave empty; all else stays byte for byte. */
+/** Removes sentences from a summary, and blocks that become empty; the rest is unchanged. */
 export function cutSentences(summary: string, isCut: (sentence: string) => boolean): string {
   const blocks = blocksOf(summary);
   const gone = goneBlocks(blocks, isCut);
@@ -12,7 +12,7 @@ export function cutSentences(summary: string, isCut: (sentence: string) => boole
       isAfterCut = true;
       continue;
     }
-    // Two blank lines would stand where the block stood between them.
+    // Avoids two blank lines where a block was removed.
     if (block.kind === "blank" && isAfterCut && (before === undefined || before === "blank")) continue;
     if (block.kind !== "blank") isAfterCut = false;
     before = block.kind;
@@ -27,14 +27,14 @@ function goneBlocks(blocks: readonly Block[], isCut: (sentence: string) => boole
   for (const [at, block] of blocks.entries()) {
     if (block.sentences.length === 0 || !block.sentences.every(({ text }) => isCut(text))) continue;
     gone.add(at);
-    if (leadsIn(block) || isTableHead(blocks, at)) for (const child of childrenOf(blocks, at)) gone.add(child);
+    if (introducesNext(block) || isTableHead(blocks, at)) for (const child of childrenOf(blocks, at)) gone.add(child);
   }
   if (gone.size === 0) return gone;
   for (let at = blocks.length - 1; at >= 0; at -= 1) if (isLeftEmpty(blocks, at, gone)) dropOwner(blocks, at, gone);
   return gone;
 }
 
-/** Whether a block owned something and owns nothing any more. */
+/** Whether all children of a block were removed. */
 function isLeftEmpty(blocks: readonly Block[], at: number, gone: ReadonlySet<number>): boolean {
   const block = blocks[at];
   if (block === undefined || gone.has(at) || !isOwner(blocks, at)) return false;
@@ -47,7 +47,7 @@ function isLeftEmpty(blocks: readonly Block[], at: number, gone: ReadonlySet<num
 function isOwner(blocks: readonly Block[], at: number): boolean {
   const block = blocks[at];
   if (block === undefined) return false;
-  return block.kind === "heading" || block.kind === "fence" || leadsIn(block) || isTableHead(blocks, at);
+  return block.kind === "heading" || block.kind === "fence" || introducesNext(block) || isTableHead(blocks, at);
 }
 
 function dropOwner(blocks: readonly Block[], at: number, gone: Set<number>): void {
@@ -59,7 +59,7 @@ function isTableHead(blocks: readonly Block[], at: number): boolean {
   return blocks[at]?.kind === "row" && blocks[at + 1]?.kind === "rule";
 }
 
-/** Each sentence goes with the space after it, the last ones with the space before. */
+/** Each sentence is removed with the space after it, the last ones with the space before. */
 function withoutSentences(summary: string, block: Block, isCut: (sentence: string) => boolean): string {
   const { start, end, sentences } = block;
   if (!sentences.some(({ text }) => isCut(text))) return summary.slice(start, end);
@@ -72,7 +72,7 @@ function withoutSentences(summary: string, block: Block, isCut: (sentence: strin
   return summary.slice(start, sentences[0]?.start) + kept.join("") + summary.slice(sentences.at(-1)?.end, end);
 }
 
-/** Frames, headings and blank lines say nothing alone. */
+/** Frames, headings and blank lines alone are empty. */
 function isEmpty(blocks: readonly Block[], gone: ReadonlySet<number>): boolean {
   if (gone.size === 0) return false;
   return blocks.every(({ kind }, at) => gone.has(at) || kind === "blank" || kind === "frame" || kind === "heading");
@@ -80,29 +80,29 @@ function isEmpty(blocks: readonly Block[], gone: ReadonlySet<number>): boolean {
 
 type BlockKind = "heading" | "bullet" | "row" | "rule" | "fence" | "code" | "text" | "frame" | "blank";
 
-/** A line of a summary, or the lines one paragraph or bullet was wrapped into. */
+/** A line of a summary, or the lines of one wrapped paragraph or bullet. */
 export interface Block {
   readonly kind: BlockKind;
   readonly start: number;
   /** After the line break. */
   readonly end: number;
-  /** Depth of a heading, indentation of all else. */
+  /** Depth of a heading, indentation of other blocks. */
   readonly level: number;
   readonly sentences: readonly Piece[];
 }
 
 const BULLET = /^\s*(?:(?:[-*+•・]|\d{1,3}[.)])\s+|\d{1,3}、)(?:\[[ xX]\]\s+)?/u;
 const HEADING = /^(#{1,6})\s+/u;
-/** A line that is bold as a whole is a heading below all others. */
+/** A bold line is a heading below all others. */
 const BOLD_LINE = /^\s*(?:\*\*[^*]+\*\*|__[^_]+__)\s*(?:[:：]\s*)?$/u;
 const BOLD_LEVEL = 7;
 const FRAME = /^\s*<\/?[\w-]+>\s*$/u;
 const RULE = /^\s*(?:\|\s*)?:?--[\s:|-]*$/u;
 const FENCE = /^\s*(?:```|~~~)/u;
 const LINE_ENDS = /[.!?:;…。！？：；)\]*|`]\s*$/u;
-const LEADS_IN = /[:：]\s*(?:(?:\*\*|__)\s*)?$/u;
+const INTRODUCES_NEXT = /[:：]\s*(?:(?:\*\*|__)\s*)?$/u;
 
-/** A summary as blocks; together they are the text, byte for byte. */
+/** Splits a summary into blocks; joined they are the same text. */
 export function blocksOf(summary: string): readonly Block[] {
   const spans: Omit<Block, "sentences">[] = [];
   let isInFence = false;
@@ -122,12 +122,12 @@ export function blocksOf(summary: string): readonly Block[] {
   return spans.map((span) => ({ ...span, sentences: sentencesOfBlock(summary.slice(span.start, span.end), span) }));
 }
 
-/** Whether a block announces what follows it. */
-function leadsIn(block: Block): boolean {
-  return (block.kind === "text" || block.kind === "bullet") && LEADS_IN.test(block.sentences.at(-1)?.text ?? "");
+/** Whether a block introduces the following one. */
+function introducesNext(block: Block): boolean {
+  return (block.kind === "text" || block.kind === "bullet") && INTRODUCES_NEXT.test(block.sentences.at(-1)?.text ?? "");
 }
 
-/** The places of the blocks that stand or fall with this one. */
+/** Indexes of the blocks that depend on this one. */
 function childrenOf(blocks: readonly Block[], at: number): readonly number[] {
   const parent = blocks[at];
   if (parent === undefined) return [];
@@ -174,7 +174,7 @@ function levelOf(line: string, kind: BlockKind): number {
   return HEADING.exec(line)?.[1]?.length ?? BOLD_LEVEL;
 }
 
-/** Whether a line of text is the rest of a sentence that was wrapped. */
+/** Whether a line continues a wrapped sentence. */
 function continues(last: Omit<Block, "sentences">, line: string, before: string): boolean {
   if (last.kind === "bullet") return /^\s/u.test(line);
   return last.kind === "text" && !LINE_ENDS.test(before);

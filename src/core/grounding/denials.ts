@@ -1,7 +1,6 @@
-import { isUnspaced } from "../../text/canonical.ts";
-import { matchesOf } from "../../text/matches.ts";
+import { isUnspaced, matchesOf } from "../../text/canonical.ts";
 
-/** Words that deny, insist or bound, by what they do: one of them makes a sentence another one. */
+/** Words that negate, insist or limit, by effect: each changes the meaning of a sentence. */
 const WORDS: Readonly<Record<string, string>> = {
   not: "not no non none nobody nothing neither nor cannot nicht kein keine keinen keinem keiner keines nichts niemand weder pas aucun aucune rien personne não niet geen niets niemand не нет ни inte ikke ingen ingenting nessuno niente nada nadie ninguém",
   never: "never nie niemals nimmer keinesfalls jamais nunca nooit никогда aldrig aldri nikdy nigdy",
@@ -12,13 +11,13 @@ const WORDS: Readonly<Record<string, string>> = {
 const CLASS_OF = new Map(
   Object.entries(WORDS).flatMap(([name, words]) => words.split(" ").map((word) => [word, name] as const)),
 );
-/** Apostrophes are typed in two ways, or not at all. */
+/** Apostrophes are typed in two ways, or omitted. */
 const SHORT_NOT = /^(?:is|are|was|were|do|does|did|has|have|had|ca|wo|sha|must|should|would|could|need)n[’']?t$/u;
 const WORD = /[\p{L}\p{M}]+(?:[’'](?:t(?!\p{L})))?/gu;
-/** In French `plus` denies only after `ne`. */
+/** In French `plus` negates only after `ne`. */
 const NO_MORE = /(?<!\p{L})(?:ne\s|n[’'])\s?\p{L}+(?:\s\p{L}+)?\s(?:plus|que)(?!\p{L})/giu;
 
-/** "Can or can not" asks and denies nothing. */
+/** "Can or can not" asks and negates nothing. */
 const EITHER_OR = /(\p{Script=Han})[不没]\1/gu;
 const UNSPACED: readonly (readonly [name: string, form: RegExp])[] = [
   ["always", /总是|總是|一直|始终|一律|永远|必ず|常に|いつも/gu],
@@ -30,7 +29,7 @@ const UNSPACED: readonly (readonly [name: string, form: RegExp])[] = [
   ],
 ];
 
-/** How often a clause denies, insists and bounds, as one text that two sentences are compared by. */
+/** The negations, insistences and limits of a clause as one comparable text. */
 export function denialsIn(text: string): string {
   const found: string[] = [];
   const folded = text.normalize("NFKC").toLowerCase();

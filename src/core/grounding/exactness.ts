@@ -1,30 +1,37 @@
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonical, foldWidth, isWhole, plainCase, wordsIn, written, writtenPiece } from "../../text/canonical.ts";
+import {
+  canonical,
+  foldWidth,
+  isWhole,
+  matchesOf,
+  plainCase,
+  wordsIn,
+  written,
+  writtenPiece,
+} from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
-import { matchesOf } from "../../text/matches.ts";
 import { withDigits } from "../../text/number-words.ts";
 import { collectOffers, numeralsIn, takenBy } from "../../text/numbers.ts";
 import { tokensOf } from "../../text/words.ts";
 import { denialsIn } from "./denials.ts";
 
-/** What of a question or a command must stand in the sentence that is taken for it, because one word of it makes another. */
+/** The parts of a question or command that a matching sentence must contain. */
 export interface Marks {
-  /** Capitals within the sentence, as they are written but for their case. */
+  /** Capitalised words within the sentence, case-folded. */
   readonly names: readonly string[];
-  /** What would prove each number; one of a row suffices. */
+  /** The alternatives that prove each number; one of a row is enough. */
   readonly numbers: readonly (readonly string[])[];
-  /** Paths, identifiers, addresses and what stands in quotes, as they are written. */
+  /** Paths, identifiers, addresses and quotations, literally. */
   readonly pieces: readonly string[];
-  /** Options of a command, which may come in any order. */
+  /** Options of a command, in any order. */
   readonly options: readonly string[];
-  /** Where a script has no spaces, each number with the sign after it: 40リットル are not 40ミリリットル. */
+  /** In scripts without spaces, each number with the next character: 40リットル is not 40ミリリットル. */
   readonly counts: readonly string[];
-  /** What it denies. */
   readonly denials: string;
-  /** The words that say something, in their order. */
+  /** The content words in order. */
   readonly tokens: readonly string[];
-  /** All words, small ones too. */
+  /** All words, including stop words. */
   readonly words: ReadonlySet<string>;
 }
 
@@ -50,7 +57,7 @@ function asPiece(text: string): string {
   return plainCase(writtenPiece(text));
 }
 
-/** `-v` and `--force`, where a command has them. */
+/** `-v` and `--force` in a command. */
 const OPTION = /(?<=[\s`])--?[a-z][\w-]*/giu;
 const COUNT = /\d[\u3040-\u30ff\u3400-\u9fff]/gu;
 
@@ -58,7 +65,7 @@ function asCounted(text: string): string {
   return withDigits(foldWidth(text)).replace(/[\s`*_]+/gu, "");
 }
 
-/** The words of a name, whole: `Meyers` is not `Meyer`, but "Meyer's" is of him. */
+/** Whole words of names: `Meyers` is not `Meyer`, but "Meyer's" is. */
 function namesIn(text: string): readonly string[] {
   return wordsIn(canonical(text.replace(/[’']s(?!\p{L})/gu, "")))
     .map(({ word }) => word)
@@ -69,17 +76,17 @@ function numbersIn(text: string): readonly (readonly string[])[] {
   const spelt = withDigits(foldWidth(text));
   const dates = datesIn(spelt);
   const isTaken = takenBy(dates);
-  // "A ticket" is not told from "the ticket": so small a number counts where it is written as one.
+  // "A ticket" equals "the ticket": one counts as a number only if written as a figure.
   const figures = new Set(numeralsIn(foldWidth(text)).map((numeral) => numeral.text));
   const numerals = numeralsIn(spelt).filter(({ raw, start, text: said }) => {
     return !isTaken(start, said.length) && (Math.abs(raw) > 1 || figures.has(said));
   });
-  // What is counted in one sentence is not measured in the other: 90 files are not 90 days.
+  // A count in one sentence is no measurement in the other: 90 files are not 90 days.
   const exact = (need: string): string => need.replace(/^any:/u, "bare:");
   return [...dates, ...numerals].map(({ needs }) => needs.map(exact));
 }
 
-/** Two weeks are fourteen days: numbers and their units are compared as numbers. */
+/** Two weeks are fourteen days: numbers and units are compared as numbers. */
 export function withoutNumbers(text: string): string {
   const spelt = withDigits(foldWidth(text));
   let rest = "";
@@ -91,11 +98,11 @@ export function withoutNumbers(text: string): string {
   return rest + spelt.slice(end);
 }
 
-/** What a report begins with before it says what was asked. */
-const LEAD =
+/** Openings of a report before its content. */
+const OPENING =
   /^\s*(?:[-*+•・]\s+)?(?:\[[ x]\]\s+)?[*_]*(?:(?:still\s)?(?:open|unclear|unanswered|to\sdo|asked)(?:\s(?:question|request))?|open\squestion\sabout|it\s(?:is\s(?:open|unclear)|was\sasked)|(?:noch\s)?(?:offen|unklar|gefragt)(?:e\sfrage)?(?:\s(?:ist|war|wurde|zu))?|question(?:\souverte|\ssur)?|(?:reste?\s)?ouvert|on\s(?:ignore|a\sdemandé)|待办|待确认|待解决的问题|问题|关于|还没有定|还不清楚|有人[问说]|未定|未解決の質問|質問)\s?[:：,，]?[*_]*[:：]?/iu;
 
-/** Whether a sentence has every mark, denies what is denied and nothing else, and has no other word in the place of one. */
+/** Whether a sentence has every mark, the same negations, and no replaced word. */
 export function hasMarks(marks: Marks, sentence: string): boolean {
   const text = plainCase(written(sentence));
   if (![...marks.pieces, ...marks.options].every((piece) => holdsWhole(text, piece))) return false;
@@ -110,7 +117,7 @@ export function hasMarks(marks: Marks, sentence: string): boolean {
     const counted = asCounted(sentence);
     if (!marks.counts.every((count) => counted.includes(count))) return false;
   }
-  const said = sentence.replace(LEAD, "");
+  const said = sentence.replace(OPENING, "");
   if (!deniesTheSame(marks, said) || isOpposed(marks.words, allWords(said))) return false;
   const tokens = tokensOf(withoutNumbers(said));
   return !isReplaced(marks.tokens, tokens) && !isExchanged(marks, { text, tokens });
@@ -120,7 +127,7 @@ function allWords(text: string): ReadonlySet<string> {
   return new Set(wordsIn(canonical(text)).map(({ word }) => word));
 }
 
-/** Small words of which one in the place of another asks for something else. */
+/** Words that change the meaning when exchanged for each other. */
 const OPPOSED: readonly (readonly string[])[] = [
   "before after",
   "above below",
@@ -142,7 +149,7 @@ const OPPOSED: readonly (readonly string[])[] = [
   "quand où pourquoi qui comment",
 ].map((words) => words.split(" "));
 
-/** Whether a sentence says one of such words where another is meant, and not that one. */
+/** Whether a sentence has the opposite of a word and not the word itself. */
 function isOpposed(own: ReadonlySet<string>, there: ReadonlySet<string>): boolean {
   return OPPOSED.some(
     (group) =>
@@ -151,10 +158,10 @@ function isOpposed(own: ReadonlySet<string>, there: ReadonlySet<string>): boolea
   );
 }
 
-/** With fewer words, another order is another way to say it. */
+/** With fewer words, a different order is only a different phrasing. */
 const EXCHANGED_TOKENS_MIN = 3;
 
-/** Whether two names, or two words in otherwise the same sentence, stand each in the place of the other. */
+/** Whether two names, or two words of otherwise equal sentences, are exchanged. */
 function isExchanged(
   { names, pieces, tokens }: Marks,
   there: { readonly text: string; readonly tokens: readonly string[] },
@@ -170,7 +177,7 @@ function isExchanged(
   return moved.length === 2 && tokens[first] === there.tokens[second] && tokens[second] === there.tokens[first];
 }
 
-/** Whether a piece stands somewhere as whole words. */
+/** Whether a piece occurs as whole words. */
 export function holdsWhole(text: string, piece: string): boolean {
   if (piece === "") return false;
   for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
@@ -181,7 +188,7 @@ export function holdsWhole(text: string, piece: string): boolean {
 
 const CLAUSE_END = /[,;:()–—、，；：（）]+/u;
 
-/** Compared where the words of the specific stand: what a summary adds may deny something else. */
+/** Compared around the words of the specific: an addition of the summary may negate something else. */
 function deniesTheSame({ denials, tokens }: Marks, sentence: string): boolean {
   if (denials === denialsIn(sentence)) return true;
   const own = new Set(tokens);
@@ -189,10 +196,10 @@ function deniesTheSame({ denials, tokens }: Marks, sentence: string): boolean {
   return denials === denialsIn(clauses.join(", "));
 }
 
-/** Words of a specific that are laid beside those of a sentence; a longer one is compared by its beginning. */
+/** Only so many words of a specific are compared. */
 const TOKENS_MAX = 400;
 
-/** Whether between two words both have, one has a word the other lacks and the other one that the first lacks. */
+/** Whether between two common words each side has a word that the other lacks. */
 function isReplaced(ownTokens: readonly string[], thereTokens: readonly string[]): boolean {
   const [a, b] = [compared(ownTokens), compared(thereTokens)];
   const [inA, inB] = [new Set(a), new Set(b)];
@@ -221,14 +228,14 @@ function isReplaced(ownTokens: readonly string[], thereTokens: readonly string[]
   return false;
 }
 
-/** German says "geschickt" of what one was asked to "schicken". */
+/** German "geschickt" matches "schicken". */
 function compared(tokens: readonly string[]): readonly string[] {
   return tokens.slice(0, TOKENS_MAX).map((token) => token.replace(/^ge(?=\p{L}{3})/u, ""));
 }
 
 const lengthAt = (rows: readonly Uint16Array[], i: number, j: number): number => rows[i]?.[j] ?? 0;
 
-/** How many words the rest of one and the rest of the other have in common, in their order. */
+/** Lengths of the longest common subsequences of all suffixes. */
 function commonLengths(a: readonly string[], b: readonly string[]): readonly Uint16Array[] {
   const rows = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -242,21 +249,21 @@ function commonLengths(a: readonly string[], b: readonly string[]): readonly Uin
   return rows;
 }
 
-/** Arguments nested deeper, or in more leaves, are no text anybody reads. */
+/** Deeper or larger arguments are not text. */
 const ARGS_DEPTH_MAX = 8;
 const ARGS_LEAVES_MAX = 2_000;
-/** Runs without a space of this length are data: base64, a minified file. */
+/** Runs of this length without a space are data: base64, a minified file. */
 const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
-/** What is read at once: reading a piece takes milliseconds, and between two others have their turn. */
+/** Reading a piece takes milliseconds; the event loop runs between two. */
 const PIECE_CHARS_MAX = 1_500;
 const FENCE = /^[ \t]*```[^`\n]*$/gmu;
 
-/** What a message says, for looking something up in it, in pieces: every text but reasoning and encoded media. */
+/** All searchable texts of a message in pieces, without reasoning and encoded media. */
 export function textsOf(message: Message): readonly string[] {
   return wholeTextsOf(message).flatMap(piecesOf);
 }
 
-/** A text in pieces that end with a line, else with a sentence, else between words; a fence of code that a cut divides is opened again. */
+/** Splits a text at lines, else sentences, else words; a divided code fence is reopened. */
 export function piecesOf(text: string): readonly string[] {
   if (text.length <= PIECE_CHARS_MAX) return [withoutEncoded(text)];
   const pieces: string[] = [];
@@ -274,24 +281,23 @@ export function piecesOf(text: string): readonly string[] {
 function endOfPiece(text: string, start: number): number {
   const last = start + PIECE_CHARS_MAX;
   if (last >= text.length) return text.length;
-  // Looked for in this half alone: a search of the text would go back to its beginning for every piece.
+  // Searched in this half only: a search of the whole text would restart for every piece.
   const middle = start + PIECE_CHARS_MAX / 2;
   const half = text.slice(middle, last);
   // Half a sentence may say the opposite of the whole one.
   const border = half.lastIndexOf("\n") + 1 || lastSentenceEnd(half) || half.lastIndexOf(" ") + 1;
   if (border > 0) return middle + border;
-  // Between the halves of a pair is no place to cut.
+  // Do not divide a surrogate pair.
   return /[\udc00-\udfff]/.test(text.charAt(last)) ? last - 1 : last;
 }
 
 const SENTENCE_ENDS = [". ", "! ", "? ", "。", "！", "？"];
 
-/** After the last sentence that ends in a text; 0 when none does. */
+/** After the last complete sentence; 0 if there is none. */
 function lastSentenceEnd(text: string): number {
   return Math.max(...SENTENCE_ENDS.map((end) => (text.includes(end) ? text.lastIndexOf(end) + end.length : 0)));
 }
 
-/** The same texts uncut. */
 export function wholeTextsOf(message: Message): readonly string[] {
   switch (message.role) {
     case "system":
@@ -307,7 +313,6 @@ export function wholeTextsOf(message: Message): readonly string[] {
   }
 }
 
-/** The texts of content, media left out. */
 function contentTexts(content: Content): string[] {
   const texts =
     typeof content === "string" ? [content] : content.flatMap((block) => (block.type === "text" ? [block.text] : []));
@@ -328,7 +333,7 @@ function blockTexts(block: AssistantBlock): readonly string[] {
   }
 }
 
-/** The leaves of a value as lines of `key: value`; texts of their own where they have lines of their own. */
+/** The leaves of a value as lines of `key: value`; multi-line texts separately. */
 function leavesOf(value: unknown): string[] {
   const leaves: string[] = [];
   collectLeaves(value, { key: "", depth: 0 }, leaves);

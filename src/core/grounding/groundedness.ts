@@ -2,9 +2,8 @@ import type { SpecificKind } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "../../text/canonical.ts";
+import { canonicalPiece, foldWidth, isUnspaced, matchesOf, wordsIn } from "../../text/canonical.ts";
 import { momentsIn } from "../../text/dates.ts";
-import { matchesOf } from "../../text/matches.ts";
 import { withDigits } from "../../text/number-words.ts";
 import { keyOf, type Numeral, numeralsIn, type Reading } from "../../text/numbers.ts";
 import { BARE_BASES } from "../../text/units.ts";
@@ -14,18 +13,18 @@ import { textsOf } from "./exactness.ts";
 import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
 import { type Unmarked, unmarkedIn } from "./specifics.ts";
 
-/** Something a summary says that its source does not. */
+/** Content of a summary that its source does not contain. */
 export interface Invented {
   readonly kind: SpecificKind | "quote" | "claim";
   readonly text: string;
-  /** The sentence, heading or row that holds it, as it stands in the summary. */
+  /** The sentence, heading or row that contains it, literally. */
   readonly sentence: string;
 }
 
-/** A summary held against its source. */
+/** A summary checked against its source. */
 export interface Checked {
   readonly invented: readonly Invented[];
-  /** Sentences that claim what words and numbers alone cannot prove: their words stand nowhere together as they do here. */
+  /** Sentences whose claims words and numbers alone cannot prove. */
   readonly unverified: readonly string[];
 }
 
@@ -34,28 +33,28 @@ interface Source {
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
   roundings(): Promise<Roundings>;
-  /** How many things the source may list, at most. */
+  /** An upper bound of the things that the source lists. */
   pieces(): Promise<number>;
 }
 
-/** Between two of these may stand a thing that somebody counted. */
+/** Separates countable things. */
 const PIECE_END = /[\n.,;:!?|、。，；：！？]+\s*|\s(?:and|und|et|y)\s/u;
 /** `2026-01-05T10:30`, of a timestamp. */
 const MINUTE_CHARS = 16;
-/** In a longer line every number follows from some others; a sentence of it is judged by itself. */
+/** In a longer line every number follows from some others, so its sentences are judged separately. */
 const LINE_CHARS_MAX = 4_000;
 
-/** What of a summary occurs nowhere in what it sums up (names, addresses, numbers, quotations), and what it only claims. */
+/** Finds names, addresses, numbers and quotations that do not occur in the source, and unproven claims. */
 export async function checkSummary(
   summary: string,
   source: readonly Message[],
   breathe: Clock["breathe"],
 ): Promise<Checked> {
-  // To the minute: a busy context has thousands of moments and few of them apart.
+  // To the minute: a busy context has thousands of timestamps, few of them apart.
   const moments = new Set(source.map((message) => message.created_at.slice(0, MINUTE_CHARS)));
   const texts = [...source.flatMap(textsOf), ...moments];
   const sourceRead = await readSource(texts, breathe);
-  // A translated quotation is no invention, and words cannot tell the two apart.
+  // A translated quotation is no invention, and cannot be verified by its words.
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
   const unverified = new Set<string>();
@@ -78,10 +77,10 @@ export async function checkSummary(
   return { invented, unverified: [...unverified] };
 }
 
-/** Fewer words beside what is exact are a label of it: "Port: 8443". */
+/** Fewer words beside a specific are its label: "Port: 8443". */
 const CLAIM_WORDS_MIN = 2;
 
-/** Whether a sentence says something of its own: headings and code do not, nor does a sentence of the source. */
+/** Whether a sentence claims something; headings, code and sentences of the source do not. */
 function isClaim({ kind }: Block, sentence: string, source: Source): boolean {
   if (kind === "heading" || kind === "code" || source.index.hasSentence(sentence)) return false;
   let words = foldWidth(sentence).replace(CODE, " ");
@@ -89,7 +88,7 @@ function isClaim({ kind }: Block, sentence: string, source: Source): boolean {
   return stemsOf(words).length >= CLAIM_WORDS_MIN;
 }
 
-/** The summary without the sentences, bullets and rows that hold something invented, and without what they leave empty. */
+/** Removes sentences, bullets and rows with invented content, and blocks that become empty. */
 export function cutInvented(summary: string, invented: readonly Invented[]): string {
   const sentences = new Set(invented.map(({ sentence }) => sentence));
   return cutSentences(summary, (sentence) => sentences.has(sentence));
@@ -119,7 +118,7 @@ function isTranslation(summary: string, texts: readonly string[]): boolean {
   return own !== other && own !== "unknown" && other !== "unknown";
 }
 
-/** A line of the summary; its numbers are read when one of them has to be worked out. */
+/** A line of the summary; its numbers are read on demand. */
 interface Line {
   readonly text: string;
   numerals(): ReadonlyMap<string, Numeral>;
@@ -138,7 +137,7 @@ function lineOf(text: string, source: Source): Line {
 async function inventedAtoms(sentence: string, line: Line, source: Source): Promise<Omit<Invented, "sentence">[]> {
   const found: Omit<Invented, "sentence">[] = [];
   for (const { kind, text } of atomsIn(sentence)) {
-    // An option is looked up with its value, among what is unmarked.
+    // An option is looked up with its value, among the unmarked ones.
     if (text.startsWith("--") || source.index.has({ kind, text })) continue;
     const isKnown =
       kind === "number" ? await isWorkedOut(line.numerals().get(text), line, source) : isPutTogether(text, source);
@@ -147,13 +146,13 @@ async function inventedAtoms(sentence: string, line: Line, source: Source): Prom
   return found;
 }
 
-/** Whether a number is a rounded one of the source, or follows from others of its line that are there. */
+/** Whether a number is a rounded number of the source, or follows from others of its line. */
 async function isWorkedOut(numeral: Numeral | undefined, line: Line, source: Source): Promise<boolean> {
   if (numeral === undefined) return false;
   return isRounded(numeral, line.text, await source.roundings()) || isDerived(numeral, line.operands());
 }
 
-/** Whether a name is a path whose parts are there (a folder, and a file listed in it), or a spelling of words that are. */
+/** Whether a name is a path whose parts occur (a folder, and a file in it), or a spelling of words that do. */
 function isPutTogether(text: string, source: Source): boolean {
   const piece = canonicalPiece(text);
   const segments = piece.split(/[/:]/u);
@@ -163,15 +162,15 @@ function isPutTogether(text: string, source: Source): boolean {
   }
   const words = text.replace(/(?<=[\p{Ll}\d])(?=\p{Lu})|_/gu, " ").trim();
   if (/\s/u.test(words) && source.hasPhrase(canonicalPiece(words))) return true;
-  // `postgres` is what "PostgreSQL" is called by those who type it.
+  // `postgres` matches "PostgreSQL".
   return /^\p{L}+$/u.test(text) && stemsOf(text).every(source.hasStem);
 }
 
 const CODE = /(?<!`)`([^`\n]+)`(?!`)/gu;
-/** Share of the words of a command or a quotation that must be there when it is shortened. */
+/** The share of words that a shortened command or quotation must have in the source. */
 const WORDS_SHARE_MIN = 0.8;
 
-/** What stands in backticks is a name or a command, even when its form does not say so. */
+/** Text in backticks is a name or a command, whatever its form. */
 function inventedCode(sentence: string, source: Source): Omit<Invented, "sentence">[] {
   const found: Omit<Invented, "sentence">[] = [];
   for (const [, body = ""] of matchesOf(CODE, sentence)) {
@@ -184,7 +183,7 @@ function inventedCode(sentence: string, source: Source): Omit<Invented, "sentenc
   return found;
 }
 
-/** What backticks would have made a name or a command, and counts of what the source does not name. */
+/** Unmarked names and commands, and counts of unnamed things. */
 async function inventedUnmarked(sentence: string, line: Line, source: Source): Promise<Omit<Invented, "sentence">[]> {
   const bare = sentence.replace(CODE, (code) => " ".repeat(code.length));
   const found: Omit<Invented, "sentence">[] = [];
@@ -199,13 +198,13 @@ async function inventedUnmarked(sentence: string, line: Line, source: Source): P
 async function isCounted({ text, stems }: Unmarked, line: Line, source: Source): Promise<boolean> {
   const [numeral] = numeralsIn(text);
   if (numeral === undefined || source.index.has({ kind: "number", text }) || stems.some(source.hasStem)) return true;
-  // Whoever listed as many things may have counted them: eleven pasted clauses are "eleven articles".
+  // The writer may have counted listed things: eleven pasted clauses are "eleven articles".
   return numeral.raw <= (await source.pieces()) || isWorkedOut(numeral, line, source);
 }
 
 const QUOTED =
   /[“„«「『]\s?([^“”„«»「」『』\n]+?)\s?[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]+)"(?![\p{L}\p{N}])|(?<=^|[\s(:])['‘]([^'’\n]+)['’](?=$|[\s.,;:)!?])/gu;
-/** Fewer words between quotes name a thing or keep it at arm's length; they need not stand together. */
+/** Shorter quotations are names or scare quotes; their words need not be adjacent. */
 const QUOTE_WORDS_MIN = 3;
 const QUOTE_SIGNS_MIN = 6;
 
@@ -214,7 +213,7 @@ function inventedQuotes(sentence: string, source: Source): Omit<Invented, "sente
   for (const [, curly, straight, single] of sentence
     .replace(CODE, (code) => " ".repeat(code.length))
     .matchAll(QUOTED)) {
-    // Between single quotes one word is a name, or the letters between two apostrophes.
+    // One word in single quotes is a name, or text between two apostrophes.
     if (single !== undefined && !/\s/u.test(single.trim())) continue;
     const quote = curly ?? straight ?? single ?? "";
     const parts = quote.split(/…|\.{3}|\[[^[\]]*\]/u).filter((part) => part.trim() !== "");
@@ -223,7 +222,7 @@ function inventedQuotes(sentence: string, source: Source): Omit<Invented, "sente
   return found;
 }
 
-/** A longer quotation stands in the source word for word; of a short one each word does, in some form. */
+/** A longer quotation must occur literally; of a short one each word must, in some form. */
 function isQuoted(part: string, source: Source): boolean {
   const piece = canonicalPiece(part);
   if (piece === "" || source.hasPhrase(piece)) return true;
@@ -236,16 +235,15 @@ function shareOf<T>(items: readonly T[], isHeld: (item: T) => boolean): number {
   return items.filter(isHeld).length / items.length;
 }
 
-/** Numbers of a line that are combined with each other; a longer line is a table, and its pairs prove anything. */
+/** A line with more numbers is a table whose pairs would prove anything. */
 const OPERANDS_MAX = 12;
-/** Numbers of a line that are looked at to find those. */
 const NUMERALS_MAX = 200;
-/** Quotients of small counts come out as anything. */
+/** Quotients of small counts can be any number. */
 const RATE_MIN = 100;
 const ROUNDED_DIGITS_MAX = 5;
-/** How far a result may be off for having been rounded. */
+/** Rounding tolerance. */
 const TOLERANCE = 0.006;
-/** Digits a number needs to be taken for a rounded one without a word that says so. */
+/** Digits that a rounded number needs without a word that says so. */
 const DIGITS_BARE_MIN = 3;
 const DIGITS_WITH_UNIT_MIN = 2;
 const ABOUT =
@@ -253,11 +251,11 @@ const ABOUT =
 const ABOUT_CHARS = 16;
 
 interface Roundings {
-  /** Whether some number, with so many digits, is another one with as many. */
+  /** Whether some number rounded to this many digits matches. */
   has(reading: Reading, digits: number): boolean;
 }
 
-/** Every number of a source, by what it measures. */
+/** Every number of a source, by dimension. */
 async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<Roundings> {
   const values = new Map<string, Set<number>>();
   for (const text of texts) {
@@ -276,7 +274,7 @@ async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]):
     const all = rising.get(dimension);
     if (all === undefined) return false;
     const rounded = Number(value.toPrecision(digits));
-    // Half of its last digit, and a little for what binary fractions leave over.
+    // Half of its last digit, plus a margin for binary fractions.
     const reach = 0.51 * 10 ** (Math.floor(Math.log10(Math.abs(rounded) || 1)) + 1 - digits);
     for (let at = firstFrom(all, rounded - reach); at < all.length; at += 1) {
       const other = all[at] ?? Number.NaN;
@@ -288,7 +286,7 @@ async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]):
   return { has };
 }
 
-/** Where the numbers begin that are no less than a bound. */
+/** Index of the first number that is not below a bound. */
 function firstFrom(rising: Float64Array, least: number): number {
   let [low, high] = [0, rising.length];
   while (low < high) {
@@ -299,7 +297,7 @@ function firstFrom(rising: Float64Array, least: number): number {
   return low;
 }
 
-/** Whether a number is one of the source with fewer digits; short of digits it must be marked as "about". */
+/** Whether a number is a rounded number of the source; with few digits it must be marked as "about". */
 function isRounded(numeral: Numeral, line: string, roundings: Roundings): boolean {
   const { digits, readings, isShort } = numeral;
   const isMarked = isShort || ABOUT.test(line.slice(Math.max(0, numeral.start - ABOUT_CHARS), numeral.start));
@@ -309,20 +307,19 @@ function isRounded(numeral: Numeral, line: string, roundings: Roundings): boolea
   return readings.flatMap(withBareBases).some((reading) => roundings.has(reading, digits));
 }
 
-/** `p95_ms: 5110` has no unit of its own, and is what "5.1 s" was rounded from. */
+/** `p95_ms: 5110` has no unit, and "5.1 s" was rounded from it. */
 function withBareBases(reading: Reading): Reading[] {
   const bases = BARE_BASES[reading.dimension] ?? [];
   return [reading, ...bases.map((base) => ({ dimension: "", value: reading.value / base }))];
 }
 
-/** What a line offers to reckon with. */
 interface Operands {
   readonly numerals: readonly Numeral[];
   readonly clocks: readonly number[];
   readonly days: readonly number[];
 }
 
-/** The numbers of a line that are known, and its moments; nothing when there are too many. */
+/** The known numbers of a line and its times; none if there are too many. */
 function operandsOf(line: string, isKnown: (numeral: Numeral) => boolean): Operands {
   const numerals = numeralsIn(foldWidth(line)).slice(0, NUMERALS_MAX).filter(isKnown);
   const { clocks, days } = momentsIn(line);
@@ -334,8 +331,8 @@ function upTo<T>(items: readonly T[]): readonly T[] {
 }
 
 /**
- * Whether a number is the sum, difference, product, quotient or share of others of its own line, or the time between
- * two moments of it. A total whose parts stand elsewhere cannot be told from an invented one, and is taken for that.
+ * Whether a number is the sum, difference, product, quotient or share of others in its line, or the time between two
+ * moments. A total whose parts are elsewhere counts as invented.
  */
 function isDerived(numeral: Numeral, { numerals, clocks, days }: Operands): boolean {
   const operands = numerals.flatMap(({ readings }) => readings.slice(0, 1));
@@ -353,7 +350,7 @@ function isBetween(target: Reading, scales: readonly (readonly number[])[]): boo
 }
 
 function isCombined(target: Reading, operands: readonly Reading[]): boolean {
-  // A bare operand takes the unit of the result: "€30 (50 minus 20)".
+  // An operand without a unit takes that of the result: "€30 (50 minus 20)".
   const meant = operands.map((one) => (one.dimension === "" ? { ...one, dimension: target.dimension } : one));
   const alike = meant.filter(({ dimension }) => dimension === target.dimension);
   const sum = alike.reduce((total, { value }) => total + value, 0);

@@ -6,32 +6,31 @@ import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
 import { meaningOf, type Place, sameText, spellingsOf } from "./same-place.ts";
-import { clip, exitCodesIn, type Specific } from "./specifics.ts";
-import { isRule, quotesIn } from "./wishes.ts";
+import { clip, exitCodesIn, isRule, quotesIn, type Specific } from "./specifics.ts";
 
-/** Answers whether a specific stands in some texts, however it is written there. */
+/** Answers whether a specific occurs in some texts, in any spelling. */
 export interface TextIndex {
   has(specific: Pick<Specific, "kind" | "text">): Promise<boolean>;
 }
 
-/** Finds what stands somewhere word for word, and any run of whole words, given in canonical form. */
+/** Finds literal occurrences and runs of whole words, given in canonical form. */
 export interface PhraseIndex {
   has(specific: Pick<Specific, "kind" | "text">): boolean;
-  /** The same for what stands as itself: with its sign, unit, dashes, suffix and capitals, a question not denied. */
+  /** The same with its sign, unit, dashes, suffix and capitals, and the same negation. */
   hasItself(specific: Pick<Specific, "kind" | "text">): boolean;
   hasPhrase(piece: string): boolean;
-  /** Whether a text is a whole sentence there: "delete it" is not said by "never delete it". */
+  /** Whether a text is a whole sentence there: "never delete it" does not contain "delete it". */
   hasSentence(text: string): boolean;
 }
 
-/** What a question or a command needs in one sentence: a summary says it in other words, but not in all other words. */
+/** The share of a question's or command's words that one sentence must have. */
 const SHARE_MIN = 0.8;
-/** The same where pairs of signs are counted: one changed sign breaks two of them. */
+/** The same for pairs of characters: one changed character breaks two pairs. */
 const SHARE_UNSPACED_MIN = 0.6;
-/** A word that stands in more places is no way to a phrase; the text is searched from the start instead. */
+/** For a more frequent word the text is searched from the start instead. */
 const PLACES_MAX = 256;
 
-/** Reads texts when it is first asked, and for what is asked; a question afterwards costs what its specific is long. */
+/** Reads texts on first use; later queries cost in proportion to their specific. */
 export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): TextIndex {
   const facts = lazily(() => indexFacts(texts, breathe));
   const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), breathe));
@@ -46,7 +45,7 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
         return (await facts()).hasItself(specific);
       case "command":
         return (await facts()).hasItself(specific) || (await sentences()).has(text);
-      // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
+      // A paraphrase may say the opposite, and "never delete it" contains "delete it".
       case "rule":
         return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).hasItself(specific);
       case "ask":
@@ -57,13 +56,13 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
   return { has };
 }
 
-/** The same for what stands somewhere word for word or number for number, and not in other words. */
+/** The same for literal occurrences and equal numbers, without paraphrases. */
 export async function indexFacts(texts: readonly string[], breathe: Clock["breathe"]): Promise<PhraseIndex> {
   const all = texts.flatMap(withUnescaped);
   const phrases = await indexPhrases(all, breathe);
   const offers = await offersOf(all, breathe);
   const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
-    // "It fell by 12 %" is said by -12 %.
+    // -12 % matches "it fell by 12 %".
     if (kind === "number" && (hasNumber(text, offers) || hasNumber(`-${text}`, offers))) return true;
     return (NAMES.has(kind) ? spellingsOfLast(text) : [pieceOf(text)]).some(phrases.has);
   };
@@ -83,12 +82,12 @@ function isQuestion(text: string): boolean {
   return /[?？][^\w?？]*$/u.test(text);
 }
 
-/** A text in a string of JSON has its line breaks written out; then words begin with a stray letter. */
+/** Text in a JSON string has escaped line breaks, which leave a stray letter before words. */
 function withUnescaped(text: string): readonly string[] {
   return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
 }
 
-/** Remembers what it last made: a specific is held against one text after the other. */
+/** Caches the last result: a specific is compared with one text after the other. */
 function ofLast<T>(make: (text: string) => T): (text: string) => T {
   let last: { readonly text: string; readonly made: T } | undefined;
   return (text) => {
@@ -105,7 +104,6 @@ const wholeOfLast = ofLast(wholeOf);
 const stemsOfLast = ofLast(wordStems);
 const marksOfLast = ofLast(marksOf);
 
-/** Makes a value when it is first asked for. */
 export function lazily<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {
@@ -136,7 +134,7 @@ function hasExit(text: string, offers: ReadonlySet<string>): boolean {
 
 interface Phrases {
   has(piece: string): boolean;
-  /** The same at a place that is meant. */
+  /** The same at a matching place. */
   hasWhere(piece: string, isMeant: (place: Place) => boolean): boolean;
   hasSentence(sentence: string): boolean;
 }
@@ -146,7 +144,7 @@ const SENTENCE_BORDERS = ".!?…。！？\n";
 /** In canonical form a border is at most a blank away. */
 const BORDER_CHARS = 2;
 
-/** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
+/** Finds words and phrases by the positions of their rarest word, so that no query reads the text. */
 async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
   const pieces: string[] = [];
   const writtenPieces: string[] = [];
@@ -154,11 +152,11 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
   let start = 0;
   for (const raw of texts) {
     await breathe();
-    // A piece that ends with a blank was cut there, and what was said goes on.
+    // A piece that ends with a blank was cut there, and the text continues.
     const said = `${written(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
     const piece = asCanonical(said);
     pieces.push(piece);
-    // A capital that becomes two signs, as the Turkish İ does, would move all that follows.
+    // A capital that becomes two characters, such as the Turkish İ, would shift all that follows.
     writtenPieces.push(said.length === piece.length ? said : said.toLowerCase());
     for (const { word, index } of wordsIn(piece)) {
       const known = places.get(word);
@@ -170,7 +168,7 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
   const text = pieces.join("");
   const asWritten = writtenPieces.join("");
   const finder = (isMeant: (start: number, end: number) => boolean) => {
-    // A model that loops says one thing a thousand times, and each search of the text may take a second.
+    // A looping model repeats one phrase a thousand times, and each search may take a second.
     const searched = new Map<string, boolean>();
     const search = (piece: string, isAt: (start: number) => boolean): boolean => {
       const found = searched.get(piece) ?? standsIn(text, piece, isAt);
@@ -236,21 +234,21 @@ function standsIn(text: string, piece: string, isAt: (start: number) => boolean)
 }
 
 interface Sentences {
-  /** Whether a sentence holds most content words of a text, and all that is exact in it. */
+  /** Whether a sentence has most content words of a text, and all its exact parts. */
   has(text: string): boolean;
-  /** Whether a text is a sentence, or stands between quotes, word for word. */
+  /** Whether a text is a whole sentence or quotation. */
   hasWhole(text: string): boolean;
 }
 
-/** Sentences of one word that are remembered: what stands in more of them is no way to one. */
+/** Sentences stored per word; a more frequent word is not indexed. */
 const SENTENCES_OF_WORD_MAX = 64;
-/** Sentences that are looked at for one question or command, and those of them that are read closely. */
+/** Sentences considered per query, and those of them that are compared closely. */
 const CANDIDATES_MAX = 128;
 const READ_CLOSELY_MAX = 8;
-/** One word in common is chance. */
+/** One common word is coincidence. */
 const STEMS_MIN = 2;
 
-/** Finds the sentence that holds most content words of another one; a question costs the same however much was said. */
+/** Finds the sentence with most content words of another; the cost does not depend on the text's length. */
 async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
   const sentences: { readonly text: string; readonly stems: ReadonlySet<string> }[] = [];
   const seen = new Set<string>();
@@ -258,7 +256,7 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
   const wholes = new Set<string>();
   const addWhole = (text: string): void => {
     wholes.add(wholeOf(text));
-    // A receipt names the beginning of what is longer.
+    // A receipt names the beginning of a longer text.
     if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
   };
   const add = (sentence: string): void => {
@@ -283,7 +281,7 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
     if (stems.length === 0) return false;
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
-    // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
+    // A sentence with enough stems contains at least one of the rarest.
     const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
     const held = [...candidates].slice(0, CANDIDATES_MAX).filter((at) => {
       const there = sentences[at]?.stems;
@@ -299,42 +297,42 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
 }
 
 const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;
-/** What a list of rules and questions calls each of them; any other label may say that it no longer holds. */
+/** Labels of items in a list of rules and questions; other labels may revoke an item. */
 const LABEL =
   /^[*_]*(?:(?:user\s)?(?:rule|constraint|requirement|instruction|preference|request)|(?:open\s)?question|regel|vorgabe|(?:offene\s)?frage|règle|contrainte|consigne|question(?:\souverte)?|规则|约束|要求|问题|待解决的问题|ルール|制約|質問|未解決の質問)\s?(?:[:：][*_]*|[*_]+[:：])\s*/iu;
 const SPACE_OF_UNSPACED = /(?<=[\u3040-\u30ff\u3400-\u9fff]) | (?=[\u3040-\u30ff\u3400-\u9fff])/gu;
 
-/** A sentence without the mark of the list it stands in, and without spaces where its script has none. */
+/** A sentence without its list marker, and without spaces where its script has none. */
 function wholeOf(sentence: string): string {
   const bare = sentence.replace(LIST_MARK, "").replace(LABEL, "");
   return verbatim(bare).replace(SPACE_OF_UNSPACED, "");
 }
 
-/** Fewer words would be found in any sentence about the same thing. */
+/** Fewer words would match any sentence on the topic. */
 const WORDS_MIN = 4;
 
-/** The content words of a text; its numbers are compared as numbers, unless little else is there. */
+/** The content words of a text; numbers are compared as numbers, unless there is little else. */
 function wordStems(text: string): readonly string[] {
   const words = new Set(stemsOf(withoutNumbers(text)));
   return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
 }
 
-/** One line of a loss receipt. */
+/** One line of a receipt. */
 export interface ReceiptItem extends Specific {
   readonly status: SpecificStatus;
 }
 
-/** Where a specific may have stayed after a compaction. */
+/** Where a specific may be after a compaction. */
 interface Places {
   readonly summary: string;
   readonly tail: readonly string[];
   readonly pinned: readonly string[];
-  /** Whether a search finds the specific again; asked one at a time, and only for what stands nowhere else. */
+  /** Whether a search finds the specific; called one at a time, and only if it is nowhere else. */
   recover(specific: Specific): Promise<boolean>;
   readonly breathe: Clock["breathe"];
 }
 
-/** Says for each specific where it is now: the first place that holds it. */
+/** Finds for each specific the first place that contains it. */
 export async function classify(specifics: readonly Specific[], places: Places): Promise<readonly ReceiptItem[]> {
   const { breathe } = places;
   const held = [

@@ -2,7 +2,7 @@ import type { SpecificKind } from "../../contract/compaction.ts";
 import { CODE_NAME, canonicalPiece, plainCase, writtenPiece } from "../../text/canonical.ts";
 import { denialsIn } from "./denials.ts";
 
-/** What stands at a place of a text, as it is written, and around it. */
+/** The text at a position, and around it. */
 export interface Place {
   readonly before: string;
   readonly itself: string;
@@ -13,13 +13,13 @@ type Matches = (place: Place) => boolean;
 
 const DRIVE = /^[a-z]:/iu;
 /** Dashes and stars before a word: of an option, a number, a pattern. */
-const LEAD = /^[‑—*|-]/u;
+const PREFIX = /^[‑—*|-]/u;
 const VERSION = /^v?\d+(?:\.\d+)+/iu;
 const VERSION_SUFFIX = /^[-+][\p{L}\d]/u;
-/** What follows a name with a digit and makes another of it, `gpt-4o-mini`; German hangs a noun on it, `gpt-4o-Modell`. */
+/** A suffix that makes another name, `gpt-4o-mini`; German appends a noun, `gpt-4o-Modell`. */
 const SUFFIX = /^[-+](?:[\p{Ll}\d]|\p{Lu}[\p{Lu}\d])/u;
 
-/** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
+/** Spellings of a name: a version with and without v, an address without its scheme, an issue as a number. */
 export function spellingsOf(text: string): string[] {
   const piece = canonicalPiece(text);
   const spellings = [piece];
@@ -31,7 +31,7 @@ export function spellingsOf(text: string): string[] {
   return spellings;
 }
 
-/** Whether something is itself at a place: its neighbours may make another path, address or question of it, its case another name. */
+/** Whether the text at a position is the same specific: neighbours or case may make it another. */
 export function meaningOf(kind: SpecificKind, text: string): Matches {
   const own = writtenPiece(text);
   switch (kind) {
@@ -52,7 +52,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
     }
     case "identifier": {
       if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
-      const isSame = sameName(own, LEAD.test(own) || CODE_NAME.test(own));
+      const isSame = sameName(own, PREFIX.test(own) || CODE_NAME.test(own));
       const suffix = VERSION.test(own) ? VERSION_SUFFIX : /\d/u.test(own) ? SUFFIX : undefined;
       return (place) => isSame(place) && suffix?.test(place.after) !== true;
     }
@@ -63,7 +63,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
   }
 }
 
-/** Whether a name is written the same at a place, but for the v of a version and the sign of a variable or an issue. */
+/** Whether the name is equal, except for the v of a version and the sign of a variable or an issue. */
 function sameName(own: string, isCased: boolean): Matches {
   const bare = (name: string): string => name.replace(/^(?:v(?=\d)|[#$]\{?)/iu, "");
   return sameAs(own, (name, other) => {
@@ -72,14 +72,14 @@ function sameName(own: string, isCased: boolean): Matches {
   });
 }
 
-/** Whether a text is written the same at a place, but for the case of plain words. */
+/** Whether the text is equal, except for the case of plain words. */
 export function sameText(text: string): Matches {
   return sameAs(writtenPiece(text), (own, other) => plainCase(other) === plainCase(own));
 }
 
-/** The same with the dashes and stars before it, and without a sign before its number. */
+/** The same with dashes and stars before it, and without a sign before its number. */
 function sameAs(text: string, isEqual: (own: string, other: string) => boolean): Matches {
-  const lead = LEAD.exec(text)?.[0] ?? "";
+  const lead = PREFIX.exec(text)?.[0] ?? "";
   const own = text.slice(lead.length);
   const isNumber = lead === "" && /^\d/u.test(own);
   return ({ before, itself }) => before.endsWith(lead) && !(isNumber && before.endsWith("‑")) && isEqual(own, itself);

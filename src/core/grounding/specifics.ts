@@ -2,15 +2,14 @@ import type { SpecificKind } from "../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonicalPiece, foldWidth, plainCase, verbatim, writtenPiece } from "../../text/canonical.ts";
-import { matchesOf } from "../../text/matches.ts";
+import { canonicalPiece, foldWidth, matchesOf, plainCase, verbatim, writtenPiece } from "../../text/canonical.ts";
 import { withDigits } from "../../text/number-words.ts";
 import { needsIn, numeralsIn } from "../../text/numbers.ts";
-import { stemsOf } from "../../text/words.ts";
+import { sentencesOf } from "../../text/sentences.ts";
+import { stemSet, stemsOf } from "../../text/words.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
-import { asksIn, lastAsksOf, rulesIn, unansweredOf } from "./wishes.ts";
 
-/** Something that must stay exact to stay true, and the newest message that says it. */
+/** Something that must stay exact to stay true, and the newest message that contains it. */
 export interface Specific {
   readonly kind: SpecificKind;
   readonly text: string;
@@ -22,14 +21,14 @@ interface NumberedMessage {
   readonly message: Message;
 }
 
-/** A longer rule or command is cut: a receipt names what was said, it does not repeat it. */
+/** A longer rule or command is cut: a receipt names it without repeating it. */
 export const SPECIFIC_CHARS_MAX = 200;
-/** What people wrote goes first, then the newest messages; what is beyond is not accounted for. */
+/** User messages come first, then the newest; anything beyond is not accounted for. */
 export const SPECIFICS_MAX = 20_000;
-/** A tool's output is read at both ends; its middle is rarely spoken of and may be endless. */
+/** A tool's output is read at both ends; its middle is rarely referred to and may be endless. */
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
 
-/** Every specific of the messages once, at its newest mention, in the order of the messages. */
+/** Every specific of the messages once, at its newest mention, in message order. */
 export async function specificsOf(
   messages: readonly NumberedMessage[],
   breathe: Clock["breathe"],
@@ -50,7 +49,7 @@ export async function specificsOf(
   return [...found.values()].filter(({ text }) => !tools.has(text)).sort((a, b) => a.seq - b.seq);
 }
 
-/** The names of tools look like names of the work and are none: the model is told them anyway. */
+/** Tool names look like specifics and are none: the model knows them anyway. */
 function toolNames(messages: readonly NumberedMessage[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { message } of messages) {
@@ -60,7 +59,7 @@ function toolNames(messages: readonly NumberedMessage[]): ReadonlySet<string> {
   return names;
 }
 
-/** Rules of every user message, asks of those that nobody took up; the newest messages first. */
+/** Rules of every user message and unanswered asks; the newest messages first. */
 async function collectWishes(
   messages: readonly NumberedMessage[],
   into: Map<string, Specific>,
@@ -108,7 +107,6 @@ function collectFrom(text: string, seq: number, into: Map<string, Specific>): vo
   for (const command of commandsIn(text)) add({ kind: "command", text: command, seq }, into);
 }
 
-/** What a tool call has a shell run. */
 function toolCommands(message: Message): string[] {
   if (message.role !== "block_assistant") return [];
   return message.blocks.flatMap((block) => {
@@ -126,13 +124,13 @@ function add(specific: Specific, into: Map<string, Specific>): void {
   into.set(key, { ...specific, text });
 }
 
-/** Two numbers are the same when their likeliest reading is; all else when it is written the same. */
+/** Numbers are equal if their likeliest readings are; other specifics if their texts are. */
 function normalised({ kind, text }: Specific): string {
   const reading = kind === "number" ? needsIn(text)[0]?.[0] : undefined;
   return reading ?? (kind === "rule" || kind === "ask" ? verbatim(text) : plainCase(writtenPiece(text)));
 }
 
-/** Cut between words and never inside a pair of surrogates. */
+/** Cuts between words and never inside a surrogate pair. */
 export function clip(text: string): string {
   if (text.length <= SPECIFIC_CHARS_MAX) return text;
   const space = text.lastIndexOf(" ", SPECIFIC_CHARS_MAX);
@@ -140,7 +138,7 @@ export function clip(text: string): string {
   return cut.isWellFormed() ? cut : cut.slice(0, -1);
 }
 
-/** Programs a line in backticks is a command of; other lines need a flag, a pipe or a prompt. */
+/** A line in backticks that starts with one of these programs is a command; others need a flag, a pipe or a prompt. */
 const PROGRAM =
   /^(?:sudo |time |env |nohup |npx |[A-Z_]+=\S+ )*(?:\.{1,2}\/\S+|~\/\S+|git|gh|npm|npx|pnpm|yarn|bun|deno|node|tsc|vitest|jest|python3?|pip3?|uv|poetry|pytest|ruff|cargo|rustc|go|make|cmake|docker|docker-compose|podman|kubectl|helm|terraform|ansible|aws|gcloud|az|ssh|scp|rsync|curl|wget|psql|mysql|sqlite3|redis-cli|mongosh|systemctl|journalctl|apt|apt-get|brew|yum|ls|cd|cat|grep|rg|sed|awk|find|rm|cp|mv|mkdir|chmod|chown|tar|unzip|kill|ps|top|df|du|tail|head|echo|export|source|bash|sh|zsh|java|mvn|gradle|dotnet|php|composer|ruby|bundle|rails|alembic|dig|ping|openssl|pg_dump|pg_restore|crontab|tmux|vim|jq|wc|sort|diff|patch|rkat)(?:\s|$)/u;
 const BACKTICKED = /(?<!`)`([^`\n]{3,300})`(?!`)/gu;
@@ -149,7 +147,7 @@ const FENCED = /```(?:sh|bash|shell|zsh|console|terminal)\n([\s\S]*?)```/gu;
 const EXIT =
   /\b(?:exit(?:ed|s)?(?:[ -](?:code|status))?|exit[_-]?code|return code|rückgabewert|code de sortie)(?:\s+(?:with|is|was|of|code|status|mit))*["']?\s*(?:[:=]\s*)?(-?\d{1,3})(?!\d|[.,]\d)|(?:退出码|終了コード)(?:为|は|:|：|是)?\s*(\d{1,3})/giu;
 
-/** The commands a text shows: shell lines in backticks, in fences and after a prompt, and exit codes. */
+/** The commands in a text: shell lines in backticks, in fences and after a prompt, and exit codes. */
 function commandsIn(text: string): string[] {
   const commands: string[] = [];
   for (const [, body = ""] of matchesOf(BACKTICKED, text)) if (isCommand(body)) commands.push(stripPrompt(body));
@@ -162,7 +160,6 @@ function commandsIn(text: string): string[] {
   return commands;
 }
 
-/** The exit codes a text reports. */
 export function exitCodesIn(text: string): string[] {
   return matchesOf(EXIT, text).map(([, spoken, unspaced]) => spoken ?? unspaced ?? "");
 }
@@ -176,21 +173,21 @@ function stripPrompt(line: string): string {
   return line.trim().replace(/^\$\s+/u, "");
 }
 
-/** What is exact in a sentence although neither backticks nor its form alone say so. */
+/** An exact part of a sentence that is not marked by backticks or form. */
 export interface Unmarked {
   readonly kind: "identifier" | "command" | "number";
   readonly text: string;
-  /** Ways to write it, in canonical form, one of which must stand in the source; none for a number. */
+  /** Canonical spellings, one of which must occur in the source; none for a number. */
   readonly spellings: readonly string[];
-  /** Stems one of which would make a count plausible. */
+  /** Stems one of which makes a count plausible. */
   readonly stems: readonly string[];
 }
 
 const CODED = /(?<![\w@#/\\.:$%&=+-])([A-Za-z]{1,24})(-?)(\d{1,8})(?![\w/\\:@%=+-]|\.\w|,\d)/gu;
-/** Letters and digits that everybody writes: quarters, percentiles, formats, protocols, sizes. */
+/** Common letter and digit codes: quarters, percentiles, formats, protocols, sizes. */
 const COMMON_CODE =
   /^(?:[a-z]{1,2}-?\d{1,2}|fy\d+|cy\d+|p\d{2,3}|utf-?\d+|sha-?\d+|md5|base\d+|ipv\d|es\d+|mp\d|x\d+|arm\d+|amd64|ec2|win\d+|int\d+|uint\d+|float\d+|iso-?\d+|rfc-?\d+|oauth\d|python\d*|log4j|covid-19|co2|top\d+|h264|h265|ed25519|rsa\d+|aes-?\d+|crc\d+|https?-?\d+|(?:eur|usd|chf|gbp|jpy|cny|rmb)-?\d+|(?:nr|no|abs|art|kap|fig|sec|vol|chap|utc|gmt|cest?|est|pst|jan|feb|mar|apr|may|mai|jun|jul|aug|sept?|o[ck]t|nov|de[cz])-?\d+)$/iu;
-/** Before a hyphen and a number these count or bound. */
+/** Words that count or limit before a hyphen and a number. */
 const COUNTING_HEAD =
   /^(?:top|mid|sub|pre|post|under|over|non|plus|phase|step|part|tier|level|day|week|month|year|round|option|version|chapter|section|stage|wave|sprint|priority|type|class|group|page|item|line|point|late|early|since|until|catch|max|min|plan|slide|row|column|figure|table|appendix|covid)$/iu;
 const YEAR = /^(?:19|20)\d{2}$/u;
@@ -200,14 +197,14 @@ const LONG_FLAG = /(?<![\w-])--[a-z][\w-]*(?:=[^\s`"',;)]+)?/giu;
 const SHORT_FLAG = /(?<![\w.`-])([a-z][\w.-]*) (-[A-Za-z]{1,4})(?=[\s.,;)]|$)/gu;
 const RUNNER =
   /(?<![\w`/.-])(npm|npx|pnpm|yarn|git|docker|kubectl|cargo|pip3?|helm|terraform) ((?:run|exec|compose) )?([a-z][\w:-]*)/gu;
-/** What follows the name of a runner in a sentence is its subcommand only when it is one of these. */
+/** Subcommands that may follow the name of a runner in a sentence. */
 const SUBCOMMAND =
   /^(?:push|pull|reset|rebase|merge|revert|commit|clone|checkout|stash|clean|tag|install|uninstall|publish|unpublish|audit|apply|delete|destroy|build|up|down|prune|rm|rmi|drain|scale|rollout|upgrade|rollback|init|update|fetch|cherry-pick|bisect|login|logout|stop|kill|restart)$/u;
 const SENTENCE_WORD = /^(?:the|a|an|it|this|that|these|in|on|to|by|with|and|or|for|from|as|is|was)$/u;
 
-/** From here on a count is told; smaller ones are counted by eye from what is listed. */
+/** Smaller counts can be counted from a list by the summary itself. */
 const COUNT_MIN = 10;
-/** What a summary counts by itself, because the source lists it without naming it. */
+/** Things a summary counts although the source lists them without naming them. */
 const LISTED = new Set(
   stemsOf(
     `file folder directory line item command step call test message turn point question entry row column change edit error
@@ -219,7 +216,7 @@ const LISTED = new Set(
   ),
 );
 
-/** The names of letters and digits, the command lines and the counts of a sentence. */
+/** Letter-digit names, command lines and counts in a sentence. */
 export function unmarkedIn(sentence: string): readonly Unmarked[] {
   const text = foldWidth(sentence);
   return [...codesIn(text), ...commandLinesIn(text), ...countsIn(text)];
@@ -231,7 +228,7 @@ function codesIn(text: string): Unmarked[] {
   for (const [code, letters = "", hyphen, digits = ""] of matchesOf(CODED, text)) {
     const isCommon = COMMON_CODE.test(code) || COUNTING_HEAD.test(letters) || YEAR.test(digits);
     if (isCommon || code.length < CODED_CHARS_MIN || judged.has(code)) continue;
-    // A capital before a hyphen and a number is a noun that counts: `Band-2`, `Kapitel-4`.
+    // A capitalised word before a hyphen and a number is a counting noun: `Band-2`, `Kapitel-4`.
     if (hyphen === "-" && /^[A-Z][a-z]/u.test(letters)) continue;
     const head = letters.toLowerCase();
     const spellings = [
@@ -263,7 +260,7 @@ function commandLinesIn(text: string): Unmarked[] {
   return found;
 }
 
-/** Counts of what the source does not even name; a count of what it names may have been counted there. */
+/** Counts of things that the source does not name; others may have been counted there. */
 function countsIn(text: string): Unmarked[] {
   const found: Unmarked[] = [];
   const spelt = withDigits(text);
@@ -276,4 +273,54 @@ function countsIn(text: string): Unmarked[] {
     found.push({ kind: "number", text: `${numeral.text} ${noun}`, spellings: [], stems });
   }
   return found;
+}
+
+const CONSTRAINT =
+  /\b(?:always|never|must(?:n[’']?t)?|don[’']?t|do not|only|prefer(?:s|red|ably)?|avoid|at (?:most|least)|no more than|under no circumstances|from now on)\b|(?<!\p{L})(?:immer|niemals|nie|muss|müssen|darf|dürfen|nur|keinesfalls|bevorzug\p{L}*|lieber|auf keinen fall|spätestens|toujours|jamais|doit|doivent|uniquement|seulement|préfèr\p{L}*|il faut|interdit|surtout pas|ne\s+\p{L}+\s+(?:pas|que))(?!\p{L})|必须|總是|总是|永远|不要|不能|不得|只能|只要|优先|禁止|务必|一律|一定要|必ず|常に|絶対|ないで|禁止|のみ|なければなら|ないこと|てはいけ/iu;
+const QUOTED = /[“„«「『]\s?([^“”„«»「」『』\n]{4,400}?)\s?[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]{4,400})"/gu;
+const QUESTION = /[?？]["'”’»」』)\]*_`]*$/u;
+const REQUEST =
+  /^(?:(?:ok(?:ay)?|now|then|so|and|also|next|first|great|good|thanks?|perfect|yes|no|alright|hm+)[,.!]?\s+)*(?:please|can you|could you|would you|will you|i want|i need|i'd like|let[’']?s|add|build|change|check|clean|compare|convert|create|delete|deploy|describe|do|draft|drop|explain|extract|find|fix|generate|give|go|implement|install|investigate|keep|list|look|make|merge|migrate|move|open|plan|prepare|propose|put|read|refactor|remove|rename|replace|restart|revert|review|rewrite|run|search|send|set|show|split|start|stop|suggest|summari[sz]e|switch|take|tell|test|translate|try|turn|update|upgrade|use|verify|write)\b|\bplease\b|(?<!\p{L})(?:bitte|kannst du|könntest du|können sie|könnten sie|mach|schreib|zeig|prüf\p{L}*|erstell\p{L}*|peux-tu|pouvez-vous|pourriez-vous|merci de|s[’']il (?:te|vous) plaît|fais|ajoute\p{L}*|vérifie\p{L}*|prépare\p{L}*|rédige\p{L}*)(?!\p{L})|请|帮我|麻烦|给我|能不能|ください|お願い|頼む|してほしい|教えて/iu;
+/** A reply with this share of an ask's content words has answered it. */
+const ANSWERED_SHARE = 0.5;
+
+/** A user's constraints and quotations. */
+export function rulesIn(text: string): string[] {
+  return [...sentencesOf(text).filter(isRule), ...quotesIn(text).filter((quote) => stemsOf(quote).length > 1)];
+}
+
+export function quotesIn(text: string): string[] {
+  return matchesOf(QUOTED, text).map(([, curly, straight]) => (curly ?? straight ?? "").trim());
+}
+
+/** Whether a user's sentence is a rule. */
+export function isRule(sentence: string): boolean {
+  return CONSTRAINT.test(sentence) && !QUESTION.test(sentence) && stemsOf(sentence).length > 1;
+}
+
+/** The questions and requests of a user's text. */
+export function asksIn(text: string): string[] {
+  return sentencesOf(text).filter((sentence) => QUESTION.test(sentence) || REQUEST.test(sentence));
+}
+
+/** The asks of the last user message: at least its first sentence. */
+function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly string[] {
+  if (asks.length > 0) return asks;
+  const [first = ""] = texts.filter((text) => text.trim() !== "");
+  return sentencesOf(first).slice(0, 1);
+}
+
+/** The asks that the replies before the next user message do not take up. */
+async function unansweredOf(
+  asks: readonly string[],
+  replies: readonly string[],
+  breathe: Clock["breathe"],
+): Promise<readonly string[]> {
+  if (asks.length === 0) return [];
+  const said = await stemSet(replies, breathe);
+  return asks.filter((ask) => {
+    const stems = stemsOf(ask);
+    const held = stems.filter((stem) => said.has(stem)).length;
+    return replies.length === 0 || held < stems.length * ANSWERED_SHARE;
+  });
 }

@@ -9,7 +9,7 @@ import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
 import { spellingsOf } from "./same-place.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
 
-/** A sentence of a summary and the messages it comes from, the likeliest first; none where nothing says it. */
+/** A sentence of a summary and its source messages, the likeliest first; none if no message contains it. */
 export interface SummarySource {
   readonly text: string;
   readonly seqs: readonly number[];
@@ -20,27 +20,25 @@ interface NumberedMessage {
   readonly message: Message;
 }
 
-/** More of a summary is not looked up. */
 const SENTENCES_MAX = 500;
 /** Of more messages the newest are read. */
 const MESSAGES_MAX = 20_000;
-/** Nobody follows more ways back from one sentence. */
 const SEQS_MAX = 4;
-/** Words that share this much of a beginning are taken for one. */
+/** Words with a common prefix of this length are taken as equal. */
 const KIN_CHARS = 6;
 
-/** A passage says a sentence that shares so much of its words, weighed by how rare they are. */
+/** The weighted share of a sentence's words that a source passage must have. */
 const SAID_MIN = 0.5;
-/** The same for one that names what the sentence names. */
+/** The same for a passage that contains the sentence's names. */
 const SAID_WITH_NAME_MIN = 0.15;
-/** The same where nobody ever said what the sentence names: only its own words prove it. */
+/** The same if no message contains the names. */
 const SAID_ALL_BUT_NAMES_MIN = 0.75;
-/** One word in common is chance. */
+/** One common word is coincidence. */
 const WORDS_MIN = 2;
-/** A further message must say so much that those before it do not. */
+/** The share that a further message must add. */
 const GAIN_MIN = 0.15;
 
-/** Where each sentence of a summary comes from: by the names and numbers it holds, and by its words. */
+/** Finds the source messages of each sentence of a summary by names, numbers and words. */
 export async function summarySources(
   summary: string,
   messages: readonly NumberedMessage[],
@@ -64,14 +62,13 @@ export async function summarySources(
 interface Claim {
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  /** What it names, by what tells two of them apart. */
+  /** Its names, by a key that distinguishes them. */
   readonly names: ReadonlyMap<string, Finds>;
 }
 
-/** Whether a message, in canonical form and with what its numbers may stand for, has a name. */
+/** Whether a message, in canonical form and with the readings of its numbers, contains a name. */
 type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
 
-/** The sentences that say something; a heading does not. */
 function claimsOf(summary: string): readonly Claim[] {
   return blocksOf(summary)
     .filter(({ kind }) => kind !== "heading")
@@ -87,7 +84,7 @@ function wordsOf(text: string): ReadonlySet<string> {
   return new Set(stemsOf(text).map((stem) => stem.slice(0, KIN_CHARS)));
 }
 
-/** Read once: ten thousand messages are asked for each of a summary's names. */
+/** Built once: ten thousand messages are checked for each name. */
 function finderOf({ kind, text }: Atom): Finds {
   const figures = kind === "number" ? figuresIn(text) : [];
   const spellings = kind === "number" ? [canonicalPiece(text)] : spellingsOf(text);
@@ -97,10 +94,9 @@ function finderOf({ kind, text }: Atom): Finds {
   };
 }
 
-/** What of a message the summary speaks of. */
+/** The parts of a message that the summary mentions. */
 interface Read {
   readonly seq: number;
-  /** The words of each of its passages. */
   readonly passages: readonly ReadonlySet<string>[];
   readonly names: ReadonlySet<string>;
 }
@@ -130,7 +126,7 @@ function endsOf(text: string): readonly string[] {
   return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
 }
 
-/** A few messages know nothing of rarity; these stand in for the language. */
+/** With few messages, term rarity is smoothed by this many. */
 const MESSAGES_ASSUMED = 50;
 
 function createWeights(read: readonly Read[]): (word: string) => number {
@@ -143,7 +139,7 @@ function createWeights(read: readonly Read[]): (word: string) => number {
   return (word) => Math.log(1 + seen / ((holders.get(word) ?? 0) + 1));
 }
 
-/** A message that may say a sentence, with what it says of it. */
+/** A possible source message and its matching parts. */
 interface Candidate {
   readonly seq: number;
   readonly score: number;
@@ -171,7 +167,7 @@ function candidatesFor(
     if (covered < least || isChance || words.size === 0) continue;
     candidates.push({ seq, score: covered + own.length / Math.max(1, keys.length), words, names: own });
   }
-  // Of equals the first that said it.
+  // Of equals the earliest.
   return candidates.sort((a, b) => b.score - a.score || a.seq - b.seq);
 }
 
@@ -187,7 +183,7 @@ function bestPassage(passages: readonly ReadonlySet<string>[], shares: ReadonlyM
 
 const NO_WORDS: ReadonlySet<string> = new Set();
 
-/** The best few: each says something of the sentence that those before it do not. */
+/** The best few, each adding to those before. */
 function choose(candidates: readonly Candidate[]): readonly number[] {
   const seqs: number[] = [];
   const said = new Set<string>();

@@ -1,12 +1,12 @@
-/** A text in which stars stand for any signs, as the literal pieces between them. */
+/** A text with stars as wildcards, stored as the literal pieces between them. */
 export interface Glob {
   readonly pieces: readonly string[];
 }
 
-/** Stands in a text for a part of it that is not known before the shell runs. */
+/** Stands for a part of a text that is unknown before the shell runs. */
 export const UNKNOWN = "\0";
 
-/** A star after a backslash is a star, and so is any other sign after one. */
+/** A backslash makes the next character literal. */
 export function compileGlob(text: string): Glob {
   const pieces = [""];
   for (let at = 0; at < text.length; at += 1) {
@@ -21,7 +21,7 @@ export function compileGlob(text: string): Glob {
   return { pieces };
 }
 
-/** Whether the text matches, whatever its unknown parts turn out to be. */
+/** Whether the text matches, whatever its unknown parts are. */
 export function matchesGlob({ pieces }: Glob, text: string): boolean {
   const first = pieces[0] ?? "";
   if (pieces.length === 1) return text === first;
@@ -38,7 +38,7 @@ export function matchesGlob({ pieces }: Glob, text: string): boolean {
   return true;
 }
 
-/** Whether the text could match, depending on its unknown parts; what stands before the first of them is held against it. */
+/** Whether the text could match, depending on its unknown parts; the part before the first of them must match. */
 function mayMatchGlob(glob: Glob, text: string): boolean {
   const known = text.indexOf(UNKNOWN);
   if (known < 0) return matchesGlob(glob, text);
@@ -47,7 +47,7 @@ function mayMatchGlob(glob: Glob, text: string): boolean {
   return first.startsWith(before) || (glob.pieces.length > 1 && before.startsWith(first));
 }
 
-/** A step of a sequence: one item, any number of them, or options, each with a value that may follow it. */
+/** A step of a sequence: one item, any number of items, or options with optional values. */
 export type Step = Glob | "any" | "options";
 
 /** One item of a sequence; `isMany` is an unknown number of unknown items. */
@@ -57,8 +57,8 @@ export interface Item {
 }
 
 /**
- * Whether items match steps: surely, or, with `isPossible`, for some value of what is unknown. Work grows with the
- * product of both lengths and no faster: the set of reached steps is carried along.
+ * Whether items match steps: certainly or, with `isPossible`, for some value of the unknown parts. Linear in the
+ * product of both lengths: the set of reached steps is carried along.
  */
 export function matchesSteps(items: readonly Item[], steps: readonly Step[], isPossible: boolean): boolean {
   const matches = isPossible ? mayMatchGlob : matchesGlob;
@@ -92,7 +92,7 @@ export function matchesSteps(items: readonly Item[], steps: readonly Step[], isP
   return reached[steps.length] === true;
 }
 
-/** Most patterns speak of another program, which their first step tells. */
+/** A quick check of the first step: most patterns are for another program. */
 export function mayBegin(item: Item | undefined, step: Step | undefined, isPossible: boolean): boolean {
   if (step === undefined || typeof step === "string") return true;
   if (item === undefined) return false;
@@ -100,7 +100,7 @@ export function mayBegin(item: Item | undefined, step: Step | undefined, isPossi
   return isPossible ? mayMatchGlob(step, item.text) : matchesGlob(step, item.text);
 }
 
-/** Steps of any number may be of none. */
+/** Steps for any number of items may match none. */
 function spread(reached: boolean[], steps: readonly Step[]): readonly boolean[] {
   for (let at = 1; at <= steps.length; at += 1) {
     if (reached[at - 1] === true && typeof steps[at - 1] === "string") reached[at] = true;

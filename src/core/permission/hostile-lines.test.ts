@@ -6,7 +6,7 @@ it("[I1] [H5] a hostile line comes to an end, at any length", () => {
   for (const run of HOSTILE_SIGNS) {
     for (const chars of [100, 1_000, LINE_CHARS_MAX, 100_000]) {
       const line = readShellLine(run.repeat(Math.ceil(chars / run.length)));
-      if (chars > LINE_CHARS_MAX) expect(line.unknown).toBe("it is longer than 10000 signs");
+      if (chars > LINE_CHARS_MAX) expect(line.unknown).toBe("it is longer than 10000 characters");
     }
   }
 });

@@ -273,10 +273,10 @@ describe("the layers of a policy", () => {
     const said = (rules: PermissionRules, line: string) => judge([{ from: "project", rules }], shell(line)).why;
     expect(said({ ask: ["shell(rm *)"] }, "rm x")).toBe("rule ask shell(rm *) of the project");
     expect(said({ allow: ["shell(rm *)"] }, "rm x")).toBe("rule allow shell(rm *) of the project");
-    expect(said({}, "rm x")).toBe("no rule speaks of it");
-    expect(said({}, "$a")).toBe("it cannot be told what it runs: a program's name is made by an expansion");
+    expect(said({}, "rm x")).toBe("no rule matches it");
+    expect(said({}, "$a")).toBe("cannot determine what it runs: an expansion produces a program's name");
     expect(said({ deny: ["shell(rm *)"] }, "$a")).toBe(
-      "rule deny shell(rm *) of the project may speak of it: part of the command is not known before it runs",
+      "rule deny shell(rm *) of the project may speak of it: part of the command is unknown before it runs",
     );
   });
 

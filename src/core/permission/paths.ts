@@ -1,30 +1,29 @@
 import type { JsonObject } from "../../contract/session.ts";
 import { type Item, UNKNOWN } from "./glob.ts";
 
-/** A place on the disk: from its root, and from the project's folder where it lies inside. */
+/** A path from the root, and from the project's folder if it is inside. */
 export interface Place {
   readonly absolute: readonly Item[];
   readonly inside: readonly Item[] | undefined;
 }
 
-/** A file as rules see it. */
 export interface JudgedPath {
-  /** As it was written and behind all links, in small letters: many disks take capitals for the same. */
+  /** As written and with links resolved, in lower case: many file systems ignore case. */
   readonly names: readonly Place[];
-  /** Behind all links. */
+  /** With links resolved. */
   readonly real: Place;
-  /** Another path of the project's folder behind all links, in small letters. */
+  /** Resolves another path of the project's folder, in lower case. */
   follow(path: string): readonly string[] | undefined;
 }
 
-/** Where a symbolic link leads, "" for what is no link, undefined for what is not there. Throws where that cannot be told. */
+/** The target of a symbolic link, "" if it is no link, undefined if it does not exist. Throws if that is unknown. */
 export type ReadLink = (path: string) => string | undefined;
 
 const PATH_CHARS_MAX = 4_096;
 /** As many as the kernel follows. */
 const LINKS_MAX = 40;
 
-/** Places paths of a folder, with and without links; undefined for what is no path, or leads nowhere that can be told. */
+/** Resolves paths of a folder, with and without links; undefined for an invalid or unknown path. */
 export function createPlacing(
   { folder, root }: { readonly folder: string; readonly root: string },
   readLink: ReadLink = () => undefined,
@@ -36,18 +35,17 @@ export function createPlacing(
     const named = path.startsWith("/") ? path : `${folder}/${path}`;
     const written = pathParts(named);
     const [base, real, plain] = [root, named, `/${written.join("/")}`].map(links);
-    // `..` behind a link leads elsewhere for a shell than for a tool that takes it out first.
+    // After a link, `..` differs between a shell and a tool that normalizes first.
     if (base === undefined || real === undefined || real.join("/") !== plain?.join("/")) return undefined;
     const names = [placeIn(pathParts(root), written, folded), placeIn(base, real, folded)];
     return { names, real: placeIn(base, real), follow };
   };
 }
 
-/** One spelling of letters that have two. */
 const spelled = (text: string): string => text.normalize("NFC");
 const folded = (text: string): string => spelled(text).toLowerCase();
 
-/** The parts of an absolute path behind its links; those of what is not there yet are taken as they are. */
+/** The parts of an absolute path with links resolved; parts that do not exist yet stay as they are. */
 function createFollowing(readLink: ReadLink): (path: string) => readonly string[] | undefined {
   const look = remembering(readLink);
   const walk = (path: string): readonly string[] | undefined => {
@@ -61,7 +59,7 @@ function createFollowing(readLink: ReadLink): (path: string) => readonly string[
       if (to === undefined) return pathParts(left.reverse().join("/"), parts);
       if (to === "") continue;
       links += 1;
-      // What a link of a process leads to is another file for the command.
+      // A link in /proc leads to another file for the command.
       if (links > LINKS_MAX || parts[0] === "proc") return undefined;
       left.push(...to.split("/").reverse());
       parts = to.startsWith("/") ? [] : before;
@@ -72,7 +70,7 @@ function createFollowing(readLink: ReadLink): (path: string) => readonly string[
     try {
       return walk(path);
     } catch {
-      // A folder that may not be looked into, or a name that no disk takes.
+      // An unreadable folder, or an invalid name.
       return undefined;
     }
   });
@@ -92,7 +90,7 @@ function placeIn(base: readonly string[], parts: readonly string[], spell = spel
   return { absolute, inside: isInside ? absolute.slice(base.length) : undefined };
 }
 
-/** The parts of a path; what goes up beyond the root stays there. */
+/** The parts of a path; `..` at the root stays there. */
 export function pathParts(path: string, from: readonly string[] = []): readonly string[] {
   const parts = [...from];
   for (const part of path.split("/")) {
@@ -102,7 +100,7 @@ export function pathParts(path: string, from: readonly string[] = []): readonly 
   return parts;
 }
 
-/** The arguments by which tools name the files they read or change. */
+/** Arguments in which tools name files. */
 const PATH_FIELDS = [
   "path",
   "paths",
@@ -118,7 +116,7 @@ const PATH_FIELDS = [
   "folder",
 ];
 
-/** The paths a call names; undefined in the list where there must be one that cannot be told, an empty list where none is. */
+/** The paths a call names: undefined items are unknown, an empty list means no paths. */
 export function pathsOf(tool: string, args: JsonObject): readonly (string | undefined)[] {
   if (tool === "apply_patch") return typeof args.patch === "string" ? patchedPaths(args.patch) : [undefined];
   return PATH_FIELDS.flatMap((field) => (Object.hasOwn(args, field) ? textsIn(args[field]) : []));
@@ -132,7 +130,7 @@ function textsIn(value: unknown): readonly (string | undefined)[] {
 const HEADER = /^\*\*\* (?:(?:Add|Delete|Update) File|Move to): (.*)$/;
 const FRAME = /^\*\*\* (?:Begin Patch|End Patch|End of File)\s*$/;
 
-/** What the headers of a patch name; a header that is none of those known may name anything. */
+/** The paths in a patch's headers; an unknown header may name anything. */
 function patchedPaths(patch: string): readonly (string | undefined)[] {
   const named: (string | undefined)[] = [];
   for (const line of patch.trim().split(/\r?\n/)) {

@@ -4,39 +4,38 @@ import { compileGlob, type Glob, type Item, matchesGlob, matchesSteps, mayBegin,
 import { type JudgedPath, type Place, pathParts } from "./paths.ts";
 import { programOf, type ShellCommand } from "./shell-command.ts";
 
-/** The call as a whole, as far as patterns ask. */
 export interface CallNames {
   readonly tool: string;
   readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
 }
 
-/** A command, or what cannot be told, with the commands that run it. */
+/** A command or unknown part, with the commands that run it. */
 interface Within {
   readonly within: readonly { readonly command: ShellCommand; readonly namedTo: number }[];
 }
 
-/** What of a call a rule can speak of. A call has one part at least, and each must be allowed. */
+/** The parts of a call that rules apply to. A call has at least one, and each must be allowed. */
 export type Part =
   | { readonly kind: "call" }
   | ({ readonly kind: "path"; readonly tool: string; readonly path: JudgedPath | undefined } & Within)
-  /** `names` are words in which it may be told to start a program. */
+  /** `names`: words that may name a program it starts. */
   | ({ readonly kind: "command"; readonly command: ShellCommand; readonly names: readonly Item[] } & Within)
   | ({ readonly kind: "unknown"; readonly why: string } & Within);
 
-/** A pattern that is ready to be held against many calls. */
+/** A compiled pattern. */
 export interface Matcher {
   readonly text: string;
-  /** Whether it speaks of commands alone. */
+  /** Whether it applies to commands only. */
   readonly isOfShell?: boolean;
-  /** Whether it speaks of this part, whatever the unknown turns out to be. */
+  /** Whether it matches this part, whatever its unknown parts are. */
   matches(part: Part, call: CallNames): boolean;
-  /** Whether it could speak of it. */
+  /** Whether it could match. */
   mayMatch(part: Part, call: CallNames): boolean;
-  /** As `matches`, but as a permission: a name that is spelled otherwise, or in another folder, is another program. */
+  /** As `matches`, but as a permission: another spelling or folder is another program. */
   allows(part: Part, call: CallNames): boolean;
 }
 
-/** Throws INVALID_PARAMS for a text that is no pattern. */
+/** Throws INVALID_PARAMS for an invalid pattern. */
 export function compilePattern(text: string): Matcher {
   const pattern = readPattern(text);
   if (typeof pattern === "string") throw new RuntimeError("INVALID_PARAMS", pattern);
@@ -59,12 +58,12 @@ export function compilePattern(text: string): Matcher {
 
 type Match = Matcher["matches"];
 
-/** One for whom nothing is unknown. */
+/** A matcher for parts without unknowns. */
 function always(text: string, matches: Match): Matcher {
   return { text, matches, mayMatch: matches, allows: matches };
 }
 
-/** A file that the shell writes is judged as one that `apply_patch` changes; what that tool may do stays in the project. */
+/** A file written by the shell is judged like one that `apply_patch` changes, which stays inside the project. */
 function toolMatcher(glob: Glob): Omit<Matcher, "text"> {
   const matches: Match = (part, { tool }) =>
     matchesGlob(glob, tool) || (part.kind === "path" && matchesGlob(glob, part.tool));
@@ -91,7 +90,7 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
     const items = isAbsolute ? absolute : inside;
     return items !== undefined && matchesSteps(items, wanted, false);
   };
-  /** Whether the file lies where a link leads that is spelled by the pattern. */
+  /** Whether the file is the target of a link that the pattern spells. */
   const holdsBehindLinks = ({ names, follow }: JudgedPath): boolean => {
     const led = spelled.length === 0 ? undefined : follow(`${isAbsolute ? "/" : ""}${spelled.join("/")}`);
     if (led === undefined) return false;
@@ -104,7 +103,7 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
   };
   return {
     matches,
-    // Where the file cannot be told it may be this one.
+    // An unknown file may be this one.
     mayMatch: (part, call) =>
       isAbout(part, call) &&
       (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
@@ -116,7 +115,7 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
 function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
   const steps = words.map((word): Step => (word === "*" ? "any" : compileGlob(word)));
   const [first = ""] = words;
-  /** What denies and asks passes over options that precede a word: `chmod -R 777 x` is `chmod 777`. */
+  /** Deny and ask skip options before a word: `chmod -R 777 x` matches `chmod 777`. */
   const loose = words.flatMap((word, at): Step[] => {
     if (word === "*") return ["any"];
     const isAfterOptions = at > 0 && words[at - 1] !== "*" && !word.startsWith("-");
@@ -132,7 +131,7 @@ function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
     if (called === undefined || !mayBegin({ text: called }, loose[0], false)) return false;
     return matchesSteps([{ text: called }, ...bare.slice(1)], loose, isPossible);
   };
-  /** Whether it spells the words up to one, rather than to let a star stand for them. */
+  /** Whether it spells the words up to an index without a star. */
   const names = (command: ShellCommand, namedTo: number): boolean =>
     namedTo < steps.length && !steps.slice(0, namedTo + 1).includes("any") && matchesSteps(command.words, steps, false);
   return {

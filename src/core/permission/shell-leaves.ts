@@ -1,20 +1,19 @@
 import { type Item, UNKNOWN } from "./glob.ts";
-import type { ShellCommand } from "./shell-command.ts";
-import { isKnown, type ShellWord } from "./shell-word.ts";
+import { isKnown, type ShellCommand, type ShellWord } from "./shell-command.ts";
 
-/** Programs that only look. */
+/** Programs that only read. */
 export const LOOKS =
   /^(?:ls|cat|head|tail|wc|grep|rg|echo|pwd|which|whoami|date|stat|file|du|df|diff|sort|uniq|tree|jq|basename|dirname|realpath)$/;
 
-/** Programs whose first argument says what they do, so that the rest may vary. */
+/** Programs whose first argument determines what they do, so that the rest may vary. */
 export const HAS_SUBCOMMANDS =
   /^(?:git|gh|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|helm|terraform|pip|pip3|uv|poetry|brew|apt|systemctl|dotnet|mvn|gradle|make|just)$/;
 
-/** Programs that start no other, whatever they are told. */
+/** Programs that never start another one. */
 const LEAVES =
   /^(?:egrep|fgrep|printf|true|false|test|\[|:|mkdir|rmdir|touch|cp|mv|rm|ln|chmod|chown|chgrp|cmp|cut|tr|tee|readlink|id|groups|uname|hostname|sleep|seq|yes|type|md5sum|sha1sum|sha256sum|sha512sum|cksum|base64|od|xxd|hexdump|strings|nl|tac|rev|comm|join|paste|fold|fmt|column|expand|expr|ps|kill|pgrep|pkill|pidof|free|uptime|curl|cd|pushd|popd|dirs|jobs|umask|truncate|mktemp|gzip|gunzip|zcat|unzip|dd|df|exit|return)$/;
 
-/** Programs that are leaves unless one of their words is like this. */
+/** Programs that start no other one unless a word matches this. */
 const LEAVES_BUT_FOR = new Map([
   ["sort", /^--c/],
   ["rg", /^--(?:pre|host)/],
@@ -28,7 +27,7 @@ const GIT_LEAVES =
 const GIT_STARTS = /^-(?:[a-zA-Z]*[xO]|-(?:e|u|rece|op))/;
 
 const SED_OPTION = /^(?:-[nrEsuz]+|-i(?:\.\w+)?|-e)$/;
-/** An address or two with a command that starts nothing, or one substitution; `e` runs what it is given. */
+/** One or two addresses with a command that starts nothing, or one substitution; `e` runs its argument. */
 const SED_SCRIPT =
   /^(?:(?:\d+|\$|\/[^/\\\n]*\/)(?:,(?:\d+|\$|\/[^/\\\n]*\/))?!?)?(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpiI\d]*)$/;
 
@@ -43,17 +42,17 @@ function isSafeSed(words: readonly ShellWord[]): boolean {
   );
 }
 
-/** Whether a program is known to start no other by what it is told; both begin with its name, `bare` as in a command. */
+/** Whether a command is known to start no other program. Both lists begin with its name. */
 export function isLeaf(words: readonly ShellWord[], bare: readonly ShellWord[]): boolean {
   const [name, sub, ...rest] = bare;
-  // What is not known may be an option, unless it is the value of one.
+  // An unknown word may be an option, unless it is the value of one.
   const mayBeAny = ({ text, isMany }: ShellWord, at: number): boolean =>
     isMany === true || (text.startsWith(UNKNOWN) && words[at]?.text.startsWith("-") !== true);
   const program = name?.text.replace(/^\/(?:usr\/)?bin\//, "") ?? "";
   const butFor = LEAVES_BUT_FOR.get(program);
   if (butFor !== undefined) return !words.slice(1).some((word, at) => mayBeAny(word, at) || butFor.test(word.text));
   if (program === "git") {
-    // What `-c` sets may be a program.
+    // `-c` may set a program.
     const options = words.slice(1, words.length - bare.length + 1);
     if (options.some(({ text }) => /^-(?:[a-zA-Z]*c|-exec)/.test(text))) return false;
     if (words.slice(1).some(mayBeAny)) return false;
@@ -65,7 +64,7 @@ export function isLeaf(words: readonly ShellWord[], bare: readonly ShellWord[]):
 
 const INTERPRETER = /^(?:perl|python[\d.]*|node|deno|bun|ruby|php|lua|tclsh|ed|ex|psql|sqlite3|mysql|gdb|[gmn]?awk)$/;
 
-/** Whether a command may be told by the rest of its line what to start: by an expansion, or by a script from its input. */
+/** Whether the rest of the line may tell a command what to start: by an expansion, or by a script on its input. */
 export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand): boolean {
   if (startsNone) return false;
   const [name, ...args] = words.slice(nameAt);
@@ -74,7 +73,7 @@ export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand
   return INTERPRETER.test(name?.text ?? "") && args.every(({ text }) => text.startsWith("-"));
 }
 
-/** What may be the name of a program in texts, in their order; quotes in a script may end a name, or lie within it. */
+/** Possible program names in texts, in order; in a script, quotes may end a name or be inside it. */
 export function namesIn(texts: readonly string[]): readonly Item[] {
   const read = texts.flatMap((text) => [text.replaceAll(/['"\\]/g, " "), text.replaceAll(/['"\\]/g, "")]);
   return read.flatMap((text) =>
@@ -87,7 +86,7 @@ export function namesIn(texts: readonly string[]): readonly Item[] {
   );
 }
 
-/** What may name a program that a command starts: variables it is given, and arguments and `further` unless it is a leaf. */
+/** Texts that may name a program to start: variables, and arguments and `further` unless it starts none. */
 export function tellingTexts(
   { words, nameAt, isLeaf: startsNone }: ShellCommand,
   further: readonly string[],

@@ -1,13 +1,24 @@
 import { UNKNOWN } from "./glob.ts";
-import { lineOf, programOf, type Runs, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import {
+  isHarmlessForPrograms,
+  isHarmlessForShell,
+  isKnown,
+  isSteering,
+  lineOf,
+  programOf,
+  type Runs,
+  type ShellCommand,
+  type ShellLine,
+  type ShellWord,
+  UNKNOWN_WORDS,
+  unknownLine,
+} from "./shell-command.ts";
 import { isLeaf } from "./shell-leaves.ts";
-import { isHarmlessForPrograms, isHarmlessForShell, isSteering } from "./shell-variable.ts";
-import { isKnown, type ShellWord, UNKNOWN_WORDS } from "./shell-word.ts";
 
-/** Reads a text as the shell would, within the depth that is left. */
+/** Parses a script within the remaining depth. */
 export type ReadLine = (script: string) => ShellLine;
 
-/** What a program runs besides itself: undefined for nothing; `isOpaque` where it does something of its own as well. */
+/** The commands a program runs; undefined for none; `isOpaque` if it does something else as well. */
 interface Found extends Runs {
   readonly isOpaque?: boolean;
 }
@@ -16,7 +27,7 @@ type Finder = (words: readonly ShellWord[], read: ReadLine, depth: number) => Fo
 const WRAPPERS_MAX = 16;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** A command with what it runs; `assigned` are the variables it is given that are not harmless. */
+/** A command and what it runs; `assigned` are its variables that are not harmless. */
 export function describeCommand(
   assigned: readonly ShellWord[],
   words: readonly ShellWord[],
@@ -40,15 +51,15 @@ export function describeCommand(
       bare: words,
       isLeaf: true,
       isHarmless: false,
-      runs: { line: unknownLine("a program's name is made by an expansion"), namedTo: NEVER },
+      runs: { line: unknownLine("an expansion produces a program's name"), namedTo: NEVER },
     };
   }
   const find = FINDERS.get(program) ?? FINDERS.get(program.toLowerCase());
   const found =
     depth >= WRAPPERS_MAX
-      ? { line: unknownLine("programs run programs too deep"), namedTo: NEVER }
+      ? { line: unknownLine("programs are nested too deeply"), namedTo: NEVER }
       : find?.(words, read, depth + 1);
-  // A path may lead to another program of the name, and a variable may as well.
+  // A path or a variable may lead to another program of that name.
   const isItself = name.text === program && assigned.length === 0;
   const isHarmless =
     isItself && (found === undefined ? QUIET.has(program) : SEEN_THROUGH.has(program) && found.isOpaque !== true);
@@ -60,14 +71,14 @@ export function describeCommand(
   return { ...described, runs: { line: { ...line, unknown: line.unknown ?? steered }, namedTo } };
 }
 
-/** Builtins that change nothing outside of the shell, where they run nothing. */
+/** Builtins that change nothing outside the shell. */
 const QUIET = new Set(
   ": true false exit return break continue shift echo printf pwd test [ wait set command exec eval trap unset read".split(
     " ",
   ),
 );
 
-/** Programs that do nothing but run another. */
+/** Programs that only run another one. */
 const SEEN_THROUGH = new Set(
   "env command builtin exec eval nohup nice choom timeout stdbuf setsid ionice time xargs busybox trap sh bash dash rbash".split(
     " ",
@@ -80,14 +91,14 @@ interface Options {
   readonly valued?: string;
   readonly long?: readonly string[];
   readonly longValued?: readonly string[];
-  /** Arguments that stand before the program. */
+  /** Arguments before the program. */
   readonly operands?: number;
   readonly hasVariables?: boolean;
   /** Added to the program's arguments. */
   readonly adds?: readonly ShellWord[];
 }
 
-/** Those that may precede a subcommand and start nothing; `-c` sets an alias, which may. */
+/** Options before a subcommand that start nothing; `-c` may set an alias, which can. */
 const GIT_OPTIONS: Options = {
   flags: "pP",
   valued: "Cc",
@@ -95,9 +106,9 @@ const GIT_OPTIONS: Options = {
   longValued: "git-dir work-tree namespace exec-path".split(" "),
 };
 
-const OPTIONS_UNKNOWN = "an option decides what is run";
+const OPTIONS_UNKNOWN = "an option decides what runs";
 
-/** The index of the first word that is no option; undefined when an option is not known. */
+/** The index of the first word that is no option; undefined after an unknown option. */
 function afterOptions(
   words: readonly ShellWord[],
   { flags = "", valued = "", long = [], longValued = [] }: Options,
@@ -125,7 +136,7 @@ function afterOptions(
   return at;
 }
 
-/** Programs that are followed by the command they run. */
+/** Programs followed by the command they run. */
 const launcher =
   (options: Options): Finder =>
   (words, read, depth) => {
@@ -135,14 +146,14 @@ const launcher =
     const assigned: ShellWord[] = [];
     for (; options.hasVariables === true; at += 1) {
       const word = words[at];
-      // Any word with the sign is a variable to `env`: `a.b=1`, `=1`.
+      // For `env`, any word with `=` is a variable: `a.b=1`, `=1`.
       const [, variable] = /^([^=]*)=/.exec(word?.text ?? "") ?? [];
       if (word === undefined || variable === undefined) break;
       if (!isHarmlessForPrograms(variable)) assigned.push(word);
     }
     const inner = words.slice(at);
     if (inner.length === 0) return undefined;
-    // One that is split into several words moves the program's name.
+    // A word that splits into several moves the program's name.
     if (words.slice(1, at).some(({ isMany }) => isMany === true)) {
       return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER };
     }
@@ -157,7 +168,7 @@ const xargsOptions: Options = {
   longValued: ["max-args", "max-lines", "max-procs", "max-chars", "delimiter", "arg-file", "process-slot-var"],
 };
 
-/** What it reads becomes arguments, or stands in the place of a text of the arguments. */
+/** Its input becomes arguments, or replaces a text in them. */
 const xargs: Finder = (words, read, depth) => {
   const start = afterOptions(words, xargsOptions) ?? NEVER;
   const options = words.slice(1, start);
@@ -170,7 +181,7 @@ const xargs: Finder = (words, read, depth) => {
   return launcher(xargsOptions)(filled, read, depth);
 };
 
-/** A shell that is handed its script, or reads it from a place we do not see. */
+/** A shell with its script as an argument, or from an unknown place. */
 const shell: Finder = (words, read) => {
   let at = 1;
   let hasScript = false;
@@ -195,14 +206,14 @@ const shell: Finder = (words, read) => {
   }
   const script = words[at];
   if (!hasScript || script === undefined) {
-    const line = unknownLine("a shell reads what it runs from a file or from its input");
+    const line = unknownLine("a shell reads its script from a file or from its input");
     return { line, namedTo: script === undefined ? NEVER : at, isOpaque: true };
   }
-  if (!isKnown(script)) return { line: unknownLine("a shell's script is made by an expansion"), namedTo: NEVER };
+  if (!isKnown(script)) return { line: unknownLine("an expansion produces a shell's script"), namedTo: NEVER };
   return { line: read(script.text), namedTo: at };
 };
 
-/** Words that are joined and read again. */
+/** Words that are joined and parsed again. */
 const evaluation: Finder = (words, read) => {
   const args = words.slice(1);
   if (args.length === 0) return undefined;
@@ -219,12 +230,12 @@ const trap: Finder = (words, read) => {
   return { line: read(first.text), namedTo: 1 };
 };
 
-/** What cannot be seen into; a pattern that spells the words up to `namedTo`, or all of them, allows it. */
+/** Cannot be analysed; a pattern that spells the words up to `namedTo`, or all of them, allows it. */
 const opaque =
   (why: string, namedTo?: number): Finder =>
   (words) => ({ line: unknownLine(why), namedTo: namedTo ?? words.length - 1, isOpaque: true });
 
-/** The same where one of the arguments makes it so; a pattern that spells them up to the last of those allows it. */
+/** The same because of certain arguments; a pattern that spells up to the last of them allows it. */
 const opaqueWith =
   (why: string, isIt: (word: ShellWord, at: number, words: readonly ShellWord[]) => boolean): Finder =>
   (words, read, depth) => {
@@ -232,9 +243,9 @@ const opaqueWith =
     return last < 0 ? undefined : opaque(why, last)(words, read, depth);
   };
 
-const NAMES = "it may set a variable that decides what is run";
+const NAMES = "it may set a variable that decides what runs";
 
-/** Whether a word sets, or could, a variable that is not harmless, or a name that is computed, which runs what it holds. */
+/** Whether a word may set an unsafe variable, or a computed name, which runs its content. */
 const setsUnsafe =
   (isHarmless: (name: string) => boolean) =>
   (word: ShellWord): boolean => {
@@ -255,7 +266,7 @@ const printf: Finder = (words, read, depth) => {
 
 const FOLLOWS_OPERAND = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-gt|-le|-ge|-nt|-ot|-ef|-a|-o|\)|\])$/;
 
-/** `-v` computes the name it is given; an operand we do not know may be one, unless an operator follows. */
+/** `-v` evaluates its operand; an unknown operand may be one, unless an operator follows. */
 const test = opaqueWith("a test may compute a name", (word, at, words) => {
   const next = words[at + 1];
   if (word.isMany === true) return true;
@@ -265,7 +276,7 @@ const test = opaqueWith("a test may compute a name", (word, at, words) => {
 
 const HARMLESS_SET = /^(?:[-+][euxvf]+o?|[-+]o|errexit|nounset|pipefail|xtrace|noglob)$/;
 const set = opaqueWith(
-  "it changes how the shell reads what follows",
+  "it changes how the shell parses what follows",
   ({ text, isMany }) => isMany === true || !HARMLESS_SET.test(text),
 );
 
@@ -288,7 +299,7 @@ const find: Finder = (words, read, depth) => {
     const filled = inner.map((word) => ({ ...word, text: word.text.replaceAll("{}", UNKNOWN) }));
     commands.push(describeCommand([], filled, read, depth));
     last = at + 1;
-    // What stands in there belongs to the program that is run: read again here, each would double the work.
+    // These words belong to the inner program: reading them again would double the work per level.
     at = end < 0 ? words.length : end;
     if (commands.length > WRAPPERS_MAX) return opaque("find runs too many programs", NEVER)(words, read, depth);
   }
@@ -303,11 +314,11 @@ const runsForJobs = launcher({ flags: "x" });
 const jobs: Finder = (words, read, depth) =>
   /^(?:%.*|-[lnprs]+)?$/.test(words[1]?.text ?? "") ? undefined : runsForJobs(words, read, depth);
 
-const NOT_READ = "it runs a program in a way that is not read";
-/** A pattern that spells their first argument allows them: a host, a script, a program. */
+const NOT_READ = "it runs a program in a way that cannot be analysed";
+/** Allowed by a pattern that spells their first argument: a host, a script, a program. */
 const NAMED =
   "ssh su flock strace ltrace entr at batch ash ksh mksh zsh fish csh tcsh pwsh rksh posh yash elvish nu toybox";
-/** Those whose program follows options: a pattern must spell all of it. */
+/** Their program follows options: a pattern must spell all words. */
 const SPELLED =
   "parallel watch script chroot unshare nsenter runuser setpriv systemd-run taskset setarch linux32 linux64 chrt prlimit sg pkexec start-stop-daemon run-parts fakeroot dbus-run-session gosu su-exec bwrap";
 

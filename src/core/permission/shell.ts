@@ -8,16 +8,24 @@ import {
   type SyntaxNode,
 } from "unbash";
 import { UNKNOWN } from "./glob.ts";
-import { programOf, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import {
+  isHarmlessForPrograms,
+  isHarmlessForShell,
+  isKnown,
+  programOf,
+  type ShellCommand,
+  type ShellLine,
+  type ShellWord,
+  shellWord,
+  unknownLine,
+} from "./shell-command.ts";
 import { describeCommand } from "./shell-runs.ts";
-import { isHarmlessForPrograms, isHarmlessForShell } from "./shell-variable.ts";
-import { isKnown, type ShellWord, shellWord } from "./shell-word.ts";
 
-/** Longer lines are asked about: nobody reads them, and the time to judge one is bounded by it. */
+/** Longer lines need approval; it bounds the time to judge one. */
 export const LINE_CHARS_MAX = 10_000;
-/** Shorter ones are never slow. */
+/** Shorter lines are never slow. */
 const SIMPLE_CHARS_MAX = 200;
-/** Signs that can lie in one another; the parser reads what is inside of each again. */
+/** Nesting characters; the parser reads their content again. */
 const NESTING_SIGNS_MAX = 64;
 const BRACES_MAX = 512;
 const HEREDOCS_MAX = 16;
@@ -25,23 +33,23 @@ const SCRIPTS_DEPTH_MAX = 4;
 const COMMANDS_MAX = 256;
 
 /**
- * Everything a command line may run, as bash and sh read it: where the two differ, or where only the shell itself can
- * tell, `unknown` says so. What stands in it may be more than what runs, and never less.
+ * Everything a command line may run, as bash and sh parse it; `unknown` says where they differ or only the shell knows.
+ * May list more than runs, never less.
  */
 export function readShellLine(text: string, depth = 0): ShellLine {
-  if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
-  if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
-  if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
+  if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts are nested too deeply");
+  if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} characters`);
+  if (text.includes(UNKNOWN)) return unknownLine("part of it is unknown before it runs");
   const doubt = doubtIn(text);
-  // What is not read may write, too, wherever it is.
+  // An unparsed line may write anything.
   if (doubt !== undefined) return { ...unknownLine(doubt), writes: text.includes(">") ? [undefined] : [] };
-  // The parser overlooks one at the very end.
+  // The parser misses one at the very end.
   if (/\(\s*$/.test(text)) return unknownLine(INCOMPLETE);
   if (text.length > SIMPLE_CHARS_MAX && isTangled(text)) return unknownLine("it is too complicated to be read");
   try {
     return createReader((script) => readShellLine(script, depth + 1)).read(parse(text));
   } catch {
-    // The parser gives up on some hostile texts by running out of stack.
+    // The parser overflows the stack on some hostile texts.
     return unknownLine("it cannot be read");
   }
 }
@@ -49,19 +57,19 @@ export function readShellLine(text: string, depth = 0): ShellLine {
 const FOLDER = /(?:^|[\s;&|(`"'])(?:cd|pushd|popd)(?=\s|$)/;
 const WRAPPED = /(?:^|[\s;&|(`"'])(?:command|builtin|eval)(?=\s|$)/;
 
-/** Why a line is better not read at all: forms in which the parser, or what is known of programs, has been wrong. */
+/** Why a line is not parsed: forms that the parser or the program tables have got wrong. */
 function doubtIn(text: string): string | undefined {
-  if (text.split("${").slice(1).some(quotesWithin)) return "a quotation or a command stands in an expansion";
+  if (text.split("${").slice(1).some(quotesWithin)) return "an expansion contains a quotation or a command";
   if (/\]\+?=/.test(text)) return ARITHMETIC;
-  if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an option is made by an expansion";
-  if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an option is made by an expansion";
+  if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an expansion produces an option";
+  if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an expansion produces an option";
   if (/\beval\s+--|\benv\s+-(?:\s|$)|\s-c\s+--?(?:\s|$)|\bxargs\b.*--max-|\bxargs\b.*-I.*-I/s.test(text)) {
-    return "an option in it is read in more than one way";
+    return "an option in it is ambiguous";
   }
-  return FOLDER.test(text) && WRAPPED.test(text) ? "it changes the folder in a way that is not seen" : undefined;
+  return FOLDER.test(text) && WRAPPED.test(text) ? "it changes the folder in a way that cannot be followed" : undefined;
 }
 
-/** Of what follows `${`: whether something is quoted or run before its end. */
+/** Whether something is quoted or run before the end of a `${`. */
 function quotesWithin(rest: string): boolean {
   const end = rest.indexOf("}");
   return /['"`\\$(]/.test(end < 0 ? rest : rest.slice(0, end));
@@ -76,7 +84,7 @@ function count(text: string, signs: RegExp): number {
   return text.match(signs)?.length ?? 0;
 }
 
-/** Walks over a parsed line and notes what runs, what is written and what cannot be told. */
+/** Walks a parsed line and collects commands, writes and unknown parts. */
 function createReader(readInner: (script: string) => ShellLine) {
   const commands: ShellCommand[] = [];
   const writes: (string | undefined)[] = [];
@@ -110,7 +118,7 @@ function createReader(readInner: (script: string) => ShellLine) {
     read: (script: ParsedScript): ShellLine => {
       visit(script);
       const isMoved = commands.some((command) => /^(?:cd|pushd|popd)$/.test(programOf(command) ?? ""));
-      // From another folder a relative name is another file.
+      // After `cd` a relative name is another file.
       const placed = writes.map((path) => (isMoved && path?.startsWith("/") === false ? undefined : path));
       return { commands, writes: placed, unknown };
     },
@@ -130,7 +138,7 @@ function commandsOf(command: Command, read: (script: string) => ShellLine): read
   return [describeCommand(assigned, [shellWord(command.name), ...args], read)];
 }
 
-/** A value that is given to a variable is never split into words. */
+/** A variable's value is never split into words. */
 function assignedWord({ name, value, index, append }: Assignment): ShellWord {
   const place = index === undefined ? name : `${name}[${UNKNOWN}]`;
   const text = value.type === "Word" ? shellWord(value).text : UNKNOWN;
@@ -141,7 +149,7 @@ const INCOMPLETE = "it is not complete, or not a command line";
 const ARITHMETIC = "it computes with variables, whose values may run programs";
 const DIALECT = "bash and sh read it differently";
 
-/** Why a part of a line cannot be judged by the commands in it; undefined where it can. */
+/** Why a node cannot be judged by its commands; undefined if it can. */
 function doubtOf(node: SyntaxNode): string | undefined {
   switch (node.type) {
     case "Script":
@@ -155,7 +163,7 @@ function doubtOf(node: SyntaxNode): string | undefined {
     case "TestGroup":
       return DIALECT;
     case "HereDocDelimiter":
-      // A line break, or `$'a'`, ends a here-document elsewhere in dash than in bash.
+      // With a line break or `$'a'`, dash and bash end a here-document at different places.
       return /^(?:\\?[\w.+-]+|(['"])[\w .+-]+\1)$/.test(node.text) ? undefined : DIALECT;
     case "AnsiCQuoted":
       return node.text.includes("\\'") ? DIALECT : undefined;
@@ -173,13 +181,13 @@ function doubtOf(node: SyntaxNode): string | undefined {
     case "ArithmeticCommandExpansion":
       return node.script === undefined ? "a substitution cannot be read" : undefined;
     case "For":
-      return isHarmlessForShell(node.name.text) ? undefined : "it sets a variable that may decide what is run";
+      return isHarmlessForShell(node.name.text) ? undefined : "it sets a variable that may decide what runs";
     case "FileDescriptorVariable":
-      return "it sets a variable that may decide what is run";
+      return "it sets a variable that may decide what runs";
     case "Assignment":
       return node.index === undefined ? undefined : ARITHMETIC;
     default:
-      return KNOWN_NODES.has(node.type) ? undefined : "it holds something that is not known here";
+      return KNOWN_NODES.has(node.type) ? undefined : "it contains unknown syntax";
   }
 }
 
@@ -197,7 +205,7 @@ function doubtOfParameter({
   switch (operation?.type) {
     case "Default":
       return operation.operator.includes("=") && !isHarmlessForShell(parameter)
-        ? "it sets a variable that may decide what is run"
+        ? "it sets a variable that may decide what runs"
         : undefined;
     case "Slice": {
       const { offset, length } = operation;
@@ -212,7 +220,7 @@ function doubtOfParameter({
   }
 }
 
-/** What may stand in a line without a doubt; a kind that a later parser adds is not among them. */
+/** Node types without doubt; types that a later parser adds are not among them. */
 const KNOWN_NODES = new Set<SyntaxNode["type"]>([
   "Statement",
   "CompoundList",

@@ -1,67 +1,58 @@
 import { quotableSentences } from "../../text/sentences.ts";
-import { termsOf } from "./words.ts";
 
-/** What one message asks for or says, in its order. */
+/** A tool call before it has an id. */
+export interface ToolCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** One sentence of a message: what it asks for or states. */
 export type Ask =
-  | { readonly kind: "greeting" | "thanks" | "identity" | "recap" }
-  | { readonly kind: "task_list" }
+  | { readonly kind: "identity" | "request" }
   | { readonly kind: "arithmetic"; readonly answer: string }
-  | { readonly kind: "time"; readonly text: string }
-  | { readonly kind: "task_create"; readonly subject: string }
-  | { readonly kind: "shell"; readonly command: string }
-  | { readonly kind: "question" | "request"; readonly text: string }
+  | { readonly kind: "call"; readonly call: ToolCall }
+  | { readonly kind: "question"; readonly text: string }
   | { readonly kind: "statement"; readonly text: string };
 
 /** Asks are read from the beginning and the end of a message: a pasted megabyte is material, not a thousand asks. */
 const ASK_CHARS_MAX = 6_000;
 
-/** Where "and" may join two asks; a right side that only says something is joined again. */
-const JOINT =
-  /(?:,\s*|(?<!\s)\s+)(?:and|then|also)\s+(?:then\s+|also\s+|please\s+)*(?=(?:what|where|when|who|which|how|why|tell|list|show|add|create|make|run|execute|remind)\b)|;\s+/giu;
-
-/** What no ask can lack; most sentences of a long history lack it, and are not looked at further. */
-const MAY_ASK =
-  /[?？¿=]|[吗呢か]$|^[\d(.$-]|^(?:what|where|when|who|which|how|why|tell|remind|recall|do|does|did|is|are|was|were|can|could|should|would|will|has|have|search|look|find|quote|please|and|but|so|also|now|then|ok|add|create|make|open|new|task|to-?do|list|show|run|execute|summari[sz]e|recap|sum|help|introduce|hi|hello|hey|good|hallo|hola|bonjour|ciao|greetings|你好|こんにちは|안녕하세요|thank|thx|cheers|great|perfect|nice|got|bye|the|current|calculate|compute|evaluate|work)/iu;
-
-const GREETING =
-  /^(?:hi|hello|hey|hallo|hola|bonjour|ciao|greetings|good (?:morning|afternoon|evening|day)|你好|こんにちは|안녕하세요)(?: (?:there|rkat|all|everyone|again|world))?[,.!👋]*(?:\s+|$)/iu;
-const THANKS =
-  /^(?:(?:thanks?|thx|cheers|great|perfect|nice|ok(?:ay)?|got it|bye|goodbye|you|a lot|so much|very much|again|for (?:that|this|now)|rkat|then)[\s,.!👍🙏]*)+$/iu;
+const GREETING = /^(?:hi|hello|hey)(?: \p{L}+)?[.!]*$/iu;
 const IDENTITY =
-  /^(?:(?:and )?(?:who|what) (?:exactly )?are you|what(?:'s| is) your name|what can you do|(?:what|which) model (?:are you|is this)|are you (?:an? )?(?:ai|llm|bot|human|robot|real|language model|claude|gpt|online|offline)\b|how do you work|introduce yourself|help)[^:]{0,30}$/iu;
-const RECAP =
-  /^(?:(?:please|can you|could you) )*(?:summari[sz]e|recap|sum up)\b(?![^.]*\bof\b .*:)|^what (?:have we|did we) (?:discussed?|talked? about|covered?)|^what do you (?:know|remember)(?: about me| so far)?\s*\?*$|^what (?:did i tell you|have i told you)(?: so far)?\s*\?*$/iu;
+  /^(?:(?:who|what) (?:exactly )?are you\b.{0,30}|what(?:'s| is) your name\W*|what can you do\W*|help\W*)$/iu;
 const TIME =
-  /\bwhat (?:time|day|date|year) is it\b|\bwhat(?:'s|’s| is) the (?:current )?(?:time|date|day)(?: (?:now|today|right now))?\s*(?:[?.!,]|$)|\bwhat(?:'s|’s| is) today(?:'s|’s)? date\b|\bwhat day is (?:it )?today\b|^(?:tell me )?the (?:current )?(?:time|date)\b[^.]{0,20}$|^(?:show |tell me |give me )?(?:the )?current (?:time|date)\b[^.]{0,20}$/iu;
+  /^(?:(?:and|so|please|now|tell me)[, ]+)*(?:what (?:time|day|date|year) is it\b|what day is (?:it )?today\b|what(?:'s|’s| is) (?:the (?:current )?(?:time|date|day)(?: (?:now|today|right now))?|today(?:'s|’s)? date)\s*(?:[?.!,]|$)|the (?:current )?(?:time|date)[?.!]?$)/iu;
 const TASK_CREATE =
-  /^(?:(?:please|also|can you|could you) )*(?:(?:add|create|make|open|new)(?: me)?(?: an?| another| the)?(?: new)? (?:task|to-?do)(?: item)?(?:\s*[:–—-]\s*|\s+(?:to|for|that|called|named)\s+|\s+)|(?:task|to-?do)\s*:\s*|remind me to\s+|add to (?:my|the) (?:to-?do|task) list\s*(?::\s*)?)(?<subject>\S.*)$/iu;
+  /^(?:(?:please|also) )*(?:(?:add|create)(?: an?| another)?(?: new)? (?:task|to-?do)(?:\s*:\s*|\s+to\s+|\s+)|(?:task|to-?do)\s*:\s*|remind me to\s+)(?<subject>\S.*)$/iu;
 const TASK_LIST =
-  /\b(?:list|show)(?: me)?(?: all| my| the| our| open)* (?:tasks|to-?dos|to-?do list|task list)\b|\bwhat(?:'s|’s| is| are)(?: still)? (?:left|remaining|open)(?: to (?:do|be done))?\s*(?:[?.!]|$)|\bwhat (?:remains|do (?:i|we) (?:still )?have)(?: left)? to (?:be done|do)\b|\bwhat(?:'s|’s| is| are) (?:on )?(?:my|the|our)(?: open)? (?:tasks|to-?dos|to-?do list|task list)\b/iu;
-// Only what is marked as a command is run: "run away" must never reach a shell.
+  /^(?:(?:list|show)(?: me)?(?: all| my| the| our| open)* (?:tasks|to-?dos|to-?do list|task list)\b|what(?:'s|’s| is| are)(?: still)? (?:left|remaining|open)(?: to (?:do|be done))?\s*(?:[?.!]|$))/iu;
+// Only a marked command is run: "run away" must never reach a shell.
 const SHELL = /^(?:(?:please|now|also|can you|could you) )*(?:run|execute)(?: the command)?:?\s+`(?<ticked>[^`]+)`/iu;
 const SHELL_LINE = /^(?:(?:run|execute)\s*:\s*|\$ )(?<plain>\S.*)$/iu;
+/** Thanks, and requests for a recap: they state no fact. */
+const NO_FACT =
+  /^(?:(?:thanks?|thx|cheers|great|perfect|nice|ok(?:ay)?|got it|bye|goodbye|you|a lot|so much|very much|again|for (?:that|this|now)|then)[\s,.!👍🙏]*)+$|^(?:(?:please|can you|could you) )*(?:summari[sz]e|recap|sum up)\b(?![^.]*\bof\b .*:)/iu;
 const TO_REMEMBER = /^(?:can|could|would|will) you (?:please )?(?:remember|note|keep in mind)\b/iu;
-const QUESTION_LEAD =
+const QUESTION_START =
   /^(?:(?:and|but|so|also|now|then|ok|please)[, ]+)*(?:what|where|when|who|whom|whose|which|how|why|tell me|remind me|recall|do you (?:know|remember)|search (?:for|your|memory)|look up|find (?:out|what|where|who|when|the)|quote)\b/iu;
-const YES_NO_LEAD =
+const YES_NO_START =
   /^(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have) (?:the|we|you|i|it|there|my|our|this|that|any|he|she|they)\b/iu;
 const REQUEST =
   /^(?:(?:please|now|also|then|next|can you|could you|would you|will you|i want you to|i need you to)[, ]+)*(?:write|fix|refactor|implement|build|create|make|generate|draft|explain|translate|describe|compare|analy[sz]e|review|deploy|open|read|edit|rewrite|delete|rename|install|send|email|print|calculate|check|debug|design|plan|continue|proceed|run|execute|test|sing|imagine|compose)\b/iu;
 
-/** Reads a message as a list of asks and statements. */
+/** Reads a message as a list of asks and statements, one per sentence. */
 export function readAsks(text: string): Ask[] {
   const half = ASK_CHARS_MAX / 2;
   const read = text.length <= ASK_CHARS_MAX ? text : `${text.slice(0, half)}\n${text.slice(-half)}`;
-  const asks = quotableSentences(read).flatMap(readSentence);
-  const isPolite = (ask: Ask) => ask.kind === "greeting" || ask.kind === "thanks";
-  return asks.every(isPolite) ? asks.slice(0, 1) : asks.filter((ask) => !isPolite(ask));
+  return quotableSentences(read).map((sentence) =>
+    GREETING.test(sentence) ? { kind: "identity" } : readSentence(sentence),
+  );
 }
 
-/** Whether a sentence only wants something, and so holds nothing worth quoting. */
+/** Whether a sentence only asks for something, and so holds nothing worth quoting. */
 export function isAsking(sentence: string): boolean {
-  if (!MAY_ASK.test(sentence)) return false;
-  const kind = readClause(sentence).kind;
-  return kind !== "statement" && kind !== "request";
+  const { kind } = readSentence(sentence);
+  return (kind !== "statement" && kind !== "request") || NO_FACT.test(sentence);
 }
 
 /** Whether a sentence asks for work. It may be quoted, but states no fact. */
@@ -69,64 +60,36 @@ export function isRequest(sentence: string): boolean {
   return REQUEST.test(sentence);
 }
 
-function readSentence(sentence: string): Ask[] {
-  const greeting = GREETING.exec(sentence)?.[0] ?? "";
-  const rest = sentence.slice(greeting.length).trim();
-  // "Hi Bob" says nothing to keep.
-  const isOnlyName = greeting !== "" && /^\p{L}+(?:\s\p{L}*)?[.!]*$/u.test(rest) && !isAsking(rest);
-  if (rest === "" || isOnlyName) return [{ kind: "greeting" }];
-  return joinStatements(rest.split(JOINT)).map(readClause);
+function readSentence(sentence: string): Ask {
+  const answer = answerArithmetic(sentence);
+  if (answer !== undefined) return { kind: "arithmetic", answer };
+  const call = readCall(sentence);
+  if (call !== undefined) return { kind: "call", call };
+  if (IDENTITY.test(sentence)) return { kind: "identity" };
+  if (TO_REMEMBER.test(sentence)) return { kind: "statement", text: sentence.replace(/\?$/u, ".") };
+  if (REQUEST.test(sentence)) return { kind: "request" };
+  return isQuestion(sentence) ? { kind: "question", text: sentence } : { kind: "statement", text: sentence };
 }
 
-/** "We use LMDB and run it nightly" is one statement; "what time is it and add a task" is two asks. */
-function joinStatements(pieces: readonly string[]): string[] {
-  const whole = pieces.join(" and ");
-  if (pieces.length === 1) return [whole];
-  // "… and why?" has no words of its own to look for.
-  const isWhole = (piece: string) => isAsking(piece) && (termsOf(piece).length > 0 || TIME.test(piece));
-  return pieces.every((piece) => isWhole(piece.trim())) ? pieces.map((piece) => piece.trim()) : [whole];
+function readCall(sentence: string): ToolCall | undefined {
+  const command = (SHELL.exec(sentence)?.groups?.ticked ?? SHELL_LINE.exec(sentence)?.groups?.plain)?.trim();
+  if (command !== undefined) return { name: "shell", args: { command } };
+  const subject = TASK_CREATE.exec(sentence)
+    ?.groups?.subject?.trim()
+    .replace(/(?<![.!?])[.!?]+$/u, "");
+  if (subject !== undefined) return { name: "task_create", args: { subject, description: subject } };
+  if (TASK_LIST.test(sentence)) return { name: "task_list", args: {} };
+  return TIME.test(sentence) ? { name: "datetime", args: {} } : undefined;
 }
 
-function readClause(clause: string): Ask {
-  return readErrand(clause) ?? readTalk(clause);
+/** Without a question mark only a short sentence that opens like a question is one: "When it fails, roll back." is not. */
+function isQuestion(sentence: string): boolean {
+  if (/[?？][”"')\]]*$/u.test(sentence) || sentence.startsWith("¿") || /[吗呢か]$/u.test(sentence)) return true;
+  if (/[.!:,。]/u.test(sentence.replace(/\S[.:]\S/gu, ""))) return false;
+  return QUESTION_START.test(sentence) || YES_NO_START.test(sentence);
 }
 
-/** What a tool or a sum can answer. */
-function readErrand(clause: string): Ask | undefined {
-  const sum = answerArithmetic(clause);
-  if (sum !== undefined) return { kind: "arithmetic", answer: sum };
-  const command = SHELL.exec(clause)?.groups?.ticked ?? SHELL_LINE.exec(clause)?.groups?.plain;
-  if (command !== undefined) return { kind: "shell", command: command.trim() };
-  const subject = TASK_CREATE.exec(clause)?.groups?.subject;
-  if (subject !== undefined) return { kind: "task_create", subject: trimSubject(subject) };
-  if (!MAY_ASK.test(clause)) return undefined;
-  if (TASK_LIST.test(clause)) return { kind: "task_list" };
-  if (TIME.test(clause)) return { kind: "time", text: clause };
-  return undefined;
-}
-
-function readTalk(clause: string): Ask {
-  if (IDENTITY.test(clause)) return { kind: "identity" };
-  if (RECAP.test(clause)) return { kind: "recap" };
-  if (THANKS.test(clause)) return { kind: "thanks" };
-  if (TO_REMEMBER.test(clause)) return { kind: "statement", text: clause.replace(/\?$/u, ".") };
-  if (REQUEST.test(clause)) return { kind: "request", text: clause };
-  return { kind: isQuestion(clause) ? "question" : "statement", text: clause };
-}
-
-/** Without a question mark only a short clause that opens like a question is one: "When it fails, roll back." is not. */
-function isQuestion(clause: string): boolean {
-  if (/[?？][”"')\]]*$/u.test(clause) || clause.startsWith("¿") || /[吗呢か]$/u.test(clause)) return true;
-  if (/[.!:,。]/u.test(clause.replace(/\S[.:]\S/gu, ""))) return false;
-  return QUESTION_LEAD.test(clause) || YES_NO_LEAD.test(clause);
-}
-
-function trimSubject(subject: string): string {
-  const bare = subject.trim().replace(/(?<![.!?])[.!?]+$/u, "");
-  return bare.replace(/^["“'](.+)["”']$/u, "$1");
-}
-
-/** Longer expressions are not arithmetic somebody typed. */
+/** Longer expressions are not arithmetic that a user typed. */
 const EXPRESSION_CHARS_MAX = 200;
 const EXPONENT_MAX = 64n;
 /** Above this a power or product is refused, so that no expression can take long. */
@@ -144,7 +107,7 @@ interface Cursor {
   at: number;
 }
 
-const LEAD =
+const QUESTION_WORDS =
   /^(?:(?:please|hey|so)[ ,]+)?(?:what(?:'s|’s| is| are| does)?|how much (?:is|are)|calculate|compute|evaluate|work out)\s+/iu;
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bmultiplied by\b|\btimes\b|[×·]|(?<=[\d)]\s?)x(?=\s?[\d(])/giu, "*"],
@@ -160,7 +123,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 /** "17 * 23 = 391" for a question that is only arithmetic; undefined for anything else. */
 export function answerArithmetic(question: string): string | undefined {
   if (question.length > EXPRESSION_CHARS_MAX) return undefined;
-  const asked = question.trim().replace(LEAD, "");
+  const asked = question.trim().replace(QUESTION_WORDS, "");
   const typed = asked.replace(/(?<![\s=?.!])[\s=?.!]+$/u, "").replace(/(?<=\d),(?=\d{3})/gu, "");
   let expression = typed;
   for (const [word, sign] of WORDS) expression = expression.replace(word, sign);

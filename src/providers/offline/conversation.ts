@@ -2,18 +2,18 @@ import { blockText, type Content, type Message, type ToolResult } from "../../co
 import { clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";
 
-/** How much of a conversation is searched: the newest of it; what is older is for memory to find. */
+/** How much of a conversation is searched, the newest first; memory finds what is older. */
 export const SEARCHED_CHARS_MAX = 256_000;
 /** One tool's output must not crowd out what the user said. */
 const TOOL_CHARS_MAX = 40_000;
 const JSON_DEPTH_MAX = 16;
-/** Their answers echo the call, or were true for one moment or question; asked again, they are called again. */
+/** Tools whose results hold for one call only: they are called again instead of being quoted. */
 const FLEETING_TOOLS = new Set(["datetime", "task_create", "task_list", "memory_search", "search_project_history"]);
 
 const SUMMARY_START = "[Context compacted]";
 const COMPACTION_START = "You are performing a CONTEXT COMPACTION";
 const MEMORIES_START = "Summarize these memories in 2-3 sentences:";
-/** What this model says itself; found again in a recalled passage it is no evidence of anything. */
+/** How this model's own answers begin, of earlier versions too: they are no evidence. */
 const OWN_WORDS =
   /^(?:I find nothing about|(?:Hello\. )?I am rkat's|You told me:|Before, you told me:|Nice to meet you|Noted|Corrected:|I found in memory|The summary of our|What I have from you|I have no |I cannot |I keep it as asked|Task added:|The tool `|It is \d|`[^`]+` (?:ended with exit code|ran out of time|answered|runs in))/u;
 
@@ -23,7 +23,7 @@ export interface Passage {
   readonly source:
     | { readonly kind: "user" | "summary" }
     | { readonly kind: "tool"; readonly name: string }
-    | { readonly kind: "memory"; readonly place: string; readonly score: number };
+    | { readonly kind: "memory"; readonly place: string };
   readonly order: number;
 }
 
@@ -34,7 +34,7 @@ export interface Exchange {
   readonly result: { readonly text: string; readonly isError: boolean } | undefined;
 }
 
-/** The last thing the user said, and what was done about it since. */
+/** The last user message, and the tool calls made since. */
 export interface CurrentTurn {
   readonly text: string;
   readonly hasMedia: boolean;
@@ -47,7 +47,6 @@ export function contentText(content: Content): string {
   return content.map(blockText).join("\n");
 }
 
-/** Whether a message is the summary that a compaction left. */
 export function isSummary(message: Message): boolean {
   return message.role === "user" && contentText(message.content).startsWith(SUMMARY_START);
 }
@@ -76,7 +75,7 @@ export function isOwnWords(text: string): boolean {
   return OWN_WORDS.test(text);
 }
 
-/** Finds the current turn; its text is empty when nobody has said anything yet. */
+/** Finds the current turn; its text is empty before the first user message. */
 export function currentTurn(messages: readonly Message[]): CurrentTurn {
   const start = messages.findLastIndex((message) => message.role === "user" && !isSummary(message));
   const user = messages[start];
@@ -104,7 +103,7 @@ function readExchanges(messages: readonly Message[]): Exchange[] {
   });
 }
 
-/** What can be quoted, oldest first: what was said and found, without questions and without this model's own words. */
+/** All quotable sentences, oldest first, without questions and without this model's own answers. */
 export function readPassages(messages: readonly Message[]): Passage[] {
   const toolNames = nameTools(messages);
   const batches: Omit<Passage, "order">[][] = [];
@@ -152,7 +151,7 @@ function isHeading(sentence: string): boolean {
   return sentence.startsWith("#") || sentence.startsWith("```");
 }
 
-/** Names of calls by id, so that a result can say where it came from. */
+/** Tool names by call id. */
 function nameTools(messages: readonly Message[]): Map<string, string> {
   const names = new Map<string, string>();
   for (const message of messages) {
@@ -189,7 +188,12 @@ function collectLeaves({ key, value, depth }: { key: string; value: unknown; dep
   }
 }
 
-/** The parsed text, or undefined when it is not JSON. */
+/** The value as an object's fields; none when it is not an object. */
+export function asFields(value: unknown): Readonly<Record<string, unknown>> {
+  // `as`: an object that is not null can be read by any key, each giving unknown.
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
+
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -2,19 +2,11 @@ import type { Usage } from "../../contract/event.ts";
 import type { AssistantBlock, Message, StopReason } from "../../contract/message.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../../ports/model.ts";
-import { type Ask, readAsks } from "./asks.ts";
-import {
-  contentText,
-  currentTurn,
-  isCompactionPrompt,
-  memoriesOf,
-  type Passage,
-  readPassages,
-} from "./conversation.ts";
-import { runErrand, type Step, type ToolCall } from "./errands.ts";
-import { answerQuestion, type Knowledge, quote, restate } from "./recall.ts";
+import { answerQuestion, echo, type Knowledge, type Step, useTool } from "./answers.ts";
+import { type Ask, readAsks, type ToolCall } from "./asks.ts";
+import { contentText, currentTurn, isCompactionPrompt, memoriesOf, readPassages } from "./conversation.ts";
 import { fillSchema } from "./structured.ts";
-import { extractiveMemorySummary, extractiveSummary, salienceOf } from "./summary.ts";
+import { extractiveMemorySummary, extractiveSummary } from "./summary.ts";
 
 const CONTEXT_TOKENS = 128_000;
 const BYTES_PER_TOKEN = 4;
@@ -22,7 +14,7 @@ const MEDIA_TOKENS = 1_600;
 /** Text without spaces is streamed in pieces of this size. */
 const CHUNK_CHARS_MAX = 24;
 
-/** A model that needs no network, weights, clock or chance: it quotes, counts, summarises and calls tools. */
+/** A model without network, weights, clock or randomness: it echoes, quotes, computes, summarises and calls tools. */
 export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { contextWindow?: number } = {}): ModelClient {
   return {
     provider: "offline",
@@ -34,11 +26,13 @@ export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { context
   };
 }
 
-/** What tunes chance is as good as done where there is none. */
-const OF_CHANCE = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];
+/** Sampling parameters are accepted and have no effect: this model does not sample. */
+const SAMPLING_PARAMS = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];
 
 function refuseParams(params: JsonObject): string | undefined {
-  const unknown = Object.keys(params).find((name) => !OF_CHANCE.includes(name.replace(/[A-Z]/g, "_$&").toLowerCase()));
+  const unknown = Object.keys(params).find(
+    (name) => !SAMPLING_PARAMS.includes(name.replace(/[A-Z]/g, "_$&").toLowerCase()),
+  );
   return unknown === undefined ? undefined : `${unknown}: the offline model has no such parameter; leave it out`;
 }
 
@@ -58,7 +52,7 @@ async function* streamReply(request: ModelRequest, signal: AbortSignal): AsyncGe
   yield { type: "finish", stopReason, usage: estimateUsage(request, blocks) };
 }
 
-/** The answer in word-sized pieces, ended where the request wants it ended. */
+/** Splits the answer into word-sized pieces, and ends it at a stop sequence or the token limit. */
 function limit({ text, calls }: Reply, request: ModelRequest): { chunks: string[]; stopReason: StopReason } {
   const stops = (request.stopSequences ?? []).filter((stop) => stop !== "").map((stop) => text.indexOf(stop));
   const stop = Math.min(...stops.filter((at) => at >= 0));
@@ -68,7 +62,7 @@ function limit({ text, calls }: Reply, request: ModelRequest): { chunks: string[
   let bytes = 0;
   for (const chunk of chunksOf(kept)) {
     bytes += Buffer.byteLength(chunk);
-    // At least one piece is said: an empty answer would be taken for a broken model and asked again.
+    // At least one piece is streamed: an empty answer counts as a broken model and is retried.
     if (bytes > bytesMax && chunks.length > 0) return { chunks, stopReason: "max_tokens" };
     chunks.push(chunk);
   }
@@ -87,7 +81,7 @@ function blocksOf(text: string, calls: Reply["calls"], messages: readonly Messag
   const said: AssistantBlock[] = text === "" ? [] : [{ block_type: "text", data: { text } }];
   const used = messages.flatMap((message) => (message.role === "block_assistant" ? message.blocks : []));
   const count = used.filter((block) => block.block_type === "tool_use").length;
-  // Compaction hides earlier calls, so a count alone would come back to ids the log already holds.
+  // Compaction hides earlier calls, so a count alone would repeat ids that the log already holds.
   const moment = hash(messages.findLast((message) => message.role === "user"));
   return [
     ...said,
@@ -100,7 +94,7 @@ function blocksOf(text: string, calls: Reply["calls"], messages: readonly Messag
   ];
 }
 
-/** FNV-1a of what makes a user message this one. */
+/** FNV-1a of a user message's time and text. */
 function hash(message: Message | undefined): string {
   const text = message?.role === "user" ? `${message.created_at}\n${contentText(message.content).slice(0, 1_000)}` : "";
   let value = 0x811c9dc5;
@@ -114,7 +108,7 @@ function estimateUsage({ messages, tools }: ModelRequest, blocks: readonly Assis
   return { input_tokens: estimateTokens(messages) + estimateTokens(tools), output_tokens };
 }
 
-/** JSON bytes / 4; media count as media, not as the text that encodes them. */
+/** JSON bytes / 4, with media counted separately. */
 function estimateTokens(value: readonly unknown[]): number {
   let media = 0;
   const json = JSON.stringify(value, function replace(this: unknown, key: string, inner: unknown) {
@@ -129,15 +123,13 @@ function isMedia(holder: unknown): boolean {
   return typeof holder === "object" && holder !== null && "media_type" in holder;
 }
 
-/** Asks beyond this in one message are left for the next. */
+/** Asks beyond this in one message are not answered. */
 const ASKS_MAX = 8;
-const RECAP_LINES_MAX = 8;
 const SUMMARY_TOKENS_DEFAULT = 4_096;
 
 const IDENTITY =
   "I am rkat's built-in offline model: no network, no weights. I answer only from what is in this conversation and from the tools I am given: tell me facts, then ask for them. I can also add up, summarise, and search memory.";
 
-/** What the model says and which tools it calls. */
 interface Reply {
   readonly text: string;
   readonly calls: readonly ToolCall[];
@@ -167,7 +159,7 @@ function composeReply(request: ModelRequest): Reply {
   return sayOnly(`I cannot see images or video; I read only the text beside them.\n${reply.text}`.trim());
 }
 
-/** The conversation up to where the schema itself is sent: what a schema says of its fields is no evidence. */
+/** The conversation before the message that carries the schema: field descriptions are no evidence. */
 function withoutSchema({ messages, outputSchema }: ModelRequest): ModelRequest["messages"] {
   if (outputSchema === undefined) return messages;
   const schema = JSON.stringify(outputSchema);
@@ -181,73 +173,31 @@ function sayOnly(text: string): Reply {
   return { text, calls: [] };
 }
 
-/** Calls what must be called first, all at once; when nothing must, says everything in the order it was asked. */
+/** Calls the tools that are needed, all at once; without any, answers everything in the order it was asked. */
 function composeText(asks: readonly Ask[], knowledge: Knowledge): Reply {
-  const steps = groupStatements(asks)
-    .slice(0, ASKS_MAX)
-    .map((ask) => takeStep(ask, knowledge));
+  const statements = asks.flatMap((ask) => (ask.kind === "statement" ? [ask.text] : []));
+  const others = asks.flatMap((ask) => (ask.kind === "statement" ? [] : [ask]));
+  const steps = others.slice(0, ASKS_MAX).map((ask) => takeStep(ask, knowledge));
   const calls = steps.flatMap((step) => ("call" in step ? [step.call] : []));
   if (calls.length > 0) return { text: "", calls: distinct(calls) };
-  const said = steps.flatMap((step) => ("say" in step ? [step.say] : []));
+  const echoed = statements.length === 0 ? [] : [echo(statements)];
+  const said = [...echoed, ...steps.flatMap((step) => ("say" in step ? [step.say] : []))];
   return sayOnly(said.length === 0 ? IDENTITY : [...new Set(said)].join("\n"));
 }
 
-type Group = Exclude<Ask, { kind: "statement" }> | { readonly kind: "statements"; readonly texts: readonly string[] };
-
-/** Statements are acknowledged together, before what was asked. */
-function groupStatements(asks: readonly Ask[]): Group[] {
-  const texts = asks.flatMap((ask) => (ask.kind === "statement" ? [ask.text] : []));
-  const others = asks.flatMap((ask): Group[] => (ask.kind === "statement" ? [] : [ask]));
-  return texts.length === 0 ? others : [{ kind: "statements", texts }, ...others];
-}
-
-function takeStep(ask: Group, knowledge: Knowledge): Step {
+function takeStep(ask: Exclude<Ask, { kind: "statement" }>, knowledge: Knowledge): Step {
   switch (ask.kind) {
-    case "greeting":
-      return { say: `Hello. ${IDENTITY}` };
     case "identity":
       return { say: IDENTITY };
-    case "thanks":
-      return { say: "You are welcome." };
     case "arithmetic":
       return { say: ask.answer };
-    case "recap":
-      return { say: recap(knowledge.passages) };
-    case "task_list":
-      // Without a task list, what is left to do may still have been said.
-      if (knowledge.tools.has("task_list") || knowledge.exchanges.some(({ name }) => name === "task_list")) {
-        return runErrand(ask, knowledge);
-      }
-      return answerQuestion("What are the next steps, the tasks, what is pending or remaining?", knowledge);
-    case "time":
-    case "task_create":
-    case "shell":
-      return runErrand(ask, knowledge);
+    case "call":
+      return useTool(ask.call, knowledge);
+    case "request":
+      return { say: "I cannot do that: I only quote, add up, summarise and call tools." };
     case "question":
       return answerQuestion(ask.text, knowledge);
-    case "request":
-      return {
-        say: `I cannot do that: I only quote, add up, summarise and call tools. I keep it as asked: “${ask.text}”`,
-      };
-    case "statements":
-      return { say: restate(ask.texts, knowledge.passages) };
   }
-}
-
-/** The most telling things said so far, in their order. */
-function recap(passages: readonly Passage[]): string {
-  const chosen = passages
-    .filter(({ source }) => source.kind !== "tool")
-    .map((passage) => ({ passage, salience: salienceOf(passage.text) }))
-    .filter(({ salience }) => salience >= 0)
-    .sort((a, b) => b.salience - a.salience || b.passage.order - a.passage.order)
-    .slice(0, RECAP_LINES_MAX)
-    .map(({ passage }) => passage)
-    .sort((a, b) => a.order - b.order);
-  const [only] = chosen;
-  if (only === undefined) return "You have told me nothing yet.";
-  if (chosen.length === 1) return quote(only);
-  return ["What I have from you so far:", ...chosen.map(({ text }) => `- “${text}”`)].join("\n");
 }
 
 function distinct(calls: readonly ToolCall[]): ToolCall[] {

@@ -1,14 +1,13 @@
 import type { JsonObject } from "../../contract/session.ts";
-import type { Passage } from "./conversation.ts";
-import { asFields } from "./errands.ts";
-import { COVERAGE_MIN, type Match, queryOf, rankPassages } from "./rank.ts";
+import { asFields, type Passage } from "./conversation.ts";
 
 const DEPTH_MAX = 8;
 const ITEMS_MAX = 5;
 const UNKNOWN = "unknown";
-/** Fields that ask for the answer itself, whatever it is about. */
-const ANSWER_FIELD = /^(?:answer|summary|text|result|message|response|reply|output|content)$/iu;
+/** Fields that take the answer itself. */
+const ANSWER_FIELD = /^(?:|answer|summary|text|result|message|response|reply|output|content)$/iu;
 const NEGATION = /\b(?:not|never|no|none|false|disabled|off|without|cannot)\b|n't\b/iu;
+const NUMBER = /(?<![\w.])-?\d+(?:\.\d+)?/u;
 const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank: string }>> = {
   date: { shape: /\b\d{4}-\d\d-\d\d\b/u, blank: "1970-01-01" },
   "date-time": {
@@ -23,11 +22,10 @@ const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank:
 
 export interface Evidence {
   readonly passages: readonly Passage[];
-  /** What would be said in plain words. */
+  /** The answer in plain text. */
   readonly reply: string;
 }
 
-/** A value and whether the conversation gave it. */
 interface Filled {
   readonly value: unknown;
   readonly isFound: boolean;
@@ -36,42 +34,39 @@ interface Filled {
 interface Place {
   readonly evidence: Evidence;
   readonly root: JsonObject;
-  /** Names from the outside in. */
-  readonly path: readonly string[];
+  /** Name of the innermost field. */
+  readonly name: string;
   readonly depth: number;
 }
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** JSON of a schema, filled from the conversation; what is required is there even when nothing was found for it. */
+/** JSON of a schema, filled from the conversation; required fields get a valid blank when nothing was said about them. */
 export function fillSchema(schema: JsonObject, evidence: Evidence): unknown {
-  return fill(schema, { evidence, root: schema, path: [], depth: 0 }).value;
+  return fill(schema, { evidence, root: schema, name: "", depth: 0 }).value;
 }
 
 function fill(given: unknown, place: Place): Filled {
   const schema = resolve(given, place);
+  const deeper = { ...place, depth: place.depth + 1 };
   if (place.depth > DEPTH_MAX) return { value: null, isFound: false };
   if ("const" in schema) return { value: schema.const, isFound: true };
-  if (Array.isArray(schema.enum)) return fillEnum(schema.enum, schema, place);
-  const branches = [schema.anyOf, schema.oneOf].find(Array.isArray);
-  if (branches !== undefined) return fillBranches(branches, place);
+  if (Array.isArray(schema.enum)) return fillEnum(schema.enum, place);
   const types = typesOf(schema);
-  if (types.length > 1) {
-    return fillBranches(
-      types.map((type) => ({ ...schema, type })),
-      place,
-    );
-  }
+  const branches = [schema.anyOf, schema.oneOf].find(Array.isArray) ?? types.map((type) => ({ ...schema, type }));
+  if (branches.length > 1) return firstFound(branches.map((branch) => fill(branch, deeper)));
   switch (types[0]) {
     case "object":
       return fillObject(schema, place);
     case "array":
-      return fillArray(schema, place);
+      return fillArray(schema, deeper);
     case "number":
     case "integer":
       return fillNumber(schema, place);
-    case "boolean":
-      return fillBoolean(schema, place);
+    case "boolean": {
+      const text = newestAbout(place);
+      return { value: text !== undefined && !NEGATION.test(text), isFound: text !== undefined };
+    }
     case "null":
       return { value: null, isFound: false };
     default:
@@ -93,38 +88,22 @@ function resolve(given: unknown, { root }: Place): Schema {
 }
 
 function typesOf(schema: Schema): readonly unknown[] {
-  if (Array.isArray(schema.type) && schema.type.length > 0) return schema.type;
-  if (schema.type !== undefined && !Array.isArray(schema.type)) return [schema.type];
+  if (schema.type !== undefined) return [schema.type].flat();
   if (schema.properties !== undefined) return ["object"];
   return schema.items === undefined ? ["string"] : ["array"];
 }
 
-/** The first kind of value that the conversation can give; null, where allowed, when it can give none. */
-function fillBranches(branches: readonly unknown[], place: Place): Filled {
-  const filled = branches.map((branch) => fill(branch, { ...place, depth: place.depth + 1 }));
+function firstFound(filled: readonly Filled[]): Filled {
   const found = filled.find((branch) => branch.isFound) ?? filled.find((branch) => branch.value === null);
   return found ?? filled[0] ?? { value: null, isFound: false };
 }
 
-function fillEnum(values: readonly unknown[], schema: Schema, place: Place): Filled {
-  const best = matchesFor(schema, place)[0]?.passage.text ?? "";
-  const newestFirst = [best, ...place.evidence.passages.map(({ text }) => text).reverse()];
-  for (const text of newestFirst) {
-    const value = values.find((candidate) => occursIn(candidate, text));
-    if (value !== undefined) return { value, isFound: true };
-  }
-  return { value: values[0] ?? null, isFound: false };
-}
-
-/** As a word: "low" is not in "follow". */
-function occursIn(value: unknown, text: string): boolean {
-  if (typeof value !== "string" && typeof value !== "number") return false;
-  const words = (part: string) =>
-    ` ${part
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}]+/gu, " ")
-      .trim()} `;
-  return words(String(value)).trim() !== "" && words(text).includes(words(String(value)));
+function fillEnum(values: readonly unknown[], { evidence }: Place): Filled {
+  // As whole words: "low" is not in "follow".
+  const words = (text: string) => ` ${text.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, " ")} `;
+  const said = evidence.passages.map(({ text }) => words(text)).reverse();
+  const found = said.flatMap((text) => values.filter((value) => text.includes(words(String(value)))));
+  return { value: found[0] ?? values[0] ?? null, isFound: found.length > 0 };
 }
 
 function fillObject(schema: Schema, place: Place): Filled {
@@ -133,7 +112,7 @@ function fillObject(schema: Schema, place: Place): Filled {
   const value: Record<string, unknown> = {};
   let isFound = false;
   for (const name of new Set([...Object.keys(properties), ...required])) {
-    const inner = fill(properties[name] ?? {}, { ...place, path: [...place.path, name], depth: place.depth + 1 });
+    const inner = fill(properties[name] ?? {}, { ...place, name, depth: place.depth + 1 });
     isFound ||= inner.isFound;
     if (inner.isFound || required.has(name)) value[name] = inner.value;
   }
@@ -142,116 +121,65 @@ function fillObject(schema: Schema, place: Place): Filled {
 
 function fillArray(schema: Schema, place: Place): Filled {
   const items = resolve(schema.items, place);
-  const least = typeof schema.minItems === "number" ? schema.minItems : 0;
+  const least = typeof schema.minItems === "number" ? Math.min(schema.minItems, ITEMS_MAX) : 0;
   const most = Math.max(least, Math.min(typeof schema.maxItems === "number" ? schema.maxItems : ITEMS_MAX, ITEMS_MAX));
-  const found = itemsFor(items, { ...place, depth: place.depth + 1 }).slice(0, most);
-  const values = schema.uniqueItems === true ? [...new Set(found)] : found;
-  while (values.length < Math.min(least, ITEMS_MAX))
-    values.push(fill(items, { ...place, depth: place.depth + 1 }).value);
-  return { value: values, isFound: found.length > 0 };
-}
-
-function itemsFor(items: Schema, place: Place): unknown[] {
-  const matches = matchesFor(items, place).sort((a, b) => a.passage.order - b.passage.order);
-  const { enum: choices } = items;
-  if (Array.isArray(choices)) {
-    return choices.filter((choice) => place.evidence.passages.some(({ text }) => occursIn(choice, text)));
-  }
-  const [type] = typesOf(items);
-  if (type === "string") return matches.map(({ passage }) => passage.text);
-  if (type === "number" || type === "integer")
-    return matches.flatMap(({ passage }) => numbersIn(passage.text).map(Number));
   const single = fill(items, place);
-  return single.isFound ? [single.value] : [];
+  const isText = typesOf(items)[0] === "string" && items.enum === undefined;
+  const found = isText ? textsAbout(place) : single.isFound ? [single.value] : [];
+  const values = schema.uniqueItems === true ? [...new Set(found)] : [...found];
+  while (values.length < least) values.push(single.value);
+  return { value: values.slice(0, most), isFound: found.length > 0 };
 }
 
-function fillString(schema: Schema, place: Place): Filled {
-  const name = place.path.at(-1) ?? "answer";
-  const format = typeof schema.format === "string" ? FORMATS[schema.format] : undefined;
-  const matches = matchesFor(schema, place);
-  if (format !== undefined) {
-    const texts = [...matches.map(({ passage }) => passage), ...place.evidence.passages.toReversed()];
-    const value = texts.map(({ text }) => format.shape.exec(text)?.[0]).find((found) => found !== undefined);
-    return { value: value ?? format.blank, isFound: value !== undefined };
+function fillString({ format, minLength, maxLength }: Schema, place: Place): Filled {
+  const known = typeof format === "string" ? FORMATS[format] : undefined;
+  if (known !== undefined) {
+    const said = place.evidence.passages.toReversed().map(({ text }) => known.shape.exec(text)?.[0]);
+    const value = said.find((match) => match !== undefined);
+    return { value: value ?? known.blank, isFound: value !== undefined };
   }
-  const best = matches[0];
-  const isAnswer = best === undefined && ANSWER_FIELD.test(name) && place.evidence.reply !== "";
-  const text =
-    best === undefined ? (isAnswer ? place.evidence.reply : UNKNOWN) : valueIn({ sentence: best.passage.text, name });
-  return { value: fitLength(text, schema), isFound: best !== undefined || isAnswer };
+  const { reply } = place.evidence;
+  const isAnswer = ANSWER_FIELD.test(place.name) && reply !== "";
+  const found = newestAbout(place) ?? (isAnswer ? reply : undefined);
+  const text = valueIn(found ?? UNKNOWN, place);
+  const padded = typeof minLength === "number" ? text.padEnd(minLength, ".") : text;
+  return {
+    value: typeof maxLength === "number" ? padded.slice(0, maxLength) : padded,
+    isFound: found !== undefined,
+  };
 }
 
-function fitLength(text: string, { minLength, maxLength }: Schema): string {
-  const padded = typeof minLength === "number" ? text.padEnd(minLength, ".") : text;
-  return typeof maxLength === "number" ? padded.slice(0, maxLength) : padded;
+function fillNumber({ type, minimum, maximum, ...exclusive }: Schema, place: Place): Filled {
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = exclusive;
+  const found = NUMBER.exec(valueIn(newestAbout(place) ?? "", place).replaceAll(/(?<=\d),(?=\d{3}\b)/gu, ""))?.[0];
+  const low = [minimum, typeof above === "number" ? above + 1 : above].find(Number.isFinite) ?? -Infinity;
+  const high = [maximum, typeof below === "number" ? below - 1 : below].find(Number.isFinite) ?? Infinity;
+  const value = Math.min(Math.max(Number(found ?? 0), Number(low)), Math.max(Number(high), Number(low)));
+  return { value: type === "integer" ? Math.trunc(value) : value, isFound: found !== undefined };
 }
 
 /** "The deploy key is in vault/prod." gives "in vault/prod" for `deploy_key`; otherwise the whole sentence. */
-function valueIn({ sentence, name }: { sentence: string; name: string }): string {
-  const lastWord = wordsOf(name).at(-1) ?? name;
-  const escaped = lastWord.replace(/[^\p{L}\p{N}]/gu, "");
-  const said = new RegExp(
-    `${escaped}\\w*[^.:=]{0,40}?(?:\\bis\\b|\\bare\\b|\\bwas\\b|=|:)\\s*(?<value>.+)$`,
-    "iu",
-  ).exec(sentence);
-  const value = said?.groups?.value?.replace(/[.。!]$/u, "").trim();
-  return value === undefined || value === "" ? sentence : value;
-}
-
-function fillNumber(schema: Schema, place: Place): Filled {
-  const name = wordsOf(place.path.at(-1) ?? "").at(-1) ?? "";
-  for (const { passage } of matchesFor(schema, place)) {
-    const at = passage.text.toLowerCase().indexOf(name.toLowerCase());
-    const found = numbersIn(passage.text.slice(Math.max(at, 0)))[0] ?? numbersIn(passage.text)[0];
-    if (found !== undefined) return { value: fitRange(Number(found), schema), isFound: true };
-  }
-  return { value: fitRange(0, schema), isFound: false };
-}
-
-function fitRange(value: number, { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Schema): number {
-  const low =
-    typeof minimum === "number" ? minimum : typeof exclusiveMinimum === "number" ? exclusiveMinimum + 1 : value;
-  const high =
-    typeof maximum === "number" ? maximum : typeof exclusiveMaximum === "number" ? exclusiveMaximum - 1 : value;
-  const fitted = Math.min(Math.max(value, low), Math.max(high, low));
-  return type === "integer" ? Math.trunc(fitted) : fitted;
-}
-
-function numbersIn(text: string): string[] {
-  return text.replace(/(?<=\d),(?=\d{3}\b)/gu, "").match(/(?<![\w.])-?\d+(?:\.\d+)?/gu) ?? [];
-}
-
-function fillBoolean(schema: Schema, place: Place): Filled {
-  const best = matchesFor(schema, place)[0];
-  return { value: best !== undefined && !NEGATION.test(best.passage.text), isFound: best !== undefined };
-}
-
-/** The passages about a field: by its name, best where its parent's is near; else by its description. */
-function matchesFor(schema: Schema, { path, evidence }: Place): Match[] {
-  const [name = "", parent = ""] = path.toReversed();
-  const description = typeof schema.description === "string" ? schema.description : "";
-  const named = search({ words: name, context: parent }, evidence);
-  if (named.length > 0) return named;
-  const alone = parent === "" ? [] : search({ words: name, context: "" }, evidence);
-  return alone.length > 0 ? alone : search({ words: description, context: "" }, evidence);
-}
-
-/** Passages that hold the words, or most of them; those that hold the context too come first. */
-function search({ words, context }: { words: string; context: string }, { passages }: Evidence): Match[] {
-  const own = queryOf(plainWords(words)).terms.length;
-  if (own === 0) return [];
-  const query = queryOf(`${plainWords(words)} ${plainWords(context)}`);
-  // The own terms are the first ones: a passage about the context alone is about something else.
-  const ownBits = 2 ** Math.min(own, query.terms.length) - 1;
-  return rankPassages(query, passages).filter(
-    ({ bits, coverage }) => (bits & ownBits) !== 0 && coverage >= COVERAGE_MIN,
+function valueIn(sentence: string, { name }: Place): string {
+  const verb = "(?:\\bis\\b|\\bare\\b|\\bwas\\b|=|:)";
+  const said = new RegExp(`(?<![\\p{L}\\p{N}])${lastWord(name)}\\w*[^.:=]{0,40}?${verb}\\s*(?<value>.+)$`, "iu").exec(
+    sentence,
   );
+  return said?.groups?.value?.replace(/[.。!]$/u, "").trim() || sentence;
 }
 
-function plainWords(name: string): string {
-  return wordsOf(name).join(" ").toLowerCase();
+function newestAbout(place: Place): string | undefined {
+  return textsAbout(place).at(-1);
 }
 
-function wordsOf(name: string): string[] {
-  return name.split(/[^\p{L}\p{N}]+|(?<=[\p{Ll}\p{N}])(?=\p{Lu})/u).filter((word) => word !== "");
+/** The sentences with the last word of the field's name, oldest first. */
+function textsAbout({ name, evidence }: Place): readonly string[] {
+  const word = lastWord(name);
+  const form = new RegExp(`(?<![\\p{L}\\p{N}])${word}`, "iu");
+  return evidence.passages.flatMap(({ text }) => (word !== "" && form.test(text) ? [text] : []));
+}
+
+/** In lower case and singular, without signs that mean something in an expression. */
+function lastWord(name: string): string {
+  const words = name.split(/[^\p{L}\p{N}]+|(?<=[\p{Ll}\p{N}])(?=\p{Lu})/u).filter((word) => word !== "");
+  return (words.at(-1) ?? "").toLowerCase().replace(/(?<=\p{L}{2})s$/u, "");
 }

@@ -11,21 +11,20 @@ import {
   SEARCHED_CHARS_MAX,
   summaryBody,
 } from "./conversation.ts";
-import { isCorrection, queryOf } from "./rank.ts";
-import { termsOf } from "./words.ts";
+import { isCorrection, queryOf, termsOf } from "./rank.ts";
 
 const BYTES_PER_TOKEN = 4;
 /** A summary as long as its source would not compact anything. */
 const SOURCE_SHARE_MAX = 0.25;
 const SUMMARY_BYTES_MIN = 800;
-/** What an earlier summary may take of the next one while there is something new to tell. */
+/** The share of an earlier summary while there is something new to add. */
 const EARLIER_SHARE = 0.6;
 const TOOL_OUTPUT_CHARS_MAX = 4_000;
 const MEMORY_SENTENCES_MAX = 3;
 const MEMORIES_CHARS_MAX = 200_000;
 const CORRECTIONS_READ_MAX = 20;
 
-/** The prompt's points in its order; a line of an earlier summary finds its heading again by these words. */
+/** The sections in the prompt's order; a line of an earlier summary keeps its section by these headings. */
 const HEADINGS = {
   progress: "## Progress and decisions",
   constraints: "## Constraints and preferences",
@@ -36,7 +35,6 @@ const HEADINGS = {
 const PARTS = ["progress", "constraints", "next", "data", "tools"] as const;
 
 interface Candidate {
-  /** A line of the earlier summary. */
   readonly isEarlier?: boolean;
   readonly text: string;
   readonly part: (typeof PARTS)[number];
@@ -44,7 +42,7 @@ interface Candidate {
   readonly order: number;
 }
 
-/** A handoff summary made only of sentences of the conversation, word for word, the most telling ones that fit. */
+/** A handoff summary made only of literal sentences of the conversation, the most important ones that fit. */
 export function extractiveSummary(messages: readonly Message[], options: { readonly maxTokens: number }): string {
   const source = messages.filter((message) => !isCompactionPrompt(message));
   const candidates = readCandidates(source);
@@ -57,26 +55,26 @@ export function extractiveSummary(messages: readonly Message[], options: { reado
   return parts.length > 0 ? parts.join("\n\n") : lastWords(source, bytesMax);
 }
 
-/** When no sentence fits or tells anything, the end of what was said; a summary must not be empty. */
+/** The end of the conversation if no sentence fits; a summary must not be empty. */
 function lastWords(messages: readonly Message[], bytesMax: number): string {
   const said = messages.map(saidIn).findLast((text) => text.trim() !== "");
   if (said === undefined) return "Nothing was said yet.";
   const [first = said] = quotableSentences(clipStart(said, SUMMARY_BYTES_MIN));
   if (Buffer.byteLength(first) <= bytesMax) return first;
   const cut = clip(first, Math.max(1, Math.floor(bytesMax / BYTES_PER_TOKEN)));
-  // Half a word or number would be one that nobody said.
+  // Half a word or number would be an invention.
   return /^.*\S(?=\s)/su.exec(cut)?.[0] ?? cut;
 }
 
-/** Two or three of the memories' own sentences, spread over their time, so that the oldest part keeps a voice. */
+/** Two or three literal sentences of the memories, spread over their time, so that the oldest part is included. */
 export function extractiveMemorySummary(
   text: string,
   options: { readonly maxTokens?: number | undefined } = {},
 ): string {
   const memories = (memoriesOf(text) ?? text).slice(-MEMORIES_CHARS_MAX);
   const sentences = [...new Set(quotableSentences(memories))].filter((line) => !/^(?:#|---|```)/u.test(line));
-  const told = sentences.filter((sentence) => salienceOf(sentence) > -3);
-  const pool = told.length >= MEMORY_SENTENCES_MAX ? told : sentences;
+  const significant = sentences.filter((sentence) => salienceOf(sentence) > -3);
+  const pool = significant.length >= MEMORY_SENTENCES_MAX ? significant : sentences;
   const third = Math.ceil(pool.length / MEMORY_SENTENCES_MAX);
   const parts = [pool.slice(0, third), pool.slice(third, 2 * third), pool.slice(2 * third)];
   const chosen = parts.flatMap((part) => mostTelling(part));
@@ -91,7 +89,7 @@ export function extractiveMemorySummary(
   return fitting.join(" ");
 }
 
-/** The sentence that says most in what most of the part is about. */
+/** The most significant sentence on the main topic of the part. */
 function mostTelling(part: readonly string[]): string[] {
   const counts = new Map<string, number>();
   const terms = part.map((sentence) => new Set(termsOf(sentence)));
@@ -106,7 +104,7 @@ function mostTelling(part: readonly string[]): string[] {
   return best === undefined ? [] : [best.text];
 }
 
-/** An earlier summary counts in full, the rest by its share: what was kept once must fit again. */
+/** An earlier summary counts in full, the rest by its share: kept lines must fit again. */
 function summaryBytes(messages: readonly Message[], maxTokens: number): number {
   let earlier = 0;
   let rest = 0;
@@ -134,7 +132,7 @@ function saidIn(message: Message): string {
   }
 }
 
-/** Newest first until the bound, then back in order; the earlier summary is read whatever its place. */
+/** Newest first up to the bound, then in order; the earlier summary is always read. */
 function readCandidates(messages: readonly Message[]): Candidate[] {
   const lastUser = messages.findLastIndex((message) => message.role === "user" && !isSummary(message));
   const isAnswered = messages
@@ -163,7 +161,7 @@ function readCandidates(messages: readonly Message[]): Candidate[] {
   return demoteRepeated(demoteCorrected(scored));
 }
 
-/** What failed is worth more: it would be tried again. */
+/** Failed calls score higher, so that they are not repeated. */
 function toolScore(line: string): number {
   return line.startsWith("failed") ? 5 : 2;
 }
@@ -173,17 +171,17 @@ function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Can
   switch (message.role) {
     case "user": {
       const { piped, asked } = splitPiped(text);
-      return [...toldBy("page", piped, isOpen), ...toldBy("user", asked, isOpen)];
+      return [...significantIn("page", piped, isOpen), ...significantIn("user", asked, isOpen)];
     }
     case "block_assistant":
-      return isOwnWords(text.trimStart()) ? [] : toldBy("model", text, isOpen);
+      return isOwnWords(text.trimStart()) ? [] : significantIn("model", text, isOpen);
     default:
-      return toldBy("page", text, isOpen);
+      return significantIn("page", text, isOpen);
   }
 }
 
-/** The telling sentences of a text; what a tool or a page says is no constraint, however it commands. */
-function toldBy(who: "user" | "model" | "page", text: string, isOpen: boolean): Omit<Candidate, "order">[] {
+/** The significant sentences of a text; tool output and pages never give constraints. */
+function significantIn(who: "user" | "model" | "page", text: string, isOpen: boolean): Omit<Candidate, "order">[] {
   return quotableSentences(text).flatMap((sentence) => {
     if (sentence.length < 2 || isOwnWords(sentence) || /^(?:#|```)/u.test(sentence)) return [];
     const salience = salienceOf(sentence);
@@ -197,12 +195,12 @@ function toldBy(who: "user" | "model" | "page", text: string, isOpen: boolean): 
   });
 }
 
-/** Lines of an earlier summary keep their heading and go before everything new. */
+/** Lines of an earlier summary keep their section and come before everything new. */
 function earlierLines(body: string): Omit<Candidate, "order">[] {
   let part: Candidate["part"] | undefined;
-  // Rules of the user follow every summary word for word, and need not be told in it.
-  const [told = ""] = body.split("\n\nRules of the user, word for word;");
-  return told.split("\n").flatMap((line) => {
+  // The user's rules follow every summary literally and are not part of it.
+  const [own = ""] = body.split("\n\nRules of the user, word for word;");
+  return own.split("\n").flatMap((line) => {
     if (line.startsWith("(This summary was made without a model")) return [];
     if (line.startsWith("#")) {
       part = PARTS.find((name) => HEADINGS[name] === line.trim());
@@ -219,7 +217,7 @@ function earlierLines(body: string): Omit<Candidate, "order">[] {
 const ALIKE_MAX = 3;
 const ALIKE_PENALTY_MAX = 8;
 
-/** Of lines that differ in numbers and ids alone a few stand for all, so that a log does not crowd out a rule. */
+/** Of lines that differ only in numbers and ids a few are enough, so that a log does not crowd out a rule. */
 function demoteRepeated(candidates: readonly Candidate[]): Candidate[] {
   const seen = new Map<string, number>();
   const demoted = candidates.toReversed().map((candidate) => {
@@ -232,11 +230,11 @@ function demoteRepeated(candidates: readonly Candidate[]): Candidate[] {
   return demoted.reverse();
 }
 
-/** What the user took back goes last, so that a stale value is not what survives. */
+/** Corrected statements go last, so that no stale value survives. */
 function demoteCorrected(candidates: readonly Candidate[]): Candidate[] {
   const corrections = candidates.filter(({ text }) => isCorrection(text)).slice(-CORRECTIONS_READ_MAX);
   const about = corrections.map(({ text, order }) => {
-    return { order, terms: queryOf(text.toLowerCase()).terms.flatMap(({ term }) => (/\d/u.test(term) ? [] : [term])) };
+    return { order, terms: queryOf(text.toLowerCase()).flatMap(({ term }) => (/\d/u.test(term) ? [] : [term])) };
   });
   const open = about.filter(({ terms }) => terms.length > 0);
   if (open.length === 0) return [...candidates];
@@ -250,8 +248,8 @@ function demoteCorrected(candidates: readonly Candidate[]): Candidate[] {
 }
 
 /**
- * The highest scores that fit, said once, in the order they were said. What an earlier summary kept goes first, up to
- * its share: otherwise a summary that is full once would never take in anything new.
+ * The highest scores that fit, without duplicates, in original order. Lines of an earlier summary come first, up to
+ * their share: otherwise a full summary would never take in anything new.
  */
 function choose(candidates: readonly Candidate[], bytesMax: number): Candidate[] {
   const ranked = candidates.toSorted((a, b) => b.score - a.score || b.order - a.order);
@@ -273,7 +271,7 @@ function choose(candidates: readonly Candidate[], bytesMax: number): Candidate[]
       room -= cost;
     }
   };
-  // Of lines that tell as much the oldest stay, so that the beginning is not what is forgotten.
+  // Of equal lines the oldest stay, so that the beginning is not forgotten.
   const earlier = candidates.filter(({ isEarlier }) => isEarlier);
   take(
     earlier.toSorted((a, b) => Math.floor(b.score) - Math.floor(a.score) || a.order - b.order),
@@ -287,7 +285,7 @@ function choose(candidates: readonly Candidate[], bytesMax: number): Candidate[]
   return chosen.sort((a, b) => a.order - b.order);
 }
 
-/** Specifics beyond this add nothing: a line of numbers is not worth ten rules. */
+/** Further specifics add nothing: a line of numbers is not worth ten rules. */
 const SPECIFICS_COUNTED_MAX = 3;
 
 const SPECIFIC =
@@ -303,13 +301,13 @@ const OPEN =
 const TO_KEEP = /\b(?:remember|note that|important|keep in mind|for the record|critical|secret|my name is|call me)\b/iu;
 const CHATTER =
   /^(?:sure|great|okay|ok|thanks|thank you|hello|hi|hey|of course|certainly|let me|let's see|happy to|sounds good|perfect|got it|you're welcome|nice to meet)\b/iu;
-/** No sentence: an endless token such as base64, or a cut piece of one. */
+/** An endless token such as base64, or a piece of one. */
 const UNREADABLE = /[!-~]{161,}/u;
 
 type Section = "progress" | "constraints" | "next" | "data";
 
-/** How much a sentence would be missed: rules, decisions and specifics high, chatter at or below zero. */
-export function salienceOf(sentence: string): number {
+/** The importance of a sentence: rules, decisions and specifics score high, chatter at or below zero. */
+function salienceOf(sentence: string): number {
   if (UNREADABLE.test(sentence) || !/[\p{L}\p{N}]/u.test(sentence)) return -10;
   let score = 2 * countSpecifics(sentence);
   if (RULE.test(sentence)) score += 4;
@@ -320,7 +318,6 @@ export function salienceOf(sentence: string): number {
   return sentence.length < 12 ? score - 1 : score;
 }
 
-/** Under which heading of a handoff a sentence belongs. */
 function sectionOf(sentence: string): Section {
   if (DECISION.test(sentence)) return "progress";
   if (RULE.test(sentence)) return "constraints";
@@ -329,7 +326,6 @@ function sectionOf(sentence: string): Section {
   return countSpecifics(sentence) > 0 ? "data" : "constraints";
 }
 
-/** Paths, ids, addresses, numbers, commands and quotations in a sentence, up to a few. */
 function countSpecifics(sentence: string): number {
   let count = 0;
   for (const _ of sentence.matchAll(SPECIFIC)) {
@@ -342,7 +338,7 @@ function countSpecifics(sentence: string): number {
 const LINES_MAX = 6;
 const VALUE_CHARS_MAX = 120;
 
-/** One line for each of the last tool calls: what was called, with what, and whether it worked. */
+/** One line for each of the last tool calls: name, argument and outcome. */
 function toolLines(messages: readonly Message[]): string[] {
   const results = new Map<string, { readonly text: string; readonly isError: boolean }>();
   const lines = new Map<string, string>();
@@ -358,7 +354,7 @@ function toolLines(messages: readonly Message[]): string[] {
       const { id, name, args } = block.data;
       const result = results.get(id);
       const call = [name, ...tellingValue(args)].join(": ");
-      // The newest outcome of the same call is the one that counts.
+      // The newest outcome of the same call counts.
       if (result !== undefined && !lines.has(call)) lines.set(call, outcome(call, result));
       if (lines.size === LINES_MAX) return [...lines.values()].reverse();
     }
@@ -366,7 +362,7 @@ function toolLines(messages: readonly Message[]): string[] {
   return [...lines.values()].reverse();
 }
 
-/** The one argument that tells the call apart, when it is short; a cut one would name something else. */
+/** The first text argument if it is short; a cut one would name something else. */
 function tellingValue(args: Readonly<Record<string, unknown>>): string[] {
   const value = Object.values(args).find((candidate) => typeof candidate === "string" && candidate !== "");
   return typeof value === "string" && value.length <= VALUE_CHARS_MAX && !value.includes("\n") ? [value] : [];

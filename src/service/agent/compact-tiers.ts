@@ -2,8 +2,14 @@ import type { AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
 import type { LongtermQuality, Remaking } from "../../contract/agent-receipt.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Message } from "../../contract/message.ts";
-import { type CheckedTier, checkTier } from "../../core/agent/check-tier.ts";
-import { distinct, lengthOf, measureLongterm, stepsOf } from "../../core/agent/longterm-quality.ts";
+import {
+  type CheckedTier,
+  checkTier,
+  distinct,
+  lengthOf,
+  measureLongterm,
+  stepsOf,
+} from "../../core/agent/check-tier.ts";
 import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../../core/agent/tiers.ts";
 import { type Recover, writeReceipt } from "../../core/compaction/receipt.ts";
 import { messagesOf, type Placed } from "../../core/context.ts";

@@ -1,5 +1,5 @@
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "../../ports/memory.ts";
-import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
+import { LENGTH_SHARE, SATURATION } from "../../text/terms.ts";
 import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
 import { indexBehind } from "./memory-index.ts";

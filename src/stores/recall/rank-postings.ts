@@ -1,5 +1,5 @@
 import type { LexicalMatches, Ranked, TermQuery } from "../../ports/memory.ts";
-import { LENGTH_SHARE, rarity, SATURATION } from "../../text/bm25.ts";
+import { LENGTH_SHARE, rarity, SATURATION } from "../../text/terms.ts";
 
 /** The chunks of a scope that hold a term: ids ascending, and how often each holds it. */
 export interface Postings {

@@ -31,7 +31,7 @@ describe("a client that can ask the person in front of it", () => {
   it("[I2] says no for a person who declines, with the reason", async () => {
     const { call, model, close } = await connect({ action: "decline" });
     await call("meerkat_run", run);
-    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: the user said no");
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: the user denied it");
     await close();
   });
 });

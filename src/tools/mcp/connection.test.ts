@@ -4,7 +4,7 @@ import { fillHeaders } from "./variables.ts";
 it("[H3] [G9] a header that cannot be sent is named, and what it holds is not", () => {
   const env = { KEY: "secret-aaaa\nX-Inject: secret-bbbb" };
   expect(() => fillHeaders({ "X-Key": `Bearer \${KEY}` }, env)).toThrow(
-    "its header X-Key holds a character that a header cannot, such as a line break",
+    "its header X-Key contains a character that is invalid in a header, such as a line break",
   );
   expect(fillHeaders({ "X-Key": `Bearer \${KEY}` }, { KEY: "k" })).toEqual({ "X-Key": "Bearer k" });
 });

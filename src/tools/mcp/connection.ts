@@ -18,17 +18,16 @@ import type { Env } from "../shell.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
 import { fillHeaders, serverEnv } from "./variables.ts";
 
-/** A server that answers. */
+/** A connected server. */
 export interface Connection {
-  /** False once the server has gone; another connection must be opened then. */
+  /** False once the server has gone; then another connection must be opened. */
   readonly isOpen: boolean;
-  /** Whether the server has said that its tools changed since they were listed. */
+  /** Whether the server has reported changed tools since they were listed. */
   readonly isStale: boolean;
-  /** The tools as the server describes them. */
   list(signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Throws what the model is to read; an abort is told to the server. */
+  /** Throws errors for the model; an abort is forwarded to the server. */
   call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
-  /** Ends the server, or what was opened at it, in bounded time. */
+  /** Ends the server or the connection in bounded time. */
   close(): Promise<void>;
 }
 
@@ -40,10 +39,10 @@ export interface ConnectionPlace {
 }
 
 const PAGES_MAX = 64;
-/** The SDK would give up on a call after a minute; how long it may take is decided by the caller's signal. */
+/** The SDK's default is a minute; the caller's signal decides instead. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Opens a connection; rejects with what went wrong, in words, and leaves nothing running then. */
+/** Opens a connection; rejects with a reason and leaves nothing running then. */
 export async function openConnection(
   server: McpServerConfig,
   place: ConnectionPlace,
@@ -64,7 +63,7 @@ export async function openConnection(
   const ask = (method: string, params: JsonObject, until: AbortSignal) =>
     client.request({ method, params }, ResultSchema, { signal: until, timeout: NO_TIMEOUT_MS });
   try {
-    // Not every step of it listens to the signal: an address may keep silent to any of them.
+    // Some steps ignore the signal, and a server may be silent in any of them.
     await Promise.race([client.connect(transport, { signal, timeout: NO_TIMEOUT_MS }), abortOf(signal)]);
   } catch (thrown) {
     await transport.close();
@@ -92,7 +91,7 @@ export async function openConnection(
       try {
         return await ask("tools/call", { name: tool, arguments: args }, until);
       } catch (thrown) {
-        // A server may answer with the number that the SDK has for a connection that closed.
+        // A server may answer with the code that the SDK uses for a closed connection.
         const isLost = thrown instanceof McpError && thrown.data === LOST;
         const isAnswer =
           thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed) && !isLost;
@@ -101,11 +100,11 @@ export async function openConnection(
         }
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
         const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
-        const advice = "the call may or may not have taken effect, and the next one connects anew";
+        const advice = "the call may or may not have taken effect, and the next one reconnects";
         throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
       } finally {
         calls -= 1;
-        // Not before the last: a request that failed says nothing of those of other sessions.
+        // Only after the last call: one failed request does not affect those of other sessions.
         if (!isOpen && calls === 0) await transport.close();
       }
     },
@@ -148,7 +147,7 @@ async function createTransport(server: McpServerConfig, { env, root, clock }: Co
 
 const REASON_CHARS_MAX = 300;
 
-/** What the network or the server says, without the SDK's numbers: `fetch failed` alone helps nobody. */
+/** The network's or server's reason without the SDK's codes: `fetch failed` alone is useless. */
 function reasonOf(thrown: unknown): string {
   const inner = thrown instanceof Error && thrown.cause instanceof Error ? `: ${messageOf(thrown.cause)}` : "";
   const said = `${messageOf(thrown)}${inner}`.replace(/^(?:MCP error -?\d+: )+/, "");
@@ -163,21 +162,21 @@ interface ServerProgram {
 }
 
 interface ChildTransport extends Transport {
-  /** How the program ended and what it said last; undefined while it runs. */
+  /** How the program ended with its last output; undefined while it runs. */
   ending(): string | undefined;
 }
 
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 const STDERR_CHARS_MAX = 2_000;
-/** A server ends with its input; one that does not is told to, and then made to. Less than a door waits for a close. */
+/** Grace period after closing stdin, then SIGTERM, then SIGKILL; in total less than a server waits for a close. */
 const INPUT_GRACE_MS = 400;
 const TERMINATION_GRACE_MS = 300;
-/** How long output may still arrive after the program has exited. */
+/** Time for remaining output after the program has exited. */
 const DRAIN_MS = 200;
 
 /**
- * A program spoken with on its stdin and stdout. It has a process group of its own: what a launcher such as `npx`
- * started ends with it, and a Ctrl-C that interrupts a turn does not reach it.
+ * A program with JSON-RPC on stdin and stdout. In its own process group: what a launcher such as `npx` started ends
+ * with it, and a Ctrl-C that interrupts a turn does not reach it.
  */
 function createChildTransport(program: ServerProgram, clock: Clock): ChildTransport {
   const stderr = createOutputTail(STDERR_CHARS_MAX);
@@ -210,7 +209,7 @@ function createChildTransport(program: ServerProgram, clock: Clock): ChildTransp
       readMessages(buffer, transport);
     });
     running.stderr?.on("data", (bytes: Buffer) => stderr.push(bytes));
-    // Unheard, a broken pipe would end the whole runtime; the program's end is all that matters here.
+    // Without a listener a broken pipe would crash the runtime; only the program's end matters.
     for (const stream of running.stdio) stream?.on("error", () => {});
     running.once("exit", (code, signal) => {
       signalGroup(running, "SIGKILL"); // What it started must not outlive it, nor hold its pipes.
@@ -253,21 +252,21 @@ function createChildTransport(program: ServerProgram, clock: Clock): ChildTransp
 }
 
 function readMessages(buffer: ReadBuffer, transport: Transport): void {
-  // Each pass takes a line out of the buffer, which is bounded.
+  // Each pass takes a line out of the bounded buffer.
   for (;;) {
     try {
       const message = buffer.readMessage();
       if (message === null) return;
       transport.onmessage?.(message);
     } catch {
-      // A line that is no message: many programs greet on stdout.
+      // Not a message: many programs print a greeting on stdout.
     }
   }
 }
 
 const LINE_CHARS_MAX = 200;
 
-/** The last line that speaks of an error, else the last: a stack trace ends in what helps nobody, and so does npm. */
+/** The last line that mentions an error, else the last: stack traces and npm end with useless lines. */
 function lineThatTells(said: string): string {
   const lines = said.split("\n").map((line) => line.replaceAll(/\p{Cc}+/gu, " ").trim());
   const told = lines.findLast((line) => /error(?!.*complete log)/i.test(line)) ?? lines.findLast((line) => line !== "");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { offeredName } from "./listed-tools.ts";
+import { offeredName } from "./mcp-tools.ts";
 
 describe("the name of a server's tool", () => {
   it("[G9] is both names, where every provider accepts them", () => {

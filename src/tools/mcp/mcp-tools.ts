@@ -1,22 +1,25 @@
+import { hash } from "node:crypto";
+import { z } from "zod";
 import { messageOf } from "../../contract/error.ts";
+import type { ContentBlock } from "../../contract/message.ts";
+import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
-import type { Tool } from "../../ports/tool.ts";
+import type { Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
-import { type ListedBy, readTools } from "./listed-tools.ts";
 
-/** The tools of MCP servers, whose connections all sessions share. */
+/** The tools of MCP servers; all sessions share the connections. */
 export interface McpTools {
   /**
-   * Connects to what is due, side by side, and lists anew what changed. It resolves when that is done or the signal
-   * aborts and never rejects: a server that does not answer is left out, with a sentence.
+   * Connects in parallel to servers that are due, and lists changed tools again. Resolves when done or aborted, and
+   * never rejects: a server that does not answer is left out with a warning.
    */
   prepare(signal: AbortSignal): Promise<void>;
-  /** What there is as of the last `prepare`; nothing is started for it. */
+  /** The tools as of the last `prepare`; starts nothing. */
   tools(): readonly Tool[];
-  /** How each server is, in the order they were given. */
+  /** The state of each server, in configured order. */
   report(): readonly McpServerReport[];
-  /** Ends every connection and every program, in bounded time. */
+  /** Ends every connection and program in bounded time. */
   close(): Promise<void>;
 }
 
@@ -24,11 +27,10 @@ export interface McpServerReport {
   readonly name: string;
   readonly state: "connected" | "failed" | "off";
   readonly tools: readonly string[];
-  /** Why it failed. */
   readonly error?: string;
 }
 
-/** Nothing is loaded or started before the first `prepare`. */
+/** Loads and starts nothing before the first `prepare`. */
 export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotParts): McpTools {
   const slots = servers.map((server) => ({
     server,
@@ -42,7 +44,7 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
       const onAbort = (): void => resolve();
       if (signal.aborted) resolve();
       signal.addEventListener("abort", onAbort, { once: true });
-      // What was begun goes on: other sessions may wait for the same servers.
+      // Started work continues: other sessions may wait for the same servers.
       await Promise.race([ready, aborted]);
       signal.removeEventListener("abort", onAbort);
     },
@@ -61,17 +63,16 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
 }
 
 export interface SlotParts extends ConnectionPlace, Pick<ListedBy, "requireSound" | "warn"> {
-  /** Of a server that does not say. */
   readonly connectTimeoutMs: number;
 }
 
-/** One server: its connection while there is one, and when the next is tried while there is none. */
+/** One server: its connection, or when to retry. */
 interface ServerSlot {
-  /** Connects when that is due and lists the tools anew when they changed. A failure is told once; it never rejects. */
+  /** Connects when due, and lists changed tools again. A failure is reported once; never rejects. */
   prepare(): Promise<void>;
-  /** What the server offers as of the last `prepare`; nothing while it does not answer. */
+  /** The tools as of the last `prepare`; none while the server is down. */
   tools(): readonly Tool[];
-  /** Why it does not answer; undefined when it does. */
+  /** Why the server is down; undefined if it is up. */
   failure(): string | undefined;
   close(): Promise<void>;
 }
@@ -120,7 +121,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
 
   const leftOut = (why: string | undefined): string => `MCP server ${name} is left out: ${why}`;
 
-  /** The one connection of all sessions; a failure keeps from trying again for a while. */
+  /** The shared connection; a failure delays the next attempt. */
   const connect = async (): Promise<Connection> => {
     if (connection?.isOpen) return connection;
     if (closing.signal.aborted) throw new Error("this runtime is closed");
@@ -134,7 +135,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
       [failure, failures] = [undefined, 0];
       return connection;
     } catch (thrown) {
-      // Only the first of those who waited for it counts the failure.
+      // Only the first waiting caller counts the failure.
       if (failure === undefined || clock.now() >= retryAtMs) {
         retryAtMs = clock.now() + Math.min(RETRY_MS_MAX, RETRY_FIRST_MS * 2 ** failures);
         failures += 1;
@@ -167,7 +168,6 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
   };
 }
 
-/** Waits for an answer of a server, and no longer than it may take. */
 async function withTimeout<T>(
   { clock, timeoutMs, closed }: { clock: Clock; timeoutMs: number; closed: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
@@ -189,10 +189,10 @@ async function withTimeout<T>(
 
 const WARNINGS_MAX = 100;
 
-/** Says each sentence once: a server that fails turn after turn is no news. */
+/** Reports each sentence once, even if a server fails turn after turn. */
 function createWarnings(warn: (sentence: string) => void) {
   const told = new Set<string>();
-  // Servers choose some of the words; none may steer a terminal.
+  // Servers control parts of the text; remove terminal control characters.
   const plain = (sentence: string): string => sentence.replaceAll(/\p{Cc}+/gu, " ");
   return {
     once: (sentence: string): void => {
@@ -200,9 +200,178 @@ function createWarnings(warn: (sentence: string) => void) {
       told.add(plain(sentence));
       warn(plain(sentence));
     },
-    /** The next time it is news again. */
+    /** Report it again next time. */
     forget: (sentence: string): void => {
       told.delete(plain(sentence));
     },
   };
+}
+
+interface ListedBy {
+  readonly server: McpServerConfig;
+  /** Throws for an invalid JSON schema. */
+  requireSound(schema: JsonObject, what: string): void;
+  warn(sentence: string): void;
+  /** Calls a tool by the server's name for it; throws errors for the model. */
+  call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+}
+
+const TOOLS_MAX = 256;
+const DESCRIPTION_CHARS_MAX = 10_000;
+
+/** The usable tools of a server's list; unusable ones are reported and skipped. */
+function readTools(listed: readonly unknown[], by: ListedBy): readonly Tool[] {
+  const { name, tools: allowed } = by.server;
+  for (const missing of (allowed ?? []).filter((tool) => !listed.some((raw) => nameOf(raw) === tool)))
+    by.warn(`MCP server ${name} has no tool ${missing}`);
+  const wanted = listed.filter((raw) => allowed?.includes(nameOf(raw)) ?? true);
+  if (wanted.length > TOOLS_MAX)
+    by.warn(`MCP server ${name} has ${wanted.length} tools, of which the first ${TOOLS_MAX} are offered`);
+  const tools = new Map<string, Tool>();
+  for (const raw of wanted.slice(0, TOOLS_MAX)) {
+    try {
+      const tool = readTool(raw, by);
+      if (tools.has(tool.name)) throw new Error("the server has another tool of this name");
+      tools.set(tool.name, tool);
+    } catch (thrown) {
+      by.warn(`tool ${nameOf(raw)} of MCP server ${name} is left out: ${messageOf(thrown)}`);
+    }
+  }
+  return [...tools.values()];
+}
+
+const ListedTool = z.object({
+  name: z.string().min(1),
+  description: z.string().optional(),
+  inputSchema: z.record(z.string(), z.unknown()),
+});
+
+function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
+  const parsed = ListedTool.safeParse(raw);
+  if (!parsed.success) throw new Error("its description is not that of a tool");
+  const { name, description = "", inputSchema } = parsed.data;
+  // Without the dialect marker: a validator that does not know it rejects the whole schema.
+  const { $schema: _dialect, ...schema } = inputSchema;
+  if (schema.type !== "object") throw new Error("its input schema is not that of an object");
+  requireSound(schema, "its input schema");
+  return {
+    name: offeredName(server.name, name),
+    description: description.slice(0, DESCRIPTION_CHARS_MAX),
+    inputSchema: schema,
+    mcp: { server: server.name, tool: name },
+    ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
+    execute: async (args, { signal }) => {
+      try {
+        return outputOf(await call(name, args, signal));
+      } catch (thrown) {
+        if (!signal.aborted) throw thrown;
+        // The aborting side explains it better than the protocol.
+        return { content: "interrupted: this call may or may not have taken effect", isError: true };
+      }
+    },
+  };
+}
+
+function nameOf(raw: unknown): string {
+  return typeof raw === "object" && raw !== null && "name" in raw && typeof raw.name === "string" ? raw.name : "?";
+}
+
+/** Accepted by every provider. */
+const NAME_CHARS_MAX = 64;
+const HASH_CHARS = 8;
+
+/**
+ * The name of a server's tool for the model. It depends on the two names only, so it is the same in every session. A
+ * changed or ambiguous name ends in a hash.
+ */
+export function offeredName(server: string, tool: string): string {
+  const [safeServer, safeTool] = [safe(server), safe(tool)];
+  const name = `mcp__${safeServer}__${safeTool}`;
+  const isKept = safeServer === server && safeTool === tool && name.length <= NAME_CHARS_MAX;
+  // `a` with `b__c` and `a__b` with `c` would be equal.
+  if (isKept && !server.includes("__") && !server.endsWith("_")) return name;
+  const mark = hash("sha256", `${server}\0${tool}`).slice(0, HASH_CHARS);
+  return `${name.slice(0, NAME_CHARS_MAX - HASH_CHARS - 1)}_${mark}`;
+}
+
+function safe(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+}
+
+/** Images per result; each costs as much as pages of text. */
+const IMAGES_MAX = 16;
+/** Providers reject larger ones together with the conversation. */
+const IMAGE_CHARS_MAX = 5 * 1024 * 1024;
+const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+const Resource = z.object({
+  uri: z.string(),
+  mimeType: z.string().optional(),
+  text: z.string().optional(),
+  blob: z.string().optional(),
+});
+
+/** Lenient: unknown fields that a server adds must not lose the block. */
+const Block = z.union([
+  z.object({ type: z.literal("text"), text: z.string() }),
+  z.object({ type: z.enum(["image", "audio"]), data: z.string(), mimeType: z.string() }),
+  z.object({ type: z.literal("resource"), resource: Resource }),
+  z.object({ type: z.literal("resource_link"), uri: z.string(), name: z.string(), description: z.string().optional() }),
+]);
+
+/** A result for the model: texts and images, other content as a description. */
+function outputOf(result: Readonly<Record<string, unknown>>): ToolOutput {
+  const blocks = Array.isArray(result.content) ? result.content.map(read) : [];
+  const hasText = blocks.some((block) => block.type === "text" && block.text !== "");
+  const structured =
+    hasText || result.structuredContent === undefined ? [] : [text(JSON.stringify(result.structuredContent))];
+  return { content: joined([...blocks, ...structured]), isError: result.isError === true };
+}
+
+function read(raw: unknown): ContentBlock {
+  const { success, data: block } = Block.safeParse(raw);
+  if (!success) return text(JSON.stringify(raw) ?? "");
+  switch (block.type) {
+    case "text":
+      return text(block.text);
+    case "image":
+    case "audio":
+      return media(block.data, block.mimeType);
+    case "resource":
+      return resource(block.resource);
+    case "resource_link":
+      return text(`[${block.name}: ${block.uri}${block.description === undefined ? "" : `, ${block.description}`}]`);
+  }
+}
+
+function resource({ uri, mimeType = "application/octet-stream", text: said, blob }: z.infer<typeof Resource>) {
+  if (said !== undefined) return text(`[${uri}]\n${said}`);
+  return blob === undefined ? text(`[${uri}]`) : media(blob, mimeType, uri);
+}
+
+function media(data: string, media_type: string, uri?: string): ContentBlock {
+  const isShown = IMAGE_TYPES.includes(media_type) && data.length <= IMAGE_CHARS_MAX;
+  if (isShown) return { type: "image", source: "inline", media_type, data };
+  const bytes = Math.floor((data.length * 3) / 4);
+  return text(`[${uri === undefined ? "" : `${uri}, `}${media_type}, about ${bytes} bytes, not shown]`);
+}
+
+function text(said: string): ContentBlock {
+  return { type: "text", text: said };
+}
+
+/** One text between two images: the output limit applies per text, so there must be few. */
+function joined(blocks: readonly ContentBlock[]): string | readonly ContentBlock[] {
+  const merged: ContentBlock[] = [];
+  let images = 0;
+  for (const block of blocks) {
+    const isTooMany = block.type === "image" && ++images > IMAGES_MAX;
+    const next = isTooMany ? text("[one more image, not shown]") : block;
+    const last = merged.at(-1);
+    if (last?.type === "text" && next.type === "text") merged[merged.length - 1] = text(`${last.text}\n${next.text}`);
+    else merged.push(next);
+  }
+  const [only] = merged;
+  if (only === undefined) return "";
+  return merged.length === 1 && only.type === "text" ? only.text : merged;
 }

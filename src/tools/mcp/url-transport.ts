@@ -4,21 +4,20 @@ import { messageOf } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpAddress } from "../../ports/mcp-server.ts";
 
-/** How a server is spoken with. */
 export interface Line {
   readonly transport: Transport;
-  /** How the server ended, where that is known. */
+  /** How the server ended, if known. */
   ending(): string | undefined;
-  /** What a server expects to be told before its client leaves. */
+  /** What a server expects before its client leaves. */
   farewell(): Promise<void>;
 }
 
-/** Marks, among errors that servers answer with, those of a request whose answer cannot come any more. */
+/** Marks errors of requests whose answer can no longer come. */
 export const LOST: object = Object.freeze({ reason: "no answer can come" });
 
 const FAREWELL_MS = 300;
 
-/** A server at an address. The SDK leaves a call to its timeout when the server dies; here it is told at once. */
+/** A server at an address. When the server dies, the SDK lets calls time out; here they fail at once. */
 export async function createUrlTransport(
   server: McpAddress,
   headers: Record<string, string>,
@@ -30,18 +29,18 @@ export async function createUrlTransport(
   const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
   const answers = watchAnswers();
   const http = new StreamableHTTPClientTransport(url, { requestInit, fetch: answers.fetch });
-  // The SDK's own class, whose optional fields are written in another way than its interface's.
+  // `as`: the SDK's own class, whose optional fields differ from its interface.
   const transport = answers.over(http as Transport);
   const farewell = async (): Promise<void> => {
     const done = new AbortController();
-    // A server that does not answer any more need not be told.
+    // A server that no longer answers need not be notified.
     await Promise.race([http.terminateSession().catch(() => {}), clock.sleep(FAREWELL_MS, done.signal)]);
     done.abort("done");
   };
   return { transport, ending: () => undefined, farewell };
 }
 
-/** All answers come over one stream: with it the server is gone, also when another one could be opened. */
+/** All answers come over one stream: when it ends, the server is gone, even if another could be opened. */
 async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line> {
   const { SSEClientTransport, SseError } = await import("@modelcontextprotocol/sdk/client/sse.js");
   const transport = new SSEClientTransport(url, { requestInit });
@@ -54,17 +53,17 @@ async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line
   return { transport, ending: () => ending, farewell: async () => {} };
 }
 
-/** A request that waits for its answer. */
+/** A pending request. */
 interface Waiting {
-  /** The answer is to come by a stream, which has ended before it came. */
+  /** State of the stream for its answer. */
   stream: "none" | "open" | "ended";
-  /** The server has promised to go on with the stream where it broke off; the SDK asks it to. */
+  /** The server promised to resume the stream; the SDK asks it to. */
   isResumable: boolean;
 }
 
 const RESUMED_IN_VAIN = /^Maximum reconnection attempts/;
 
-/** Answers a request with an error as soon as its own answer cannot come any more. */
+/** Answers a request with an error as soon as its own answer can no longer come. */
 function watchAnswers() {
   const waiting = new Map<string | number, Waiting>();
   let inner: Transport | undefined;
@@ -76,7 +75,7 @@ function watchAnswers() {
   const loseResumed = (why: string): void => {
     for (const [id, { stream }] of waiting) if (stream === "ended") lose(id, why);
   };
-  /** What arrived with the end of a stream is read after it: by then the SDK has looked at it. */
+  /** Data that arrived with the end of a stream is read after it: let the SDK process it first. */
   const endLater = (id: string | number, how: string): void => {
     setImmediate(() => {
       const request = waiting.get(id);
@@ -122,20 +121,20 @@ function watchAnswers() {
           waiting.delete(message.id);
           throw thrown;
         }
-        if (request.stream === "none") lose(message.id, "it took the request and sent no answer to it");
+        if (request.stream === "none") lose(message.id, "it accepted the request and sent no answer");
       };
       return transport;
     },
   };
 }
 
-/** The number of a request; only the SDK writes these bodies. */
+/** The id of a request; only the SDK writes these bodies. */
 function idOf(body: unknown): string | number | undefined {
   const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
   return isJSONRPCRequest(message) ? message.id : undefined;
 }
 
-/** The same stream; `ended` is told, once, how it ended. A reader that does not want the rest is no end. */
+/** The same stream; `ended` is called once at its end. A reader that cancels is no end. */
 function watched(body: ReadableStream<Uint8Array>, ended: (how: string) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

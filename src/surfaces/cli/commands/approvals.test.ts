@@ -61,7 +61,7 @@ describe("a call that a rule asks about", () => {
       stderr: expect.stringMatching(/task_create.*rule ask task_\* of the session.*\n.*Feed the heron/),
     });
     const refused = await typing("not on a Monday", ...ask, "--events");
-    expect(refused.stdout).toContain("not run: the user said no: not on a Monday");
+    expect(refused.stdout).toContain("not run: the user denied it: not on a Monday");
   });
 
   it("[I2] waits for whoever looks later, and goes on in the command that answers", async () => {
