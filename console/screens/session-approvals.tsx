@@ -52,7 +52,7 @@ function Question({ view, approval }: { view: SessionView; approval: Approval })
       {!may("approve") && (
         <p class="soft">
           To answer here one needs a token with the scope approve. On the machine of the server,{" "}
-          <code>rkat session answer {session_id} allow</code> does it too.
+          <code>rkat session approve {session_id}</code> does it too.
         </p>
       )}
       {may("approve") && (

@@ -8,7 +8,7 @@ type Example = readonly [command: string, meaning: string];
 
 /** What a command's help has besides its options. */
 export interface HelpExtras {
-  readonly examples: readonly Example[];
+  readonly examples?: readonly Example[];
   /** Sections after the options: a title and its lines. */
   readonly notes?: readonly (readonly [title: string, ...lines: string[]])[];
 }
@@ -16,21 +16,16 @@ export interface HelpExtras {
 const extras = new WeakMap<Command, HelpExtras>();
 const usages = new WeakMap<Command, string>();
 
-/** Gives a command's help its examples and closing notes. */
-export function describeHelp(command: Command, given: HelpExtras): Command {
-  extras.set(command, given);
+/** Gives a command's help its examples and closing notes; a command that starts a server has the help of that server. */
+export function describeHelp(command: Command, { examples = [], notes = [] }: HelpExtras, usage?: string): Command {
+  extras.set(command, { examples, notes });
+  if (usage !== undefined) usages.set(command, usage);
   return command;
 }
 
 /** The examples and closing notes of a command. */
-export function extrasOf(command: Command): HelpExtras {
-  return extras.get(command) ?? { examples: [] };
-}
-
-/** Gives a command that hands its flags to a server the help of that server. */
-export function describeServer(command: Command, usage: string): Command {
-  usages.set(command, usage);
-  return command;
+export function extrasOf(command: Command): Required<HelpExtras> {
+  return { examples: [], notes: [], ...extras.get(command) };
 }
 
 /** The help of the server that a command starts; undefined when it starts none. */
@@ -81,7 +76,7 @@ export function configureHelp(program: Command, io: Io): void {
 function formatHelp(command: Command, helper: Help, columns: number): string {
   const usage = usageOf(command);
   if (usage !== undefined) return formatServerHelp(usage, { command, helper, columns });
-  const { examples, notes = [] } = extrasOf(command);
+  const { examples, notes } = extrasOf(command);
   const item = (width: number) => (row: readonly [string, string]) => helper.formatItem(row[0], width, row[1], helper);
   const list = (title: string, rows: readonly (readonly [string, string])[], width: number) =>
     rows.length === 0 ? [] : [helper.styleTitle(title), ...rows.map(item(width)), ""];
@@ -149,7 +144,7 @@ export interface UsageEntry {
   /** What follows its words: `SESSION [options]`. */
   readonly usage: string;
   readonly options: readonly OptionEntry[];
-  readonly extras: HelpExtras;
+  readonly extras: Required<HelpExtras>;
 }
 
 export interface OptionEntry {
@@ -177,7 +172,10 @@ export function readUsage(usage: string): UsageEntry {
       .trim(),
     usage: "[options]",
     options: [...options.matchAll(OPTION_LINE)].map(optionOf),
-    extras: { examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])) },
+    extras: {
+      examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])),
+      notes: [],
+    },
   };
 }
 

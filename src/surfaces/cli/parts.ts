@@ -268,7 +268,7 @@ export function addPlaceFlags(program: Command): void {
     new Option("--state-root <folder>", "keep realms here instead of in .rkat/realms"),
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),
-    new Option("--trust", "obey the project's files though nobody trusted them, this once"),
+    new Option("--trust", "trust this project for this run only"),
   ];
   // Other runtimes of this contract have them; what starts those must be able to start this.
   const accepted = [new Option("--instance <name>"), new Option("--realm-backend <name>")];

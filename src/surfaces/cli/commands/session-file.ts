@@ -4,10 +4,10 @@ import { resolve } from "node:path";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { KeptSession } from "../../../contract/kept-session.ts";
 import { isErrno } from "../../wire/realm.ts";
+import type { View } from "../command-row.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import { CONTEXTS_MAX, keepSession } from "../keep-session.ts";
 import type { Opened } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 import { sessionPage } from "../session-page.ts";
 
 /** What is larger no browser opens in reasonable time. */
@@ -21,9 +21,8 @@ export interface PageFlags {
 
 /** Writes a session as one page, for somebody who has neither rkat nor the sessions. */
 export async function writeSessionPage(
-  { io }: Invocation,
-  { runtime }: Opened,
-  { id: session_id, html, force = false, json }: PageFlags & { readonly id: string },
+  { io, opened: { runtime }, id: session_id }: View,
+  { html, force = false, json }: PageFlags,
 ): Promise<void> {
   const path = resolve(io.cwd, html);
   // Told before all is read for nothing.

@@ -1,42 +1,26 @@
-import type { Command } from "commander";
 import type { Cost } from "../../../contract/money.ts";
 import type { SessionSummary } from "../../../contract/session-info.ts";
 import { parentageOf } from "../../../contract/sub-agents.ts";
 import type { Dispatch } from "../../../service/dispatch.ts";
 import { formatSessionRef } from "../../wire/events.ts";
+import { type CommandRow, type OpenedCall, onSession, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp } from "../help.ts";
-import { alignColumns, costText, counted, createPaint, grouped, oneLine, writeJson } from "../io.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
-import { findSession, SELECTOR_NOTE, shortIds } from "../session-selector.ts";
+import { alignColumns, costText, counted, grouped, oneLine } from "../io.ts";
+import { shortIds } from "../session-selector.ts";
 
-/** Declares `rkat session tree`. */
-export function addSessionTree(parent: Command, invocation: Invocation): void {
-  const command = parent
-    .command("tree")
-    .summary("show a session with its sub-agents")
-    .description("Shows a session with the sessions of its sub-agents: how each is, and what it took.")
-    .argument("<session>")
-    .usage("SESSION [options]")
-    .addOption(jsonFlag())
-    .action((word: string, flags: TreeFlags) =>
-      withSessions(invocation, async (opened) => {
-        await showTree(invocation, opened, { id: await findSession(opened, word), ...flags });
-      }),
-    );
-  describeHelp(command, {
-    examples: [
-      ["rkat session tree last", "whom it handed tasks to, and what they took"],
-      ["rkat session tree last --json | jq .total_tokens", "of all of them together"],
-    ],
-    notes: [SELECTOR_NOTE],
-  });
-}
-
-interface TreeFlags {
-  readonly json?: boolean;
-}
+/** `rkat session tree`. */
+export const treeRow: CommandRow = {
+  words: "session tree",
+  takes: "SESSION",
+  summary: "show a session with its sub-agents",
+  about: "Shows a session with the sessions of its sub-agents: the state and the usage of each.",
+  flags: () => [jsonFlag()],
+  examples: [
+    ["rkat session tree last", "the sub-agents it delegated to, and their usage"],
+    ["rkat session tree last --json | jq .total_tokens", "of all of them together"],
+  ],
+  run: onSession(showTree),
+};
 
 /** A session with those of its sub-agents. */
 interface Branch extends Pick<SessionSummary, "session_id" | "state" | "title" | "model" | "total_tokens" | "cost"> {
@@ -49,40 +33,33 @@ const SESSIONS_MAX = 1_000;
 const DEPTH_MAX = 16;
 const TITLE_CHARS_MAX = 60;
 
-async function showTree(
-  { io }: Invocation,
-  { runtime, place }: Opened,
-  { id, json }: TreeFlags & { readonly id: string },
-): Promise<void> {
-  const root = await runtime.readSession(id);
-  const { dispatch } = runtime;
+async function showTree(call: OpenedCall): Promise<void> {
+  const { opened, id, paint } = call;
+  const root = await opened.runtime.readSession(id);
+  const { dispatch } = opened.runtime;
   const count = { left: SESSIONS_MAX };
   const tree = await branchOf(root, { dispatch, count, depth: 0 });
   const all = flat(tree);
   const total_tokens = all.reduce((sum, { branch }) => sum + branch.total_tokens, 0);
   const cost = costOf(all.map(({ branch }) => branch));
   const isCut = count.left < 0;
-  if (json) {
-    const parent = parentageOf(root)?.parent;
-    const session_ref = formatSessionRef(place.realm, id);
-    const sums = { total_tokens, ...(cost === undefined ? {} : { cost }), ...(isCut ? { has_more: true } : {}) };
-    return writeJson(io, { session_ref, ...(parent === undefined ? {} : { parent }), ...sums, tree });
-  }
-  const { dim } = createPaint(io.stdout, io.env);
-  const idOf = shortIds(all.map(({ branch }) => branch.session_id));
-  const rows = all.map(({ branch, lead }) => [
-    `${lead}${branch.agent === undefined ? "session" : oneLine(branch.agent, TITLE_CHARS_MAX)}`,
-    idOf(branch.session_id),
-    branch.state,
-    `${grouped(branch.total_tokens)} tokens`,
-    costText(branch.cost),
-    oneLine(branch.title, TITLE_CHARS_MAX),
-  ]);
-  io.stdout.write(`${alignColumns(rows).join("\n")}\n`);
-  const parts = [counted(all.length, "session"), `${grouped(total_tokens)} tokens`, costText(cost)];
-  io.stdout.write(
-    `${dim(`${parts.join(", ")}${isCut ? `; more than ${grouped(SESSIONS_MAX)} are not shown` : ""}`)}\n`,
-  );
+  const parent = parentageOf(root)?.parent;
+  const session_ref = formatSessionRef(opened.place.realm, id);
+  const sums = { total_tokens, ...(cost === undefined ? {} : { cost }), ...(isCut ? { has_more: true } : {}) };
+  show(call, { session_ref, ...(parent === undefined ? {} : { parent }), ...sums, tree }, () => {
+    const idOf = shortIds(all.map(({ branch }) => branch.session_id));
+    const rows = all.map(({ branch, lead }) => [
+      `${lead}${branch.agent === undefined ? "session" : oneLine(branch.agent, TITLE_CHARS_MAX)}`,
+      idOf(branch.session_id),
+      branch.state,
+      `${grouped(branch.total_tokens)} tokens`,
+      costText(branch.cost),
+      oneLine(branch.title, TITLE_CHARS_MAX),
+    ]);
+    const more = isCut ? `; more than ${grouped(SESSIONS_MAX)} are not shown` : "";
+    const sum = `${counted(all.length, "session")}, ${grouped(total_tokens)} tokens, ${costText(cost)}${more}`;
+    return [...alignColumns(rows), paint.dim(sum)];
+  });
 }
 
 interface Growing {

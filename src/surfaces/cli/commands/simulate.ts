@@ -1,6 +1,6 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Simulation, SummariesBy } from "../../../contract/simulation.ts";
@@ -8,8 +8,8 @@ import { readProbes } from "../../../service/probes.ts";
 import { readRecordedLog, writeRecordedLog } from "../../../service/recorded-log.ts";
 import type { SimulatedLog } from "../../../service/simulation.ts";
 import { configuredRealm, isErrno } from "../../wire/realm.ts";
+import type { Call, CommandRow } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
-import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, Laboratory, LaboratoryPolicy } from "../parts.ts";
@@ -29,48 +29,39 @@ interface Flags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat compact simulate`: recorded sessions, replayed under other policies. */
-export function addSimulate(parent: Command, invocation: Invocation): void {
-  const command = parent
-    .command("simulate")
-    .summary("replay recorded sessions under other policies")
-    .description(
-      "Replays sessions, or files of recorded logs, under other ways to compact, and compares what each costs and " +
-        "keeps. Nothing of the sessions is changed, and no model is asked unless --summaries says so.",
-    )
-    .addArgument(new Argument("<log...>"))
-    .usage("SESSION|FILE... [options]")
-    .addOption(
-      repeated("--policy <file>", "a file with keys of [compaction]; without it, what is configured and the defaults"),
-    )
-    .addOption(
-      new Option(
-        "--summaries <by>",
-        "who writes summaries: offline, recorded (the log's own, where it has one) or model",
-      )
-        .choices(["offline", "recorded", "model"])
-        .default("offline"),
-    )
-    .option("-m, --model <name>", "count and price as if this model had been asked; without it, the recorded one")
-    .option("--save <file>", "also write the session's log to a file, to be replayed elsewhere")
-    .option("--html <file>", "also write a page with charts that any browser shows")
-    .option("--force", "with --html: overwrite the file")
-    .addOption(jsonFlag())
-    .action((words: readonly string[], flags: Flags) => simulateLogs(invocation, words, flags));
-  describeHelp(command, {
-    examples: [
-      ["rkat compact simulate last", "what is configured, against the defaults"],
-      ["rkat compact simulate last --policy a.toml --policy b.toml", "two policies against each other"],
-      ["rkat compact simulate logs/*.jsonl --policy a.toml --html report.html", "recorded logs, with charts"],
-      ["rkat compact simulate last --summaries model", "with summaries of the configured model, which cost money"],
-    ],
-    notes: [
-      SELECTOR_NOTE,
-      ["A policy file holds", "keys of [compaction], such as auto_compact_threshold = 60_000, and a name if it likes"],
-      ["Exit codes", "0 done · 2 wrong input · 10 no such session · 30 a replay broke off · 130 interrupted"],
-    ],
-  });
-}
+/** `rkat compact simulate`: recorded sessions, replayed under other policies. */
+export const simulateRow: CommandRow = {
+  words: "compact simulate",
+  takes: "LOG…",
+  usage: "SESSION|FILE... [options]",
+  summary: "replay recorded sessions under other policies",
+  about:
+    "Replays sessions, or files of recorded logs, under other compaction policies, and compares what each costs and " +
+    "keeps. The sessions are not changed, and no model is asked unless --summaries model is given.",
+  flags: () => [
+    repeated("--policy <file>", "a file with keys of [compaction]; without it, the configured ones and the defaults"),
+    new Option("--summaries <by>", "who writes summaries: offline, recorded (the log's own, where it has one) or model")
+      .choices(["offline", "recorded", "model"])
+      .default("offline"),
+    new Option("-m, --model <name>", "count and price as if this model had been asked; without it, the recorded one"),
+    new Option("--save <file>", "also write the session's log to a file, to be replayed elsewhere"),
+    new Option("--html <file>", "also write a page with charts that any browser shows"),
+    new Option("--force", "with --html: overwrite the file"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat compact simulate last", "the configured policy against the defaults"],
+    ["rkat compact simulate last --policy a.toml --policy b.toml", "two policies against each other"],
+    ["rkat compact simulate logs/*.jsonl --policy a.toml --html report.html", "recorded logs, with charts"],
+    ["rkat compact simulate last --summaries model", "with summaries of the configured model, which cost money"],
+  ],
+  notes: [
+    SELECTOR_NOTE,
+    ["A policy file holds", "keys of [compaction], such as auto_compact_threshold = 60_000, and an optional name"],
+    ["Exit codes", "0 done · 2 wrong input · 10 no such session · 30 a replay broke off · 130 interrupted"],
+  ],
+  run: ({ invocation, self, flags }: Call<Flags>) => simulateLogs(invocation, self.args, flags),
+};
 
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
   const { io, parts } = invocation;

@@ -1,0 +1,100 @@
+import type { Command } from "commander";
+import { RuntimeError } from "../../contract/error.ts";
+import { chatRow, chatWhereChosen } from "./chat-command.ts";
+import type { Call, CommandRow } from "./command-row.ts";
+import { agentRows } from "./commands/agent.ts";
+import { backupRows } from "./commands/backup.ts";
+import { compactRows } from "./commands/compact.ts";
+import { completionRows } from "./commands/completion.ts";
+import { configRows } from "./commands/config.ts";
+import { conformanceRow } from "./commands/conformance.ts";
+import { doctorRow } from "./commands/doctor.ts";
+import { encryptionRows } from "./commands/encryption.ts";
+import { hookRows } from "./commands/hooks.ts";
+import { initRow } from "./commands/init.ts";
+import { mcpRows } from "./commands/mcp.ts";
+import { memoryRows } from "./commands/memory.ts";
+import {
+  blobRows,
+  capabilitiesRow,
+  modelsRow,
+  skillRows,
+  subAgentRows,
+  usageRow,
+  whoamiRow,
+} from "./commands/overview.ts";
+import { pruneRow } from "./commands/prune.ts";
+import { resumeRows, runRow } from "./commands/run.ts";
+import { acpRow, consoleRow, rpcRow, serveRow } from "./commands/serve.ts";
+import { sessionRows } from "./commands/session.ts";
+import { storeRows } from "./commands/store.ts";
+import { tokenRows } from "./commands/token.ts";
+import { trustRow } from "./commands/trust.ts";
+import { demoRow } from "./demo-command.ts";
+
+const [resumeRow, ...continueRows] = resumeRows(chatWhereChosen);
+
+const helpRow: CommandRow = {
+  words: "help",
+  takes: "[COMMAND…]",
+  summary: "show help for a command",
+  about: "Shows the help of a command; rkat COMMAND --help does the same.",
+  examples: [["rkat help session fork", "of a command within another"]],
+  needsAll: true,
+  run: showHelp,
+};
+
+/** Every command, under the headings of the front page and in their order there. */
+export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
+  Commands: [
+    chatRow,
+    runRow,
+    resumeRow,
+    ...sessionRows,
+    ...compactRows,
+    ...memoryRows,
+    ...agentRows,
+    serveRow,
+    ...configRows,
+    doctorRow,
+  ],
+  More: [
+    ...continueRows,
+    demoRow,
+    consoleRow,
+    modelsRow,
+    usageRow,
+    ...skillRows,
+    ...subAgentRows,
+    ...blobRows,
+    rpcRow,
+    ...mcpRows,
+    acpRow,
+    ...completionRows,
+    helpRow,
+  ],
+  Administration: [
+    initRow,
+    trustRow,
+    ...hookRows,
+    ...tokenRows,
+    whoamiRow,
+    capabilitiesRow,
+    pruneRow,
+    ...backupRows,
+    ...storeRows,
+    ...encryptionRows,
+    conformanceRow,
+  ],
+};
+
+function showHelp({ self }: Call): void {
+  let command = self.parent ?? self;
+  for (const word of self.args) {
+    const inner: Command | undefined = command.commands.find((one) => [one.name(), ...one.aliases()].includes(word));
+    if (inner === undefined)
+      throw new RuntimeError("INVALID_PARAMS", `there is no command ${self.args.join(" ")}; rkat help lists them`);
+    command = inner;
+  }
+  command.outputHelp();
+}
