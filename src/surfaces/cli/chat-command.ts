@@ -3,7 +3,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import type { Stage } from "./chat-stage.ts";
-import type { Call, CommandRow } from "./command-row.ts";
+import { type Call, command } from "./command-row.ts";
 import { strangerText } from "./commands/agent-views.ts";
 import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
 import { type RunFlags, readSchema, resumeFlag, runFlags, withHooksOverride } from "./commands/run-flags.ts";
@@ -27,10 +27,8 @@ import { parseShell, runTyped } from "./typed-shell.ts";
 import { typingHelp } from "./typing-help.ts";
 
 /** `rkat chat`. */
-export const chatRow: CommandRow = {
-  words: "chat",
-  summary: "talk to a model, turn by turn",
-  about: "Talks turn by turn in one session; from a pipe, each line is a turn.",
+export const chatRow = command("chat", {
+  text: "Talk to a model, turn by turn, in one session; from a pipe, each line is a turn.",
   flags: () =>
     runFlags([
       new Option("-c, --continue", "continue the last session").conflicts("resume"),
@@ -54,7 +52,7 @@ export const chatRow: CommandRow = {
     const resume = flags.continue ? "last" : flags.resume;
     invocation.exitWith(await chat(invocation, resume === undefined ? flags : { ...flags, resume }));
   },
-};
+});
 
 /** Goes on in the session that is named, or that a person chooses from a list. */
 export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {

@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { type CommandRow, DEFAULT_COMMAND, declareCommand } from "./command-row.ts";
+import { type CommandRow, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
 import { COMMANDS } from "./command-table.ts";
 import { settleServerCommand } from "./commands/mcp.ts";
 import { settleResume } from "./commands/run.ts";
@@ -78,9 +78,9 @@ function commandNamed([first = ""]: readonly string[]): string | undefined {
 }
 
 /** What a row's first word may be. */
-function namesIn({ words, also = [], former = [] }: CommandRow): readonly string[] {
-  const [first = "", ...more] = words.split(" ");
-  return more.length > 0 ? [] : [first, ...also, ...former];
+function namesIn(row: CommandRow): readonly string[] {
+  const [[first = "", ...more]] = wordsOf(row);
+  return more.length > 0 ? [] : [first, ...(row.also ?? []), ...(row.former ?? [])];
 }
 
 function declareProgram(program: Command, invocation: Invocation, only: string | undefined): void {
@@ -104,7 +104,7 @@ function declareProgram(program: Command, invocation: Invocation, only: string |
     let isWanted = only === undefined;
     for (const row of rows) {
       // Rows follow the one that holds them.
-      if (only !== undefined && !row.words.includes(" ")) isWanted = namesIn(row).includes(only);
+      if (only !== undefined && wordsOf(row)[0].length === 1) isWanted = namesIn(row).includes(only);
       if (isWanted) declareCommand(program, row, invocation);
     }
   }

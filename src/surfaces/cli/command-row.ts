@@ -11,8 +11,8 @@ import { COMPACTION_NOTE, findSession, SELECTOR_NOTE } from "./session-selector.
 
 /** A command: what is typed, what its help says, and what it does. `COMMANDS` is the table of them. */
 export interface CommandRow extends HelpExtras {
-  /** What is typed after `rkat`: `session list`. The row of `session` stands before it. */
-  readonly words: string;
+  /** What is typed after `rkat`, then its arguments: `compact show SESSION [COMPACTION]`. Holders stand before what they hold. */
+  readonly line: string;
   /** Other names for the last of its words. */
   readonly also?: readonly string[];
   /** Former names for the last of its words: they still work, but no help shows them. */
@@ -21,19 +21,20 @@ export interface CommandRow extends HelpExtras {
   readonly isHidden?: true;
   /** For a command that looks at the others, so that all of them must be declared. */
   readonly needsAll?: true;
-  /** Its arguments as the usage shows them: `SESSION [COMPACTION]`, `NAME TEXT…`. */
-  readonly takes?: string;
   /** The usage, where it is more than the arguments. */
   readonly usage?: string;
-  /** One line for the list of commands. */
-  readonly summary: string;
-  /** Sentences for its own page; without them, the summary. */
-  readonly about?: string;
+  /** What it does, as an order; a list of commands shows the beginning, up to the first colon, semicolon or full stop. */
+  readonly text: string;
   flags?(): readonly Option[];
   /** Absent where the command only holds others. */
   run?(call: Call): Promise<void> | void;
   /** Present where the command starts a server, which reads its flags itself. */
   readonly server?: Server;
+}
+
+/** The row of a command that does more than one operation, or something else. */
+export function command(line: string, row: Omit<CommandRow, "line">): CommandRow {
+  return { line, ...row };
 }
 
 interface Server {
@@ -75,8 +76,10 @@ export type Lines = string | readonly string[] | undefined;
 type Open = (invocation: Invocation, use: (opened: Opened) => Promise<void>) => Promise<void>;
 
 /** A command whose work is one operation. Its arguments and flags are the input, and a view shows the answer. */
-interface OperationRow<Name extends OperationName, Flags extends CommonFlags> extends Omit<CommandRow, "run"> {
-  readonly operation: Name;
+interface OperationRow<Name extends OperationName, Flags extends CommonFlags>
+  extends Omit<CommandRow, "line" | "run" | "text"> {
+  /** Without it, the summary of the operation. */
+  readonly text?: string;
   /** How the runtime is opened; without it, as the capability demands that the operation requires. */
   readonly opens?: Open;
   /** Changes to the flags of the operation's fields, by the names of the fields. */
@@ -96,18 +99,20 @@ const OPENS: Readonly<Record<string, Open>> = {
 
 /** The row of a command whose work is one operation. */
 export function operation<Name extends OperationName, Flags extends CommonFlags = CommonFlags>(
-  row: OperationRow<Name, Flags>,
+  line: string,
+  name: Name,
+  { opens, own, input, json: jsonOf, view, ...row }: OperationRow<Name, Flags>,
 ): CommandRow {
-  const { operation: name, opens, own, input, json: jsonOf, view, ...command } = row;
-  const { summary: about, requires = "" }: { readonly summary: string; readonly requires?: string } = OPERATIONS[name];
-  const open = opens ?? OPENS[requires] ?? (row.takes?.includes("SESSION") ? withSessions : withEmpty);
+  const { summary: text, requires = "" }: { readonly summary: string; readonly requires?: string } = OPERATIONS[name];
+  const open = opens ?? OPENS[requires] ?? (line.includes("SESSION") ? withSessions : withEmpty);
   const run = onSession<Flags>(async (call) => {
     const asked = { ...argumentFields(call), ...fieldsOf(name, call.flags), ...(await input?.(call)) };
     const answer = await call.opened.runtime.dispatch(name, asked);
     if (call.flags.json) writeJson(call.io, jsonOf?.(answer, call) ?? answer);
     else print(call.io, await view(answer, call));
   }, open);
-  return { about, ...command, run, flags: () => [...fieldOptions(name, own), ...(row.flags?.() ?? []), jsonFlag()] };
+  const flags = () => [...fieldOptions(name, own), ...(row.flags?.() ?? []), jsonFlag()];
+  return { line, text, ...row, run, flags };
 }
 
 /** Runs a command with the runtime it needs. */
@@ -151,14 +156,23 @@ export function withRef(answer: object, { id, opened }: View): object {
   return { ...answer, session_ref: formatSessionRef(opened.place.realm, id) };
 }
 
+/** The words of a row, from the outermost command on, and its arguments. */
+export function wordsOf({
+  line,
+}: Pick<CommandRow, "line">): readonly [words: readonly string[], takes: readonly string[]] {
+  const words = line.split(" ");
+  const at = words.findIndex((word) => word === word.toUpperCase());
+  return at < 0 ? [words, []] : [words.slice(0, at), words.slice(at)];
+}
+
 /** Declares a command below those that were declared before it. */
 export function declareCommand(program: Command, row: CommandRow, invocation: Invocation): void {
-  const [last = "", ...holders] = row.words.split(" ").reverse();
-  const parent = holders.reduceRight(
-    (holder, name) => holder.commands.find((inner) => inner.name() === name) ?? holder,
-    program,
-  );
-  const how = { isDefault: row.words === DEFAULT_COMMAND, hidden: row.isHidden === true };
+  const [words] = wordsOf(row);
+  const parent = words
+    .slice(0, -1)
+    .reduce((holder, name) => holder.commands.find((inner) => inner.name() === name) ?? holder, program);
+  const last = words.at(-1) ?? "";
+  const how = { isDefault: row.line.startsWith(`${DEFAULT_COMMAND} `), hidden: row.isHidden === true };
   fill(parent.command(last, how), row, invocation);
   for (const name of row.former ?? []) fill(parent.command(name, { hidden: true }), row, invocation);
 }
@@ -167,13 +181,12 @@ export function declareCommand(program: Command, row: CommandRow, invocation: In
 export const DEFAULT_COMMAND = "run";
 
 function fill(command: Command, row: CommandRow, invocation: Invocation): void {
-  const { takes = "", usage = `${takes} [options]`.trim(), summary, about = sentenceOf(summary), server, run } = row;
-  command
-    .summary(summary)
-    .description(about)
-    .aliases(row.also ?? [])
-    .helpCommand(false);
-  const named = NOTES.flatMap(([word, note]) => (takes.includes(word) ? [note] : []));
+  const [, takes] = wordsOf(row);
+  const { server, text, usage = [...takes, "[options]"].join(" ") } = row;
+  const [first = ""] = text.split(/[:;.](?:\s|$)/, 1);
+  command.summary(`${first.charAt(0).toLowerCase()}${first.slice(1)}`).description(text);
+  command.aliases(row.also ?? []).helpCommand(false);
+  const named = NOTES.flatMap(([word, note]) => (row.line.includes(word) ? [note] : []));
   describeHelp(command, { ...row, notes: [...named, ...(row.notes ?? [])] }, server?.usage());
   if (server !== undefined) {
     const start = async (): Promise<void> => {
@@ -185,11 +198,11 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
   }
   // A command inherits from a server that it has no help.
   command.helpOption("-h, --help", "show this help");
-  if (run === undefined) {
+  if (row.run === undefined) {
     holdCommands(command);
     return;
   }
-  for (const word of takes.split(" ")) if (word !== "") command.addArgument(argumentOf(word));
+  for (const word of takes) command.addArgument(argumentOf(word));
   for (const option of row.flags?.() ?? []) command.addOption(option);
   command.usage(usage).action(async () => row.run?.(callOf(command, invocation)));
 }
@@ -199,10 +212,6 @@ const NOTES = [
   ["SESSION", SELECTOR_NOTE],
   ["COMPACTION", COMPACTION_NOTE],
 ] as const;
-
-function sentenceOf(summary: string): string {
-  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
-}
 
 function callOf(self: Command, invocation: Invocation): Call {
   const { io } = invocation;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { chatRow, chatWhereChosen } from "./chat-command.ts";
-import type { Call, CommandRow } from "./command-row.ts";
+import { type Call, type CommandRow, command } from "./command-row.ts";
 import { agentRows } from "./commands/agent.ts";
 import { backupRows } from "./commands/backup.ts";
 import { compactRows } from "./commands/compact.ts";
@@ -34,15 +34,12 @@ import { demoRow } from "./demo-command.ts";
 
 const [resumeRow, ...continueRows] = resumeRows(chatWhereChosen);
 
-const helpRow: CommandRow = {
-  words: "help",
-  takes: "[COMMAND…]",
-  summary: "show help for a command",
-  about: "Shows the help of a command; rkat COMMAND --help does the same.",
+const helpRow = command("help [COMMAND…]", {
+  text: "Show the help of a command; rkat COMMAND --help does the same.",
   examples: [["rkat help session fork", "of a command within another"]],
   needsAll: true,
   run: showHelp,
-};
+});
 
 /** Every command, under the headings of the front page and in their order there. */
 export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {

@@ -6,7 +6,7 @@ import type { Config } from "../../config/load-config.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
-import type { Call, CommandRow } from "./command-row.ts";
+import { type Call, command } from "./command-row.ts";
 import { createPage, type Page } from "./demo-page.ts";
 import {
   badCall,
@@ -28,12 +28,8 @@ interface DemoFlags {
 }
 
 /** `rkat demo`. */
-export const demoRow: CommandRow = {
-  words: "demo",
-  summary: "watch what it does; no key, no network",
-  about:
-    "Plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. No key, no network, " +
-    "nothing is left behind; its claims are checked while it plays.",
+export const demoRow = command("demo", {
+  text: "Watch what it does, without a key or a network. It plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. Nothing is left behind, and its claims are checked while it plays.",
   flags: () => [
     new Option("--fast", "do not pause; the default where stdout is no terminal"),
     new Option("--json", "print what was shown and which claims held, as JSON, at the end"),
@@ -45,7 +41,7 @@ export const demoRow: CommandRow = {
   ],
   notes: [["Exit codes", "0 every claim held · 1 one did not"]],
   run: async ({ invocation, flags }: Call<DemoFlags>) => invocation.exitWith(await playDemo(invocation, flags)),
-};
+});
 
 /** What came of a scene. */
 interface Played {

@@ -23,10 +23,15 @@ export function describeHelp(command: Command, { examples = [], notes = [] }: He
   return command;
 }
 
-/** The examples and closing notes of a command. */
+/** The examples and closing notes of a command; one that only holds others has examples of theirs. */
 export function extrasOf(command: Command): Required<HelpExtras> {
-  return { examples: [], notes: [], ...extras.get(command) };
+  const { examples = [], notes = [] } = extras.get(command) ?? {};
+  if (examples.length > 0) return { examples, notes };
+  const held = command.createHelp().visibleCommands(command).slice(0, HELD_EXAMPLES_MAX);
+  return { examples: held.flatMap((inner) => extrasOf(inner).examples.slice(0, 1)), notes };
 }
+
+const HELD_EXAMPLES_MAX = 4;
 
 /** The help of the server that a command starts; undefined when it starts none. */
 export function usageOf(command: Command): string | undefined {

@@ -1,7 +1,7 @@
 import { Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type CommandRow, type OpenedCall, onOpened, operation } from "../command-row.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, operation } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { ageSince, createPaint, grouped, jsonText, table, writeJson } from "../io.ts";
 import { compactAgent, remember, takeNote } from "./agent-changes.ts";
@@ -9,20 +9,9 @@ import { agentReceiptLines, agentStatusLines, historyLines, strangerText } from 
 
 /** `rkat agent`: what agents remember. */
 export const agentRows: readonly CommandRow[] = [
-  {
-    words: "agent",
+  command("agent", {
+    text: "Give agents memories, show and compact them: the newest are kept word for word, those before in a short-term summary, all older ones in a long-term summary. Nothing is deleted.",
     also: ["agents"],
-    summary: "give agents memories, show and compact them",
-    about:
-      "Gives the agents of this folder memories, and shows what they remember: the newest word for word, those " +
-      "before in a short-term summary, all older ones in a long-term summary. Nothing is deleted.",
-    examples: [
-      ['rkat agent remember ada "I saw a heron"', "an agent exists from its first memory on"],
-      ["rkat chat --agent ada", "talk to it; it remembers what is said"],
-      ["rkat agent status ada", "how much it remembers, and how"],
-      ["rkat agent receipt ada", "what its last compaction kept and lost"],
-      ["rkat agent list", "all agents"],
-    ],
     notes: [
       [
         "An agent is named by",
@@ -34,15 +23,10 @@ export const agentRows: readonly CommandRow[] = [
         "40 without session-store",
       ],
     ],
-  },
-  {
-    words: "agent remember",
-    takes: "NAME [TEXT…]",
+  }),
+  command("agent remember NAME [TEXT…]", {
+    text: "Add a memory, or one per line of stdin. A compaction that becomes due runs before the command ends, and is reported on stderr.",
     usage: "NAME TEXT… [options]",
-    summary: "add a memory, or one per line of stdin",
-    about:
-      "Adds a memory to an agent's; from a pipe, one per line. A compaction that becomes due runs before the command " +
-      "ends, and is reported on stderr.",
     flags: () => [
       ...fieldOptions("remember"),
       new Option("--json", "as JSON; of several memories, the answer to the last"),
@@ -55,25 +39,18 @@ export const agentRows: readonly CommandRow[] = [
     ],
     notes: [["From stdin", "with - for the text, or without one: each line that is not empty is a memory"]],
     run: remember,
-  },
-  {
-    words: "agent note",
-    takes: "NAME [TEXT…]",
+  }),
+  command("agent note NAME [TEXT…]", {
+    text: "Add a private note; the agent's context shows it when the newest memories mention its subject.",
     usage: "NAME TEXT… [options]",
-    summary: "add a private note",
-    about: "Adds a private note of an agent, which its context shows when the newest memories mention its subject.",
     flags: () => [...fieldOptions("takeNote"), jsonFlag()],
     examples: [
       ['rkat agent note ada "The pond freezes in January" --title pond', "shown when the pond is mentioned"],
       ["rkat agent note ada - < recipe.md", "a whole file"],
     ],
     run: takeNote,
-  },
-  operation({
-    words: "agent context",
-    operation: "readAgentContext",
-    takes: "NAME",
-    summary: "print what an agent's model is shown",
+  }),
+  operation("agent context NAME", "readAgentContext", {
     examples: [
       ["rkat agent context ada", "all of it"],
       ["rkat agent context ada --immediate 5", "only the newest five word for word"],
@@ -84,50 +61,36 @@ export const agentRows: readonly CommandRow[] = [
       return io.stdout.isTerminal ? withoutControls(prompt) : prompt;
     },
   }),
-  operation({
-    words: "agent status",
-    operation: "readAgentStatus",
-    takes: "NAME",
-    summary: "show what an agent remembers",
+  operation("agent status NAME", "readAgentStatus", {
     examples: [["rkat agent status ada", "in a chat, @memory-status does the same"]],
     view: agentStatusLines,
   }),
-  operation({
-    words: "agent history",
-    operation: "readAgentHistory",
-    takes: "NAME",
-    summary: "show every summary an agent ever had",
+  operation("agent history NAME", "readAgentHistory", {
     examples: [["rkat agent history ada --limit 3", "those of the last three compactions"]],
     view: historyLines,
   }),
-  operation<"readAgentReceipt", { readonly json?: boolean; readonly all?: boolean }>({
-    words: "agent receipt",
-    operation: "readAgentReceipt",
-    takes: "NAME",
-    summary: "show what a compaction kept, moved out of sight or lost",
-    flags: () => [new Option("--all", "list every specific")],
-    examples: [
-      ["rkat agent receipt ada", "of the last compaction"],
-      ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
-    ],
-    view: agentReceiptLines,
-  }),
-  {
-    words: "agent export",
-    takes: "NAME",
-    summary: "print an agent's whole log, one entry per line",
-    about: "Prints an agent's whole log, one entry per line: every memory, note and summary, oldest first.",
+  operation<"readAgentReceipt", { readonly json?: boolean; readonly all?: boolean }>(
+    "agent receipt NAME",
+    "readAgentReceipt",
+    {
+      flags: () => [new Option("--all", "list every specific")],
+      examples: [
+        ["rkat agent receipt ada", "of the last compaction"],
+        ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
+      ],
+      view: agentReceiptLines,
+    },
+  ),
+  command("agent export NAME", {
+    text: "Print an agent's whole log, one entry per line: every memory, note and summary, oldest first.",
     flags: () => [
       ...fieldOptions("exportAgent"),
       new Option("--json", "instead, one page of it as agent/export answers it"),
     ],
     examples: [["rkat agent export ada | jq -r .body.content", "everything it remembers"]],
     run: onOpened(exportAgent),
-  },
-  operation({
-    words: "agent list",
-    operation: "listAgents",
-    summary: "list the agents of this folder",
+  }),
+  operation("agent list", "listAgents", {
     examples: [["rkat agent list", "how much each remembers, and since when"]],
     view: ({ agents }, { paint }) => {
       if (agents.length === 0) return "No agents found.";
@@ -144,12 +107,9 @@ export const agentRows: readonly CommandRow[] = [
       );
     },
   }),
-  {
-    words: "agent compact",
-    takes: "NAME",
-    summary: "compact an agent's memories now",
-    about:
-      "Compacts an agent's memories now, whether or not it is due: memories that left the immediate window become the " +
+  command("agent compact NAME", {
+    text:
+      "Compact an agent's memories now, whether or not it is due: memories that left the immediate window become the " +
       "short-term summary, and the one before goes into the long-term summary.",
     flags: () => [jsonFlag()],
     examples: [["rkat agent compact ada", "in a chat, @compact-memories does the same"]],
@@ -157,7 +117,7 @@ export const agentRows: readonly CommandRow[] = [
     run: onOpened((call) =>
       compactAgent(call, { agent: call.arg("name") ?? "", ...call.flags, signal: call.io.interrupt }),
     ),
-  },
+  }),
 ];
 
 /** Prints an agent's log: all of it from a seq on, or one page as it is answered. */

@@ -2,18 +2,15 @@ import type { Approval } from "../../../contract/approval-operations.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { showCalls } from "../ask-person.ts";
-import { type CommandRow, type OpenedCall, onOpened, onSession, print } from "../command-row.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, onSession, print } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { writeJson } from "../io.ts";
 import { findSession, shortId } from "../session-selector.ts";
 
 /** `rkat session approvals`, `approve` and `deny`. */
 export const approvalRows: readonly CommandRow[] = [
-  {
-    words: "session approvals",
-    takes: "[SESSION]",
-    summary: "list tool calls that wait for approval",
-    about: "Lists the tool calls that wait for approval, of one session or of all, oldest first.",
+  command("session approvals [SESSION]", {
+    text: "List the tool calls that wait for approval, of one session or of all, oldest first.",
     flags: () => [jsonFlag()],
     examples: [["rkat session approvals", "of every session"]],
     run: onOpened(async (call) => {
@@ -26,32 +23,32 @@ export const approvalRows: readonly CommandRow[] = [
       if (approvals.length === 0) print(call.io, "No tool calls are waiting for approval.");
       for (const approval of approvals) showApproval(call, approval);
     }),
-  },
-  answerRow("approve", "allow", "run a tool call that waits for approval", [
+  }),
+  answerRow("approve SESSION", "allow", "Run a tool call that waits for approval", [
     ["rkat session approve last", "once"],
     ["rkat session approve last --for session", "also calls like it, for the rest of the session"],
   ]),
-  answerRow("deny", "deny", "refuse a tool call that waits for approval", [
+  answerRow("deny SESSION", "deny", "Refuse a tool call that waits for approval", [
     ['rkat session deny last --reason "use the staging server"', "the model is given the reason"],
   ]),
-  { ...answerRow("answer", undefined, "answer a tool call that waits for approval", []), isHidden: true },
+  {
+    ...answerRow("answer SESSION DECISION", undefined, "Answer a tool call that waits for approval", []),
+    isHidden: true,
+  },
 ];
 
 function answerRow(
-  name: string,
+  line: string,
   decision: "allow" | "deny" | undefined,
-  summary: string,
+  text: string,
   examples: NonNullable<CommandRow["examples"]>,
 ): CommandRow {
-  return {
-    words: `session ${name}`,
-    takes: decision === undefined ? "SESSION DECISION" : "SESSION",
-    summary,
-    about: "Answers the tool calls that a session waits with; the turn continues here, and its end is shown.",
+  return command(`session ${line}`, {
+    text: `${text}; the turn continues here, and its end is shown.`,
     flags: () => [...fieldOptions("answerApproval"), jsonFlag()],
     examples,
     run: onSession((call) => answer(call, decision ?? call.arg("decision") ?? "")),
-  };
+  });
 }
 
 async function answer(call: OpenedCall, decision: string): Promise<void> {

@@ -4,7 +4,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts
 import { nearMiss } from "../../../text/near-miss.ts";
 import { makeStateFolder } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { isThere, readConfiguration } from "../open-runtime.ts";
@@ -21,13 +21,9 @@ const PAGE = "docs/backup.md";
 
 /** `rkat backup` and `rkat restore`. */
 export const backupRows: readonly CommandRow[] = [
-  {
-    words: "backup",
-    takes: "PLACE",
+  command("backup PLACE", {
+    text: "Back up all stored data to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",
     usage: "DIR|FILE.tar [options]\n  rkat backup verify|list",
-    summary: "back up all stored data; check and list back-ups",
-    about:
-      "Backs the realm up to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",
     flags: () => [jsonFlag()],
     examples: [
       ["rkat backup /mnt/backups/main", "everything at first, then only what is new"],
@@ -45,33 +41,24 @@ export const backupRows: readonly CommandRow[] = [
       ],
     ],
     run: ({ invocation, flags, arg }) => backUp(invocation, arg("place") ?? "", flags.json === true),
-  },
-  {
-    words: "backup verify",
-    takes: "PLACE",
+  }),
+  command("backup verify PLACE", {
+    text: "Read a back-up and check all of it, every file and every record of its logs; nothing is changed.",
     usage: "DIR|FILE.tar [options]",
-    summary: "read a back-up and check all of it",
-    about: "Reads every file of a back-up and checks it, and every record of its logs; nothing is changed.",
     flags: () => [jsonFlag()],
     examples: [["rkat backup verify /mnt/backups/main", "before it is needed"]],
     notes: [["Exit codes", "0 it is whole · 2 there is no back-up · 31 something is missing or damaged, and is named"]],
     run: ({ invocation, flags, arg }) => verifyPlace(invocation, arg("place") ?? "", flags.json === true),
-  },
-  {
-    words: "backup list",
-    summary: "list the back-ups made of this realm",
-    about: "Lists where the realm was ever backed up to, when, and whether the back-up is still there.",
+  }),
+  command("backup list", {
+    text: "List the back-ups made of this realm: where, when, and whether each is still there.",
     flags: () => [jsonFlag()],
     examples: [["rkat backup list", "back-ups that may still hold what was erased since"]],
     run: ({ invocation, flags }) => listPlaces(invocation, flags.json === true),
-  },
-  {
-    words: "restore",
-    takes: "PLACE",
+  }),
+  command("restore PLACE", {
+    text: "Restore a back-up; the realm's folder, or the one of --to, must be new or empty. It is made beside it, checked, and takes its name when it is whole: stopped at any point, run it again.",
     usage: "DIR|FILE.tar [options]",
-    summary: "restore a back-up",
-    about:
-      "Restores a back-up to the realm's folder, or to the one of --to, which must be new or empty, and checks it. It is made beside it and takes its name when it is whole: stopped at any point, run it again.",
     flags: () => [
       new Option("--to <folder>", "the state folder to make, instead of that of the realm"),
       new Option("--key-file <path>", "the key of an encrypted back-up, instead of that of [encryption]"),
@@ -93,7 +80,7 @@ export const backupRows: readonly CommandRow[] = [
       ],
     ],
     run: ({ invocation, flags, arg }: Call<RestoreFlags>) => bringBack(invocation, arg("place") ?? "", flags),
-  },
+  }),
 ];
 
 async function backUp(invocation: Invocation, place: string, isJson: boolean): Promise<void> {

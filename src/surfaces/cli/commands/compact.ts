@@ -4,7 +4,7 @@ import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { OPERATIONS } from "../../../contract/operations.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type CommandRow, type OpenedCall, onSession, operation, print, type View } from "../command-row.ts";
+import { type CommandRow, command, type OpenedCall, onSession, operation, print, type View } from "../command-row.ts";
 import { writeError } from "../failure.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
@@ -17,25 +17,12 @@ import { simulateRow } from "./simulate.ts";
 
 /** `rkat compact`: what was taken out of a context, and how it comes back. */
 export const compactRows: readonly CommandRow[] = [
-  {
-    words: "compact",
-    summary: "summarise a context, check what that lost, undo it",
-    about:
-      "Makes a session's context smaller: older turns become a summary. Nothing is deleted; each compaction has a " +
-      "receipt of what it took out, and can be undone.",
-    examples: [
-      ["rkat compact run last --preview", "what it would take out, and what it would cost"],
-      ["rkat compact run last", "compact now"],
-      ["rkat compact show last", "the summary, and where every specific is now"],
-      ["rkat compact undo last", "undo it"],
-    ],
+  command("compact", {
+    text: "Summarise a context, check what that lost, undo it: older turns become a summary. Nothing is deleted; each compaction has a receipt of what it took out.",
     notes: [SELECTOR_NOTE, COMPACTION_NOTE],
-  },
-  {
-    words: "compact run",
-    takes: "SESSION",
-    summary: "compact a session now",
-    about: "Compacts a session now, whatever its size; the recent turns and pinned messages stay as they are.",
+  }),
+  command("compact run SESSION", {
+    text: "Compact a session now, whatever its size; the recent turns and pinned messages stay as they are.",
     flags: () => [
       ...fieldOptions("compactSession"),
       new Option("--all", "with --preview: list every specific"),
@@ -48,21 +35,14 @@ export const compactRows: readonly CommandRow[] = [
     ],
     notes: [["Exit codes", "0 done, or nothing to do · 10 no such session · 11 it runs a turn · 30 it failed"]],
     run: onSession<CompactFlags>(compactNow, withCompaction),
-  },
-  operation({
-    words: "compact list",
-    operation: "listCompactions",
-    takes: "[SESSION]",
-    summary: "list a session's compactions",
-    about: "Lists the compactions of a session, newest first; without a name, of the last session.",
+  }),
+  operation("compact list [SESSION]", "listCompactions", {
+    text: "List the compactions of a session, newest first; without a name, of the last session.",
     examples: [["rkat compact list last", "when, why, how much smaller, how much was lost"]],
     view: compactionTable,
   }),
-  {
-    words: "compact show",
-    takes: "SESSION [COMPACTION]",
-    summary: "show a compaction and its receipt",
-    about: "Shows a compaction: its summary, and where every specific that it took out is now.",
+  command("compact show SESSION [COMPACTION]", {
+    text: "Show a compaction: its summary, and where every specific that it took out is now.",
     flags: () => [new Option("--all", "list every specific, not a few of each kind"), jsonFlag()],
     examples: [
       ["rkat compact show last", "the newest compaction of the last session"],
@@ -72,12 +52,8 @@ export const compactRows: readonly CommandRow[] = [
       (call) => showCompaction(call, { ...call.flags, word: call.arg("compaction") }),
       withCompaction,
     ),
-  },
-  operation({
-    words: "compact sources",
-    operation: "readSummarySources",
-    takes: "SESSION [COMPACTION]",
-    summary: "show the source of each sentence of a summary",
+  }),
+  operation("compact sources SESSION [COMPACTION]", "readSummarySources", {
     examples: [
       ["rkat compact sources last", "marks sentences that no message says"],
       ["rkat compact sources last ~1 --json | jq '.sentences[] | select(.seqs == [])'", "for scripts"],
@@ -91,21 +67,14 @@ export const compactRows: readonly CommandRow[] = [
             `   ${seqs.length === 0 ? paint.yellow("no message says it") : paint.dim(`seq ${seqs.join(", ")}`)}`,
           ]),
   }),
-  {
-    words: "compact undo",
-    takes: "SESSION [COMPACTION]",
-    summary: "bring back everything a compaction took out",
-    about: OPERATIONS.undoCompaction.summary,
+  command("compact undo SESSION [COMPACTION]", {
+    text: OPERATIONS.undoCompaction.summary,
     flags: () => [jsonFlag()],
     examples: [["rkat compact undo last", "the newest that stands"]],
     run: onSession((call) => undoCompaction(call, { ...call.flags, word: call.arg("compaction") }), withCompaction),
-  },
-  operation({
-    words: "compact expand",
-    operation: "expandCompaction",
-    takes: "SESSION [COMPACTION]",
-    summary: "bring back some turns",
-    about: "Brings turns that a compaction took out back into the context, the newest first; its summary stays.",
+  }),
+  operation("compact expand SESSION [COMPACTION]", "expandCompaction", {
+    text: "Bring turns that a compaction took out back into the context, the newest first; its summary stays.",
     examples: [
       ["rkat compact expand last", "as much as there is room for"],
       ["rkat compact expand last --from 12 --to 20", "the turns of these seqs, as in session show --history"],

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { CommandRow } from "../command-row.ts";
+import { type CommandRow, command } from "../command-row.ts";
 import { ageOf, counted, type Io, oneLine } from "../io.ts";
 import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -8,13 +8,10 @@ import { type Candidate, type Completion, commandTree, completeLine, type ValueK
 
 /** `rkat completion`, and the call its scripts make. */
 export const completionRows: readonly CommandRow[] = [
-  {
-    words: "completion",
+  command("completion SHELL", {
+    text: "Print the completion script of a shell: it completes commands, flags and their values, sessions, agents and models.",
     needsAll: true,
-    takes: "SHELL",
     usage: "bash|zsh|fish",
-    summary: "print the completion script of a shell",
-    about: "Prints a script that completes commands, flags and their values, sessions, agents and models.",
     examples: [
       ["source <(rkat completion bash)", "in ~/.bashrc"],
       ["source <(rkat completion zsh)", "in ~/.zshrc, after compinit"],
@@ -23,15 +20,13 @@ export const completionRows: readonly CommandRow[] = [
     notes: [["How", "the script asks rkat which words may follow; it stays right when rkat is updated"]],
     // The argument is one of these.
     run: ({ io, arg }) => io.stdout.write(SCRIPTS[arg("shell") as Shell]),
-  },
-  {
-    words: "__complete",
-    takes: "[WORDS…]",
+  }),
+  command("__complete [WORDS…]", {
+    text: "Answer the completion script of a shell.",
     isHidden: true,
     needsAll: true,
-    summary: "answer the completion script of a shell",
     run: ({ invocation, self }) => answerShell(self.parent ?? self, invocation),
-  },
+  }),
 ];
 
 const COMPLETE = "__complete";

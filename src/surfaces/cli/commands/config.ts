@@ -6,7 +6,7 @@ import type { OperationOutput } from "../../../contract/operations.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
 import { isErrno, readIfThere } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { fieldOptions, fieldsOf } from "../flags.ts";
 import { linesOf, writeJson } from "../io.ts";
 import { readConfiguration, withConfiguration, withRuntime } from "../open-runtime.ts";
@@ -14,25 +14,13 @@ import type { Invocation } from "../parts.ts";
 
 type Envelope = OperationOutput<"readConfig">;
 
-const FILE = "[FILE]";
-
 /** `rkat config`. */
 export const configRows: readonly CommandRow[] = [
-  {
-    words: "config",
-    summary: "read and change this project's configuration",
-    about:
-      "Reads the effective configuration, and changes the realm's own layer: it wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
-    examples: [
-      ["rkat config get", "the effective configuration"],
-      [`rkat config patch --json '{"agent":{"model":"offline"}}'`, "from the next turn on, in every process"],
-      [`rkat config set --toml ''`, "remove every setting of the realm"],
-    ],
-  },
-  {
-    words: "config get",
-    summary: "show the configuration",
-    about: "Shows the effective configuration, defaults filled in.",
+  command("config", {
+    text: "Read and change this project's configuration: the realm's own layer wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
+  }),
+  command("config get", {
+    text: "Show the effective configuration, defaults filled in.",
     flags: () => [
       new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"),
       new Option("--json", "the same as --format json"),
@@ -40,25 +28,19 @@ export const configRows: readonly CommandRow[] = [
     ],
     examples: [["rkat config get > rkat.toml", "every setting, with its value"]],
     run: showConfig,
-  },
-  {
-    words: "config set",
-    takes: FILE,
-    summary: "replace the realm's own settings",
-    about: "Replaces the realm's own layer; settings that it leaves out return to the files below and the defaults.",
+  }),
+  command("config set [FILE]", {
+    text: "Replace the realm's own layer; settings that it leaves out return to the files below and the defaults.",
     flags: () => [new Option("--toml <text>", "the layer itself, as TOML"), ...fieldOptions("setConfig")],
     examples: [["rkat config set team.toml", "or - for stdin"]],
     run: (call) => change(call, "setConfig"),
-  },
-  {
-    words: "config patch",
-    takes: FILE,
-    summary: "change some of the realm's own settings",
-    about: "Changes the realm's own layer by a merge patch: null removes a key from it.",
+  }),
+  command("config patch [FILE]", {
+    text: "Change the realm's own layer by a merge patch: null removes a key from it.",
     flags: () => fieldOptions("patchConfig"),
     examples: [[`rkat config patch --json '{"agent":{"model":null}}'`, "back to the model of the files below"]],
     run: (call) => change(call, "patchConfig"),
-  },
+  }),
 ];
 
 interface GetFlags {

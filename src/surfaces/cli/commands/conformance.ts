@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { Option } from "commander";
+import type { ConformanceOptions, Report } from "../../../conformance/conformance.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated, wholeFrom } from "../flags.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, oneLine, writeJson } from "../io.ts";
-import type { ConformanceOptions, ConformanceReport, Invocation } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 
 interface Flags {
   readonly rpc?: string;
@@ -26,12 +27,8 @@ const PORT_MAX = 65_535;
 const others = (...names: readonly string[]) => names as string[]; // Commander asks for a list it may write to.
 
 /** `rkat conformance`. */
-export const conformanceRow: CommandRow = {
-  words: "conformance",
-  summary: "check that every surface, or a server, keeps the contract",
-  about:
-    "Runs the same scenarios on every surface of this installation, or on one server: the same results, events and " +
-    "error codes must come back. It uses its own models and does not touch the project.",
+export const conformanceRow = command("conformance", {
+  text: "Check that every surface, or a server, keeps the contract: the same scenarios must give the same results, events and error codes. It uses its own models and does not touch the project.",
   flags: () => [
     new Option("--rpc <command>", "a server of JSON-RPC on stdin and stdout, as it is started").conflicts(
       others("rest", "mcp", "mcpUrl"),
@@ -55,7 +52,7 @@ export const conformanceRow: CommandRow = {
   ],
   notes: [["Exit codes", "0 all as expected · 1 a difference · 2 wrong input, or a server that cannot be reached"]],
   run: async ({ invocation, flags }: Call<Flags>) => invocation.exitWith(await check(invocation, flags)),
-};
+});
 
 async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
   const conformance = await parts.loadConformance();
@@ -68,7 +65,7 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     io.stderr.write(`${options.target.url} must have been started with this configuration:\n\n`);
     io.stderr.write(`${conformance.configuration(options.modelPort)}\n`);
   }
-  const reports: ConformanceReport[] = [];
+  const reports: Report[] = [];
   const progress = createProgress(io);
   progress.show("starting");
   for await (const report of conformance.run(options)) {
@@ -132,7 +129,7 @@ const DIFFERENCE_CHARS_MAX = 600;
 const SURFACE_CHARS = 8;
 const SCENARIO_CHARS = 24;
 
-function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: ConformanceReport): string {
+function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: Report): string {
   const paint = createPaint(stdout, env);
   const name = `${surface.padEnd(SURFACE_CHARS)}  ${scenario.padEnd(SCENARIO_CHARS)}`;
   switch (verdict.kind) {
@@ -145,9 +142,8 @@ function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: Conformance
   }
 }
 
-function summaryOf(reports: readonly ConformanceReport[]) {
-  const of = (kind: ConformanceReport["verdict"]["kind"]) =>
-    reports.filter(({ verdict }) => verdict.kind === kind).length;
+function summaryOf(reports: readonly Report[]) {
+  const of = (kind: Report["verdict"]["kind"]) => reports.filter(({ verdict }) => verdict.kind === kind).length;
   return { ok: of("ok"), failed: of("failed"), not_applicable: of("not applicable") };
 }
 

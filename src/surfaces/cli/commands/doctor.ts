@@ -7,7 +7,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts
 import type { SubAgent } from "../../../ports/sub-agent.ts";
 import { realmNameIn } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, createPaint, writeJson } from "../io.ts";
 import { isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
@@ -17,10 +17,8 @@ import { PLAIN_BEFORE } from "./encryption.ts";
 import { type Mended, mend } from "./mend.ts";
 
 /** `rkat doctor`. */
-export const doctorRow: CommandRow = {
-  words: "doctor",
-  summary: "check the setup and fix problems",
-  about: "Checks Node, the configuration, keys and the folder, and says how to fix what is missing.",
+export const doctorRow = command("doctor", {
+  text: "Check the setup and fix problems: Node, the configuration, keys and the folder.",
   flags: () => [
     new Option("--verify", "read all stored data and check that it is complete and unchanged"),
     new Option(
@@ -39,7 +37,7 @@ export const doctorRow: CommandRow = {
   ],
   notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
   run: check,
-};
+});
 
 async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
   const { verify, store: place, realm, json } = flags;

@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type Call, type CommandRow, print, show } from "../command-row.ts";
+import { type Call, type CommandRow, command, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { grouped } from "../io.ts";
 import { readConfiguration } from "../open-runtime.ts";
@@ -17,47 +17,29 @@ interface RotateFlags {
 
 /** `rkat encryption`. */
 export const encryptionRows: readonly CommandRow[] = [
-  {
-    words: "encryption",
-    summary: "encrypt stored data with a key",
-    about:
-      "Makes the key that [encryption] of the configuration names, shows what is encrypted with it, and changes it.",
-    examples: [
-      ["rkat encryption key > ~/.rkat/realm.key", "name it in [encryption] as key_file"],
-      ["rkat encryption enable", "encrypt a realm that exists already"],
-      ["rkat encryption rotate --to-file ~/.rkat/next.key", "change the key"],
-    ],
-  },
-  {
-    words: "encryption key",
-    summary: "print a new key",
-    about: "Prints a new key and stores it nowhere: without it, data that it encrypts cannot be read again.",
+  command("encryption", {
+    text: "Encrypt stored data with a key: make the key that [encryption] of the configuration names, show what is encrypted with it, and change it.",
+  }),
+  command("encryption key", {
+    text: "Print a new key, which is stored nowhere: without it, data that it encrypts cannot be read again.",
     examples: [["rkat encryption key > ~/.rkat/realm.key", "then chmod 600, and a copy in another place"]],
     run: async ({ invocation, io }) => print(io, (await invocation.parts.encryption()).newRealmKey()),
-  },
-  {
-    words: "encryption status",
-    summary: "show whether this realm is encrypted",
-    about: "Shows whether this realm is encrypted, by which key, and what is still plain text.",
+  }),
+  command("encryption status", {
+    text: "Show whether this realm is encrypted, by which key, and what is still plain text.",
     flags: () => [jsonFlag()],
     examples: [["rkat encryption status", "does not need the key"]],
     run: tell,
-  },
-  {
-    words: "encryption enable",
-    summary: "encrypt a realm that is plain text",
-    about:
-      "Encrypts what is said in this realm from now on, with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: one that runs goes on writing plain text.",
+  }),
+  command("encryption enable", {
+    text: "Encrypt a realm that is plain text: from now on its data is encrypted with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: one that runs goes on writing plain text.",
     flags: () => [jsonFlag()],
     examples: [["rkat encryption enable", "then rkat store copy FROM TO --to-key-file for older data"]],
     notes: [["Exit codes", "0 the realm is encrypted · 2 no key is named · 31 it is encrypted with another key"]],
     run: begin,
-  },
-  {
-    words: "encryption rotate",
-    summary: "change the realm's key",
-    about:
-      "Wraps the keys of this realm with another key; the data they encrypt is not written again. The configuration names the current key, a flag the next one. Stopped at any point, the realm has the one or the other: run it again. Running servers go on reading, and need the next key to begin another session.",
+  }),
+  command("encryption rotate", {
+    text: "Change the realm's key: its keys are wrapped with another one, and the data they encrypt is not written again. The configuration names the current key, a flag the next one. Stopped at any point, the realm has the one or the other: run it again. Running servers go on reading, and need the next key to begin another session.",
     flags: () => [
       new Option("--to-file <path>", "the file that holds the next key"),
       new Option("--to-env <name>", "the variable that holds the next key"),
@@ -69,7 +51,7 @@ export const encryptionRows: readonly CommandRow[] = [
       ["Exit codes", "0 the realm has the next key · 2 a key is missing or wrong · 31 the keys cannot be written"],
     ],
     run: change,
-  },
+  }),
 ];
 
 async function tell(call: Call): Promise<void> {

@@ -7,7 +7,7 @@ import type { Runtime } from "../../../runtime.ts";
 import { sessionLines } from "../../../service/session-lines.ts";
 import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "../../../service/transcript-formats.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type CommandRow, onOpened } from "../command-row.ts";
+import { command, onOpened } from "../command-row.ts";
 import { fieldOptions, fieldsOf } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -33,12 +33,9 @@ interface ExportFlags {
 }
 
 /** `rkat session export`. */
-export const exportRow: CommandRow = {
-  words: "session export",
-  takes: "[SESSION]",
+export const exportRow = command("session export [SESSION]", {
+  text: "Write a session, or all of them, to stdout or files; as jsonl it is complete, and imported it is the same session.",
   usage: "SESSION|--all [options]",
-  summary: "write a session, or all of them, to be read or imported elsewhere",
-  about: "Writes a session to stdout or a file; as jsonl it is complete, and imported it is the same session.",
   flags: () => [
     new Option("--all", "every session, one file each in the folder of -o"),
     new Option("--archived", "with --all: archived sessions, too"),
@@ -60,7 +57,7 @@ export const exportRow: CommandRow = {
   run: onOpened<ExportFlags>(({ invocation, opened, flags, arg }) =>
     exportSessions(invocation, opened, { ...flags, word: arg("session") }),
   ),
-};
+});
 
 async function exportSessions(
   { io }: Invocation,

@@ -2,7 +2,7 @@ import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { ForgetReceipt, ForgetResult, Going } from "../../../contract/forget.ts";
 import { askLine, canAsk } from "../ask-person.ts";
-import { type CommandRow, type OpenedCall, onOpened, print } from "../command-row.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, print } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import {
   alignColumns,
@@ -32,12 +32,8 @@ interface ForgetFlags {
 
 /** `rkat memory forget` and `rkat memory erasures`. */
 export const forgetRows: readonly CommandRow[] = [
-  {
-    words: "memory forget",
-    summary: "erase a session, a message, an agent's memory or a text, with a receipt",
-    about:
-      "Erases what was said from the log, memory, summaries, files and forks of this folder, checks every byte that is " +
-      "left, and shows a signed receipt. It asks first; an erasure cannot be undone.",
+  command("memory forget", {
+    text: "Erase a session, a message, an agent's memory or a text, with a signed receipt: from the log, memory, summaries, files and forks of this folder. It checks every byte that is left, and asks first; an erasure cannot be undone.",
     flags: () => [...fieldOptions("forget", { query: chosenFlag }), YES(), jsonFlag()],
     examples: [
       ["rkat memory forget --text ada@example.org --dry-run", "what would be erased"],
@@ -52,14 +48,10 @@ export const forgetRows: readonly CommandRow[] = [
       ["Exit codes", "0 forgotten, or a dry run · 2 wrong input · 10 not there · 11 busy · 14 not confirmed"],
     ],
     run: onOpened<ForgetFlags>(({ io, opened, flags }) => forgetAndShow(io, opened, flags)),
-  },
-  {
-    words: "memory erasures",
+  }),
+  command("memory erasures [RECEIPT]", {
+    text: "List erasure receipts, and check the signature of each; a receipt is named by the beginning of its id.",
     former: ["forgettings"],
-    takes: "[RECEIPT]",
-    summary: "list erasure receipts",
-    about:
-      "Lists the signed receipts of erasures, and checks the signature of each; a receipt is named by the beginning of its id.",
     flags: () => [jsonFlag()],
     examples: [
       ["rkat memory erasures", "all of them, oldest first"],
@@ -67,7 +59,7 @@ export const forgetRows: readonly CommandRow[] = [
       ["rkat memory erasures 01a1e8bb-66e8 --json", "one with its signature, to hand on"],
     ],
     run: onOpened(showErasures),
-  },
+  }),
 ];
 
 /** Erases without asking. */

@@ -6,34 +6,26 @@ import { RuntimeError } from "../../../contract/error.ts";
 import { failurePolicyFor, HookPoint } from "../../../contract/hook.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type Call, type CommandRow, show } from "../command-row.ts";
+import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { table, writeJson } from "../io.ts";
 import { readConfiguration } from "../open-runtime.ts";
 
 /** `rkat hooks`. */
 export const hookRows: readonly CommandRow[] = [
-  {
-    words: "hooks",
+  command("hooks", {
+    text: "List and test the commands that watch and guard turns: those of [[hooks.entries]], called at steps of a turn.",
     also: ["hook"],
-    summary: "list and test the commands that watch and guard turns",
-    about: "Lists the commands of [[hooks.entries]] that are called at steps of a turn, and tests one.",
-    examples: [["rkat hooks list", "which hook is called when, and which are not trusted"]],
     notes: [["A hook is made by", "[[hooks.entries]] of rkat.toml; see docs/hooks.md"]],
-  },
-  {
-    words: "hooks list",
-    summary: "list the hooks of this folder's turns",
-    about: "Lists hooks by the point they are called at, in their order there; nothing is started.",
+  }),
+  command("hooks list", {
+    text: "List hooks by the point they are called at, in their order there; nothing is started.",
     flags: () => [jsonFlag()],
     examples: [["rkat hooks list", "which hook is called when, and which are not trusted"]],
     run: listHooks,
-  },
-  {
-    words: "hooks test",
-    takes: "ID",
-    summary: "call one hook, as a turn would",
-    about: "Starts the command of a hook with a payload and shows what a turn would make of its answer.",
+  }),
+  command("hooks test ID", {
+    text: "Call one hook with a payload, as a turn would, and show what the turn would make of its answer.",
     flags: () => [
       new Option("--point <point>", "call it at this point; its own without it").choices(HookPoint.options),
       new Option("--payload <file>", "a JSON file with its input, besides point and session_id"),
@@ -42,7 +34,7 @@ export const hookRows: readonly CommandRow[] = [
     examples: [["rkat hooks test no-rm --payload call.json", "its answer to a tool call"]],
     notes: [["Exit codes", "0 the step would be taken · 22 it would be refused · 1 the hook failed, and is let fail"]],
     run: testHook,
-  },
+  }),
 ];
 
 interface TestFlags {

@@ -7,7 +7,7 @@ import type { Runtime } from "../../../runtime.ts";
 import { type ForeignTranscript, readChat, readPi, readShared } from "../../../service/foreign-transcripts.ts";
 import { bringIn } from "../../../service/session-lines.ts";
 import { createSystemClock } from "../../../service/system-clock.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import { withRuntime } from "../open-runtime.ts";
@@ -16,11 +16,8 @@ import { createBar } from "../progress.ts";
 import { shortId } from "../session-selector.ts";
 
 /** `rkat session import`. */
-export const importRow: CommandRow = {
-  words: "session import",
-  takes: "FILE…",
-  summary: "import exported sessions, or conversations of other programs",
-  about: "Imports sessions from files; each is checked to its end before any of it is stored.",
+export const importRow = command("session import FILE…", {
+  text: "Import exported sessions, or conversations of other programs; each file is checked to its end before any of it is stored.",
   flags: () => [
     new Option("--format <format>", "the format of the files; without it, it is detected").choices([
       ...["jsonl", "openai", "sharegpt", "pi"],
@@ -35,7 +32,7 @@ export const importRow: CommandRow = {
   ],
   notes: [["Cut off", "an import that was stopped continues when the same file is imported again"]],
   run: ({ invocation, self, flags }: Call<ImportFlags>) => importFiles(invocation, self.args, flags),
-};
+});
 
 interface ImportFlags {
   readonly format?: Foreign | "jsonl";

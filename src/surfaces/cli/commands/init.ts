@@ -4,19 +4,17 @@ import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonSchema } from "../../../contract/requests.ts";
 import { isErrno, readIfThere } from "../../wire/realm.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import type { Invocation } from "../parts.ts";
 
 /** `rkat init`. */
-export const initRow: CommandRow = {
-  words: "init",
-  summary: "write a commented configuration for this folder",
-  about: "Writes .rkat/config.toml with every common setting, explained and commented out.",
+export const initRow = command("init", {
+  text: "Write a commented configuration for this folder: .rkat/config.toml with every common setting.",
   flags: () => [new Option("-f, --force", "overwrite the file that is there")],
   examples: [["rkat init", "then edit .rkat/config.toml"]],
   run: ({ invocation, flags }: Call<{ readonly json?: never; readonly force?: boolean }>) =>
     writeConfiguration(invocation, flags.force === true),
-};
+});
 
 async function writeConfiguration({ io, parts }: Invocation, isForced: boolean): Promise<void> {
   const path = join(io.cwd, ".rkat", "config.toml");

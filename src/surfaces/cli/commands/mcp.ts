@@ -5,7 +5,7 @@ import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { readIfThere } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { mcpUsage } from "../../wire/usage.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
@@ -15,31 +15,24 @@ import { quoted } from "./config-text.ts";
 
 /** `rkat mcp`: a server for MCP clients, and the commands on MCP servers that sessions use. */
 export const mcpRows: readonly CommandRow[] = [
-  {
-    words: "mcp",
-    summary: "serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions",
+  command("mcp", {
+    text: "Serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions.",
     server: { usage: () => mcpUsage("rkat mcp"), start: ({ serveMcp }, args) => serveMcp(args) },
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],
       ["rkat mcp list", "the servers whose tools sessions of this folder have"],
     ],
-  },
-  {
-    words: "mcp list",
-    summary: "test the MCP servers that sessions of this folder use",
-    about:
-      "Connects to every server of .rkat/mcp.toml, of this folder and yours, and shows its tools; servers that are not trusted are not started.",
+  }),
+  command("mcp list", {
+    text: "Test the MCP servers that sessions of this folder use, and show their tools; servers that are not trusted are not started.",
     flags: () => [jsonFlag()],
     examples: [["rkat mcp list", "the names that --allow-tool and --block-tool take"]],
     notes: [["Exit codes", "0 every server answered · 1 one of them failed · 2 the file is not usable"]],
     run: ({ invocation, flags }) => listServers(invocation, flags.json === true),
-  },
-  {
-    words: "mcp add",
-    takes: "SERVER [COMMAND…]",
+  }),
+  command("mcp add SERVER [COMMAND…]", {
+    text: "Add a server to .rkat/mcp.toml of this project: a command to start, or an address.",
     usage: "NAME [options] -- COMMAND…\n  rkat mcp add NAME --url URL [options]",
-    summary: "add a server to .rkat/mcp.toml",
-    about: "Adds a server to .rkat/mcp.toml of this project: a command to start, or an address.",
     flags: () => [
       new Option("--url <url>", "the server's address"),
       repeated("--env <name=value>", `a variable for the command; \${NAME} takes it from yours; may be repeated`),
@@ -62,16 +55,13 @@ export const mcpRows: readonly CommandRow[] = [
       const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
       await addServer(invocation, server);
     },
-  },
-  {
-    words: "mcp remove",
-    takes: "SERVER",
+  }),
+  command("mcp remove SERVER", {
+    text: "Remove a server from .rkat/mcp.toml of this project; the rest of the file stays as it is.",
     usage: "NAME [options]",
-    summary: "remove a server from .rkat/mcp.toml",
-    about: "Removes a server from .rkat/mcp.toml of this project; the rest of the file stays as it is.",
     examples: [["rkat mcp remove files", "sessions no longer have its tools"]],
     run: ({ invocation, arg }) => removeServer(invocation, arg("server") ?? ""),
-  },
+  }),
 ];
 
 interface AddFlags {

@@ -4,7 +4,7 @@ import { RuntimeError } from "../../../contract/error.ts";
 import type { ForgetResult, Going } from "../../../contract/forget.ts";
 import { type Mention, mentionsInSession, mentionsOfAgent } from "../../../service/personal-data.ts";
 import { fenced } from "../../../service/transcript-formats.ts";
-import { type CommandRow, onOpened } from "../command-row.ts";
+import { command, onOpened } from "../command-row.ts";
 import { type Pair, pairs, repeated } from "../flags.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -22,11 +22,9 @@ interface ExportFlags {
 }
 
 /** `rkat memory export`: everything that is stored about a person. */
-export const memoryExportRow: CommandRow = {
-  words: "memory export",
+export const memoryExportRow = command("memory export", {
+  text: "Export everything that is stored about a person: all of the sessions with a label, or every message and memory that contains a text.",
   usage: "--label K=V|--subject TEXT -o DIR|FILE.tar [options]",
-  summary: "export everything that is stored about a person, in one archive",
-  about: "Writes everything of the sessions with a label, or every message and memory that contains a text.",
   flags: () => [
     pairs("--label <key=value>", "all of the sessions with these labels; may be repeated"),
     repeated("--subject <text>", "every message and memory that says this, capitals or not; may be repeated"),
@@ -41,7 +39,7 @@ export const memoryExportRow: CommandRow = {
   ],
   notes: [["What to read first", "index.md describes the contents in words; the rest is for programs"]],
   run: onOpened<ExportFlags>(({ io, opened, flags }) => exportData(io, opened, flags)),
-};
+});
 
 async function exportData(io: Io, opened: Opened, flags: ExportFlags): Promise<void> {
   const { label, subject, output } = flags;

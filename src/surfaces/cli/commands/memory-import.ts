@@ -6,7 +6,7 @@ import { Remember } from "../../../contract/agent.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, type Io, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
@@ -22,12 +22,9 @@ interface ImportFlags {
 }
 
 /** `rkat memory import`: Markdown notes become memories. */
-export const memoryImportRow: CommandRow = {
-  words: "memory import",
-  takes: "FOLDER",
+export const memoryImportRow = command("memory import FOLDER", {
+  text: "Import the Markdown files of a folder as memories of an agent or notices of a session; run again, it imports what is new or changed.",
   usage: "DIR --agent NAME|--session SESSION [options]",
-  summary: "import Markdown notes as memories of an agent or notices of a session",
-  about: "Imports the Markdown files of a folder, one memory each; run again, it imports what is new or changed.",
   flags: () => [
     new Option("--agent <name>", "as memories of this agent"),
     new Option("--session <session>", "as notices that the model of this session is shown from its next call on"),
@@ -39,7 +36,7 @@ export const memoryImportRow: CommandRow = {
   ],
   notes: [SELECTOR_NOTE],
   run: ({ invocation, flags, arg }: Call<ImportFlags>) => importNotes(invocation, arg("folder") ?? "", flags),
-};
+});
 
 /** A file that was written, by its path in the folder. */
 interface Note {

@@ -4,7 +4,7 @@ import { RuntimeError } from "../../../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "../../../contract/memory.ts";
 import { OPERATIONS } from "../../../contract/operations.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type CommandRow, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import {
   ageSince,
@@ -32,75 +32,52 @@ const NOTES = [
 
 /** `rkat memory`: search, erase, import and export what was said in the sessions of this folder. */
 export const memoryRows: readonly CommandRow[] = [
-  {
-    words: "memory",
-    summary: "search, erase, import and export what was said, in any session",
-    about: "Searches what was said in the sessions of this folder, by words and by meaning; no model is asked.",
-    examples: [
-      ['rkat memory search "the staging host"', "what compactions took out of a context"],
-      ['rkat memory history "the staging host"', "everything that was said"],
-      ["rkat memory status", "what there is to search"],
-    ],
+  command("memory", {
+    text: "Search, erase, import and export what was said, in any session: searches go by words and by meaning, and ask no model.",
     notes: [SELECTOR_NOTE],
-  },
-  {
-    ...searchRow("search", "discarded"),
-    summary: "search what compactions took out",
-    examples: [
-      ["rkat memory search which port does staging use", "quotes are not needed"],
-      ["rkat memory search heron --session last --limit 1", "the best hit of one session"],
-      ["rkat memory search heron --session last --as-of 40", "as it was when seq 40 was said"],
-      ["rkat memory search heron --tokens 600", "with what was said around each hit"],
-    ],
-  },
-  {
-    ...searchRow("history", "everything"),
-    summary: "search everything that was said",
-    examples: [
-      ["rkat memory history heron", "also what is still in a context"],
-      ["rkat memory history heron --agent ada", "everything an agent remembers"],
-      ["rkat memory history heron --explain", "why each was found"],
-      ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
-    ],
-  },
+  }),
+  searchRow("search", "discarded", [
+    ["rkat memory search which port does staging use", "quotes are not needed"],
+    ["rkat memory search heron --session last --limit 1", "the best hit of one session"],
+    ["rkat memory search heron --session last --as-of 40", "as it was when seq 40 was said"],
+    ["rkat memory search heron --tokens 600", "with what was said around each hit"],
+  ]),
+  searchRow("history", "everything", [
+    ["rkat memory history heron", "also what is still in a context"],
+    ["rkat memory history heron --agent ada", "everything an agent remembers"],
+    ["rkat memory history heron --explain", "why each was found"],
+    ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
+  ]),
   ...forgetRows,
-  operation({
-    words: "memory status",
-    operation: "readMemoryStatus",
-    summary: "show what memory holds and how it searches",
+  operation("memory status", "readMemoryStatus", {
     examples: [["rkat memory status", "how much, how fresh, and whether it searches by meaning"]],
     view: statusLines,
   }),
-  {
-    words: "memory index",
-    summary: "make the vectors that are still pending",
-    about:
-      "Makes the vectors that are still pending, so that searches go by meaning; interrupted, it keeps those it made.",
+  command("memory index", {
+    text: "Make the vectors that are still pending, so that searches go by meaning; interrupted, it keeps those it made.",
     flags: () => [jsonFlag()],
     examples: [["rkat memory index", "before many searches, or at night"]],
     run: onOpened(makeVectors, withMemory),
-  },
+  }),
   memoryImportRow,
   memoryExportRow,
 ];
 
-function searchRow(name: "search" | "history", reach: Search["reach"]) {
-  const { summary: about } = OPERATIONS[reach === "everything" ? "searchHistory" : "searchMemory"];
-  return {
-    words: `memory ${name}`,
-    takes: "QUERY…",
-    about: `${about.slice(0, -1)}, the best hit first.`,
+function searchRow(name: string, reach: Search["reach"], examples: NonNullable<CommandRow["examples"]>): CommandRow {
+  return command(`memory ${name} QUERY…`, {
+    text: OPERATIONS[reach === "everything" ? "searchHistory" : "searchMemory"].summary,
     flags: () => [
       ...fieldOptions("searchMemory", { limit: (limit) => limit.argParser(wholeFrom(1)) }),
       new Option("--all", "show every hit whole, not some lines of it"),
       jsonFlag(),
     ],
+    examples,
     notes: NOTES,
     run: onOpened<SearchFlags>(
       ({ io, opened, flags, arg }) => searchAndShow(io, opened, { ...flags, query: arg("query") ?? "", reach }),
       withMemory,
     ),
-  };
+  });
 }
 
 /** Shows what memory holds, what is pending, and how it searches. */

@@ -6,7 +6,7 @@ import type { SubAgent } from "../../../ports/sub-agent.ts";
 import type { Dispatch } from "../../../service/dispatch.ts";
 import { withGeneral } from "../../../service/sub-agent-settings.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type Call, type CommandRow, operation, print, show } from "../command-row.ts";
+import { type Call, type CommandRow, command, operation, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { alignColumns, costText, grouped, oneLine, type Paint, table } from "../io.ts";
 import { type Opened, readConfiguration, withEmpty, withSessions } from "../open-runtime.ts";
@@ -16,36 +16,23 @@ const DESCRIPTION_CHARS_MAX = 80;
 
 /** `rkat skill`. */
 export const skillRows: readonly CommandRow[] = [
-  {
-    words: "skill",
+  command("skill", {
+    text: "List and show skills: instructions in a folder with a SKILL.md, which a model loads when it needs them.",
     also: ["skills"],
-    summary: "list and show the skills that sessions can load",
-    about: "Shows skills: instructions in a folder with a SKILL.md, which a model loads when it needs them.",
-    examples: [
-      ["rkat skill list", "all skills, and where they come from"],
-      ['rkat run "write the release notes" --skill release-notes', "load one before the prompt"],
-    ],
     notes: [
       ["Where", ".rkat/skills, .agents/skills and .claude/skills of the project and of the home folder"],
       ["Trust", "a project's skills are left out until rkat trust has shown them"],
     ],
-  },
-  operation({
-    words: "skill list",
-    operation: "listSkills",
+  }),
+  operation("skill list", "listSkills", {
+    text: "List the skills of the project, of the user and of rkat; one that a nearer one hides is dimmed.",
     opens: withSkills,
-    summary: "list skills",
-    about: "Lists the skills of the project, of the user and of rkat; one that a nearer one hides is dimmed.",
     examples: [["rkat skill list", "what load_skill offers a model here"]],
     view: ({ skills }, { paint }) => skillLines(skills, paint),
   }),
-  operation({
-    words: "skill show",
-    operation: "readSkill",
+  operation("skill show SKILL", "readSkill", {
     opens: withSkills,
-    takes: "SKILL",
     usage: "NAME|SOURCE:NAME [options]",
-    summary: "show a skill's text",
     examples: [
       ["rkat skill show release-notes", "what a model that loads it is given"],
       ["rkat skill show release-notes --file template.md", "a file beside it"],
@@ -92,18 +79,13 @@ export function skillLines(skills: readonly SkillRow[], { dim }: Paint): readonl
 
 /** `rkat sub-agent`. */
 export const subAgentRows: readonly CommandRow[] = [
-  {
-    words: "sub-agent",
+  command("sub-agent", {
+    text: "List the sub-agents a model can delegate to.",
     also: ["sub-agents"],
-    summary: "list the sub-agents a model can delegate to",
-    about: "Shows the sub-agents that sessions of this folder can delegate tasks to.",
-    examples: [["rkat sub-agent list", "all sub-agents, with their purpose"]],
     notes: [["A sub-agent is made by", ".rkat/agents/NAME.md, or [agents.NAME] of rkat.toml; see docs/sub-agents.md"]],
-  },
-  {
-    words: "sub-agent list",
-    summary: "list sub-agents",
-    about: "Lists the sub-agents of this folder and of yours, with their purpose.",
+  }),
+  command("sub-agent list", {
+    text: "List the sub-agents of this folder and of yours, with their purpose.",
     flags: () => [jsonFlag()],
     examples: [
       ["rkat sub-agent list", "all sub-agents, with their purpose"],
@@ -122,16 +104,13 @@ export const subAgentRows: readonly CommandRow[] = [
         call.paint.dim(note),
       ]);
     },
-  },
-  {
-    words: "sub-agent show",
-    takes: "SUB-AGENT",
-    summary: "show a sub-agent with its prompt",
-    about: "Shows a sub-agent: its purpose, what it may use, and its prompt.",
+  }),
+  command("sub-agent show SUB-AGENT", {
+    text: "Show a sub-agent: its purpose, what it may use, and its prompt.",
     flags: () => [jsonFlag()],
     examples: [["rkat sub-agent show code-reviewer", "with the prompt of its model"]],
     run: showSubAgent,
-  },
+  }),
 ];
 
 /** The sub-agents that sessions of this place can delegate to, and their settings. */
@@ -161,10 +140,8 @@ function told({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
 const USAGE_COLUMNS = ["CALLS", "INPUT", "CACHED", "OUTPUT", "COST"];
 
 /** `rkat usage`. */
-export const usageRow = operation({
-  words: "usage",
-  operation: "readUsage",
-  summary: "sum up tokens and cost over all sessions",
+export const usageRow = operation("usage", "readUsage", {
+  text: "Sum up tokens and cost over all sessions and agents: by model, label, day or token.",
   examples: [
     ["rkat usage", "what each model has cost"],
     ["rkat usage --by day --since 7d", "the last week, day by day"],
@@ -193,18 +170,12 @@ function usageOf(key: string, { calls, usage }: UsageReport["total"]): readonly 
 
 /** `rkat blob`. */
 export const blobRows: readonly CommandRow[] = [
-  {
-    words: "blob",
-    summary: "print a stored attachment or a full tool output",
-    examples: [["rkat blob get sha256:… > output.txt", "the message that was cut has the id"]],
-  },
-  operation({
-    words: "blob get",
-    operation: "readBlob",
-    takes: "BLOB",
+  command("blob", {
+    text: "Print a stored attachment or a full tool output.",
+  }),
+  operation("blob get BLOB", "readBlob", {
+    text: "Write the bytes of a blob to stdout.",
     opens: withSessions,
-    summary: "write a blob to stdout",
-    about: "Writes the bytes of a blob to stdout.",
     examples: [["rkat blob get sha256:… > output.txt", "the full text of an output that was cut"]],
     view: ({ media_type, data }, { io: { stdout }, arg }) => {
       const bytes = Buffer.from(data, "base64");
@@ -220,12 +191,9 @@ export const blobRows: readonly CommandRow[] = [
 ];
 
 /** `rkat whoami`. */
-export const whoamiRow = operation({
-  words: "whoami",
+export const whoamiRow = operation("whoami", "readAccess", {
+  text: "Show your identity and scopes; on this machine every scope is allowed.",
   former: ["access"],
-  operation: "readAccess",
-  summary: "show your identity and scopes",
-  about: "Shows your identity and scopes; on this machine every scope is allowed.",
   examples: [
     ["rkat whoami", "what you may do here"],
     ["rkat whoami --json | jq -r '.scopes[]'", "for scripts"],
@@ -242,11 +210,8 @@ export const whoamiRow = operation({
 });
 
 /** `rkat models`. */
-export const modelsRow = operation({
-  words: "models",
-  operation: "readModels",
-  summary: "list known models and whether their provider has a key",
-  about: "Lists the known models, newest first, with their context window, output limit and price.",
+export const modelsRow = operation("models", "readModels", {
+  text: "List known models: newest first, with their context window, output limit and price.",
   examples: [
     ["rkat models", "known models, and which lack a key"],
     ["rkat models --json | jq '.providers[].default_model_id'", "for scripts"],
@@ -294,11 +259,8 @@ export function priceText(prices: CatalogModel["prices"]): string {
 }
 
 /** `rkat capabilities`. */
-export const capabilitiesRow = operation({
-  words: "capabilities",
-  operation: "readCapabilities",
-  summary: "show what this installation can do",
-  about: "Shows what this installation can do, and which parts are switched off.",
+export const capabilitiesRow = operation("capabilities", "readCapabilities", {
+  text: "Show what this installation can do: which parts are there, and which are switched off.",
   examples: [["rkat capabilities", "each capability, and whether it is there"]],
   view: ({ capabilities }, { paint }) => {
     const rows = capabilities.map(({ id, description, status }) => ["", id, statusWord(status), description]);

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { PruneResult } from "../../../contract/prune.ts";
-import { type Call, type CommandRow, type OpenedCall, onOpened, print, show } from "../command-row.ts";
+import { type Call, command, type OpenedCall, onOpened, print, show } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, oneLine } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
@@ -16,12 +16,8 @@ interface PruneFlags {
 }
 
 /** `rkat prune`. */
-export const pruneRow: CommandRow = {
-  words: "prune",
-  summary: "erase sessions past their retention period",
-  about:
-    "Erases the sessions of this folder that are older than [retention] of the configuration allows, the oldest first, " +
-    "and shows one signed receipt. It asks first; an erasure cannot be undone.",
+export const pruneRow = command("prune", {
+  text: "Erase sessions past their retention period, the oldest first, and show one signed receipt. It asks first; an erasure cannot be undone. [retention] of the configuration sets the period.",
   flags: () => [...fieldOptions("prune", { limit: (limit) => limit.argParser(wholeFrom(1)) }), YES(), jsonFlag()],
   examples: [
     ["rkat prune --dry-run", "what would be erased, and why"],
@@ -35,7 +31,7 @@ export const pruneRow: CommandRow = {
     onOpened(prune)(call).catch(async (thrown: unknown) => {
       throw (await untrustedRetention(call.invocation, thrown)) ?? thrown;
     }),
-};
+});
 
 async function prune(call: OpenedCall<PruneFlags>): Promise<void> {
   const { io, opened, flags } = call;

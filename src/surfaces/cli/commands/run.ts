@@ -2,7 +2,7 @@ import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { createActivity } from "../activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../ask-person.ts";
-import { type Call, type CommandRow, DEFAULT_COMMAND } from "../command-row.ts";
+import { type Call, type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
 import { ensureModel } from "../first-run.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
@@ -31,12 +31,9 @@ const EXIT_CODES = [
 ] as const;
 
 /** `rkat run`, which is also meant when no command is named. */
-export const runRow: CommandRow = {
-  words: DEFAULT_COMMAND,
-  takes: "[PROMPT…]",
+export const runRow = command(`${DEFAULT_COMMAND} [PROMPT…]`, {
+  text: 'Ask a model, as rkat "PROMPT" does: it answers, uses the tools it is allowed, and stops.',
   usage: "PROMPT… [options]",
-  summary: 'ask a model; the same as rkat "PROMPT"',
-  about: "Runs one turn: the model answers, uses the tools it is allowed, and stops.",
   flags: () => runFlags([resumeFlag(), fileFlag(), stdinFlag()]),
   examples: [
     ['rkat run "what time is it?" -m offline', "no key, no network"],
@@ -51,7 +48,7 @@ export const runRow: CommandRow = {
     ["Exit codes", ...EXIT_CODES],
   ],
   run: (call: Call<RunFlags>) => runWords(call, call.self.args),
-};
+});
 
 /** `rkat resume` and `rkat continue`; without a session, a person chooses one and talks in it. */
 export function resumeRows(
@@ -60,13 +57,9 @@ export function resumeRows(
   const flags = () => runFlags([fileFlag(), stdinFlag()]);
   const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
   return [
-    {
-      words: "resume",
-      takes: "[SESSION] [PROMPT…]",
+    command("resume [SESSION] [PROMPT…]", {
+      text: "Continue a session with a further turn. Without a prompt, on a terminal, it opens a chat in the session, or in one that you choose.",
       usage: "[SESSION PROMPT…] [options]",
-      summary: "continue a session",
-      about:
-        "Runs a further turn of a session. Without a prompt, on a terminal, it opens a chat in the session, or in one that you choose.",
       flags,
       examples: [
         ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
@@ -81,19 +74,16 @@ export function resumeRows(
         requirePerson(io, flags);
         invocation.exitWith(await talk(invocation, session === undefined ? flags : { ...flags, resume: session }));
       },
-    },
-    {
-      words: "continue",
+    }),
+    command("continue [PROMPT…]", {
+      text: "Continue the last session with a further turn; rkat c is the same.",
       also: ["c"],
-      takes: "[PROMPT…]",
       usage: "PROMPT… [options]",
-      summary: "continue the last session",
-      about: "Runs a further turn of the last session; rkat c is the same.",
       flags,
       examples: [['rkat c "and the tests?"', "with the model and tools it had"]],
       notes,
       run: (call: Call<RunFlags>) => runWords(call, call.self.args, "last"),
-    },
+    }),
   ];
 }
 

@@ -3,24 +3,21 @@ import type { SessionSummary } from "../../../contract/session-info.ts";
 import { parentageOf } from "../../../contract/sub-agents.ts";
 import type { Dispatch } from "../../../service/dispatch.ts";
 import { formatSessionRef } from "../../wire/events.ts";
-import { type CommandRow, type OpenedCall, onSession, show } from "../command-row.ts";
+import { command, type OpenedCall, onSession, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { alignColumns, costText, counted, grouped, oneLine } from "../io.ts";
 import { shortIds } from "../session-selector.ts";
 
 /** `rkat session tree`. */
-export const treeRow: CommandRow = {
-  words: "session tree",
-  takes: "SESSION",
-  summary: "show a session with its sub-agents",
-  about: "Shows a session with the sessions of its sub-agents: the state and the usage of each.",
+export const treeRow = command("session tree SESSION", {
+  text: "Show a session with the sessions of its sub-agents: the state and the usage of each.",
   flags: () => [jsonFlag()],
   examples: [
     ["rkat session tree last", "the sub-agents it delegated to, and their usage"],
     ["rkat session tree last --json | jq .total_tokens", "of all of them together"],
   ],
   run: onSession(showTree),
-};
+});
 
 /** A session with those of its sub-agents. */
 interface Branch extends Pick<SessionSummary, "session_id" | "state" | "title" | "model" | "total_tokens" | "cost"> {

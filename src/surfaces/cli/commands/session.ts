@@ -2,7 +2,16 @@ import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import { formatSessionRef } from "../../wire/events.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { type CommandRow, type OpenedCall, onSession, operation, show, withId, withRef } from "../command-row.ts";
+import {
+  type CommandRow,
+  command,
+  type OpenedCall,
+  onSession,
+  operation,
+  show,
+  withId,
+  withRef,
+} from "../command-row.ts";
 import { callBars, contextBar } from "../context-strip.ts";
 import { also, fieldOptions, jsonFlag, withoutIt } from "../flags.ts";
 import { counted, oneLine } from "../io.ts";
@@ -26,11 +35,7 @@ import {
 const REASON = withoutIt("edit");
 const MESSAGE_CHARS_MAX = 100;
 
-const contextRow = operation({
-  words: "session context",
-  operation: "readContext",
-  takes: "[SESSION]",
-  summary: "show what the model is shown",
+const contextRow = operation("session context [SESSION]", "readContext", {
   flags: () => [new Option("--calls", "instead, one bar for each of the newest model calls, as rkat session calls")],
   examples: [
     ["rkat session context last", "what the next call will send, after compactions"],
@@ -45,11 +50,7 @@ const contextRow = operation({
   },
 });
 
-const callsRow = operation({
-  words: "session calls",
-  operation: "listModelCalls",
-  takes: "[SESSION]",
-  summary: "show what filled the context of each model call",
+const callsRow = operation("session calls [SESSION]", "listModelCalls", {
   examples: [
     ["rkat session calls last", "one bar per call, against the threshold"],
     ["rkat session calls last --json | jq '.calls[].usage.input_tokens'", "for scripts"],
@@ -64,23 +65,12 @@ const callsRow = operation({
 
 /** `rkat session`: everything that can be done with sessions besides running a turn. */
 export const sessionRows: readonly CommandRow[] = [
-  {
-    words: "session",
+  command("session", {
+    text: "List, show, fork, edit, pin, export, import and archive sessions; rkat sessions is the same.",
     also: ["sessions"],
-    summary: "list, show, fork, edit, pin, export, import and archive sessions",
-    about: "Shows and changes the sessions of this folder; rkat sessions is the same.",
-    examples: [
-      ["rkat session list", "all sessions, newest first"],
-      ["rkat session show last --history", "the whole conversation"],
-      ["rkat session fork last --at 3", "branch off after three messages"],
-      ["rkat session pin last 12", "keep a message through every compaction"],
-    ],
     notes: [SELECTOR_NOTE],
-  },
-  operation<"listSessions", { readonly json?: boolean; readonly cost?: boolean }>({
-    words: "session list",
-    operation: "listSessions",
-    summary: "list sessions, newest first",
+  }),
+  operation<"listSessions", { readonly json?: boolean; readonly cost?: boolean }>("session list", "listSessions", {
     own: { limit: withoutIt(20) },
     flags: () => [new Option("--cost", "show what each session has cost; --json always has it")],
     examples: [
@@ -96,11 +86,8 @@ export const sessionRows: readonly CommandRow[] = [
     }),
     view: (page, { io, flags }) => sessionTable(io, page, flags.cost === true),
   }),
-  {
-    words: "session show",
-    takes: "[SESSION]",
-    summary: "show a session and its state",
-    about: "Shows a session: its model, state, tokens, labels and last answer.",
+  command("session show [SESSION]", {
+    text: "Show a session: its model, state, tokens, labels and last answer.",
     flags: () => [
       new Option("--history", "and the whole conversation"),
       new Option("--html <file>", "instead, write it as one page that any browser shows").conflicts("history"),
@@ -118,13 +105,11 @@ export const sessionRows: readonly CommandRow[] = [
       if (force) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
       return showSession(call, call.flags);
     }),
-  },
+  }),
   { ...contextRow, run: (call) => (call.self.opts().calls ? callsRow : contextRow).run?.(call) },
   callsRow,
-  {
-    words: "session events",
-    takes: "[SESSION]",
-    summary: "print what happened, one line per event",
+  command("session events [SESSION]", {
+    text: "Print what happened, one line per event.",
     flags: () => [
       ...fieldOptions("listEvents", { sequence: withoutIt(0) }),
       new Option("-f, --follow", "wait for further events, of any process, until Ctrl-C"),
@@ -135,22 +120,15 @@ export const sessionRows: readonly CommandRow[] = [
       ["rkat session events last --json | jq -r .type", "for scripts"],
     ],
     run: onSession<EventsFlags>(printEvents),
-  },
+  }),
   treeRow,
-  operation({
-    words: "session delete",
-    operation: "archiveSession",
-    takes: "SESSION",
-    summary: "archive a session",
+  operation("session delete SESSION", "archiveSession", {
     examples: [["rkat session delete ~1", "the one before the last"]],
     json: withId,
     view: (_, { id }) => `Archived ${id}; rkat session show ${id} still reads it.`,
   }),
-  {
-    words: "session interrupt",
-    takes: "SESSION",
-    summary: "stop the turn a session is running",
-    about: "Stops the turn a session is running, in any process; its text so far is kept.",
+  command("session interrupt SESSION", {
+    text: "Stop the turn a session is running, in any process; its text so far is kept.",
     flags: () => [jsonFlag()],
     examples: [["rkat session interrupt last", "from another terminal"]],
     notes: [["Exit codes", "0 also when there is nothing to stop · 10 no such session"]],
@@ -162,12 +140,9 @@ export const sessionRows: readonly CommandRow[] = [
         state === "running" ? `Asked ${shortId(id)} to stop.` : `${shortId(id)} is not running a turn.`,
       );
     }),
-  },
-  {
-    words: "session fork",
-    takes: "SESSION",
-    summary: "start a new session with its messages",
-    about: "Makes a new session of the messages before an index; without one, of all of them.",
+  }),
+  command("session fork SESSION", {
+    text: "Start a new session with the messages before an index; without one, with all of them.",
     flags: () => [...fieldOptions("forkReplacing"), jsonFlag()],
     examples: [
       ["rkat session fork last", "a copy to continue"],
@@ -178,86 +153,63 @@ export const sessionRows: readonly CommandRow[] = [
       ],
     ],
     run: onSession(forkSession),
-  },
-  operation({
-    words: "session inject",
-    operation: "injectContext",
-    takes: "SESSION TEXT…",
-    summary: "add a text that the model is shown",
+  }),
+  operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],
     json: withId,
     view: (_, { id }) => `Added to ${shortId(id)}; the model is shown it at its next call.`,
   }),
-  operation({
-    words: "session event",
-    operation: "sendExternalEvent",
-    takes: "SESSION TYPE [JSON]",
-    summary: "send a session an event from outside",
+  operation("session event SESSION TYPE [JSON]", "sendExternalEvent", {
+    text: "Send a session an event from outside: data that the model is shown from its next call on.",
     examples: [["rkat session event last build.finished '{\"green\": true}'", "runs no turn"]],
     json: withId,
     view: (_, { id }) => `Told ${shortId(id)}; the model is shown it at its next call.`,
   }),
-  operation({
-    words: "session pin",
-    operation: "pinMessage",
-    takes: "SESSION SEQ",
-    summary: "keep a message through every compaction",
+  operation("session pin SESSION SEQ", "pinMessage", {
     examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],
     view: async ({ pins }, call) => [`Pinned ${await messageLine(call)}`, pinsLine(pins)],
   }),
-  operation({
-    words: "session unpin",
-    operation: "unpinMessage",
-    takes: "SESSION SEQ",
-    summary: "remove a message's pin",
+  operation("session unpin SESSION SEQ", "unpinMessage", {
     examples: [["rkat session unpin last 12", "compactions may take it out again"]],
     view: async ({ pins }, call) => [`No longer pinned: ${await messageLine(call)}`, pinsLine(pins)],
   }),
-  operation({
-    words: "session pins",
-    operation: "listPins",
-    takes: "[SESSION]",
-    summary: "list pinned messages",
+  operation("session pins [SESSION]", "listPins", {
     examples: [["rkat session pins last", "what every compaction keeps"]],
     view: ({ pins }) => pinsLine(pins),
   }),
   ...approvalRows,
-  operation<"rewriteTranscript", { readonly json?: boolean; readonly from: number; readonly to?: number }>({
-    words: "session rewrite",
-    operation: "rewriteTranscript",
-    takes: "SESSION",
-    usage: "SESSION --from N [options]",
-    summary: "replace some messages by others",
-    own: {
-      start: (from) => from.makeOptionMandatory(),
-      end: (to) => also(to, "without it, one is replaced"),
-      replacement: (messages) => also(messages, "nothing without it").default([], "[]"),
-      kind: REASON,
+  operation<"rewriteTranscript", { readonly json?: boolean; readonly from: number; readonly to?: number }>(
+    "session rewrite SESSION",
+    "rewriteTranscript",
+    {
+      text: "Replace some messages by others; the old ones stay in the log and can be restored.",
+      usage: "SESSION --from N [options]",
+      own: {
+        start: (from) => from.makeOptionMandatory(),
+        end: (to) => also(to, "without it, one is replaced"),
+        replacement: (messages) => also(messages, "nothing without it").default([], "[]"),
+        kind: REASON,
+      },
+      examples: [
+        ["rkat session rewrite last --from 4 --to 8", "remove four messages"],
+        [
+          'rkat session rewrite last --from 1 --messages \'[{"role": "user", "content": "Hi."}]\'',
+          "replace one message",
+        ],
+      ],
+      notes: [["A message is", "written as show --history --json shows it; seq and created_at may be left out"]],
+      input: ({ flags: { from, to = from + 1 } }) => ({ selection: { type: "message_range", start: from, end: to } }),
+      json: withRef,
+      view: rewriteLines,
     },
-    examples: [
-      ["rkat session rewrite last --from 4 --to 8", "remove four messages"],
-      ['rkat session rewrite last --from 1 --messages \'[{"role": "user", "content": "Hi."}]\'', "replace one message"],
-    ],
-    notes: [["A message is", "written as show --history --json shows it; seq and created_at may be left out"]],
-    input: ({ flags: { from, to = from + 1 } }) => ({ selection: { type: "message_range", start: from, end: to } }),
-    json: withRef,
-    view: rewriteLines,
-  }),
-  operation({
-    words: "session restore",
-    operation: "restoreRevision",
-    takes: "SESSION REVISION",
-    summary: "return a transcript to a revision",
+  ),
+  operation("session restore SESSION REVISION", "restoreRevision", {
     own: { kind: REASON },
     examples: [["rkat session restore last sha256:…", "undo a rewrite, or return to an earlier turn"]],
     json: withRef,
     view: rewriteLines,
   }),
-  operation({
-    words: "session rewrites",
-    operation: "listRewrites",
-    takes: "SESSION",
-    summary: "list the rewrites of a transcript",
+  operation("session rewrites SESSION", "listRewrites", {
     examples: [["rkat session rewrites last", "what can be restored"]],
     json: withRef,
     view: ({ commits, head_revision }, { paint }) => [
@@ -276,11 +228,7 @@ export const sessionRows: readonly CommandRow[] = [
       paint.dim(`now ${head_revision}`),
     ],
   }),
-  operation({
-    words: "session revision",
-    operation: "readRevision",
-    takes: "SESSION [REVISION]",
-    summary: "show a transcript at a revision",
+  operation("session revision SESSION [REVISION]", "readRevision", {
     examples: [
       ["rkat session revision last", "the transcript now, with its revision"],
       ["rkat session revision last sha256:…", "the transcript at that revision"],

@@ -4,15 +4,16 @@ import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Simulation, SummariesBy } from "../../../contract/simulation.ts";
+import type { LaboratoryPolicy } from "../../../laboratory.ts";
 import { readProbes } from "../../../service/probes.ts";
 import { readRecordedLog, writeRecordedLog } from "../../../service/recorded-log.ts";
 import type { SimulatedLog } from "../../../service/simulation.ts";
 import { configuredRealm, isErrno } from "../../wire/realm.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
-import type { Invocation, Laboratory, LaboratoryPolicy } from "../parts.ts";
+import type { Invocation, Laboratory } from "../parts.ts";
 import { createBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
@@ -30,14 +31,9 @@ interface Flags {
 }
 
 /** `rkat compact simulate`: recorded sessions, replayed under other policies. */
-export const simulateRow: CommandRow = {
-  words: "compact simulate",
-  takes: "LOG…",
+export const simulateRow = command("compact simulate LOG…", {
+  text: "Replay recorded sessions under other policies, and compare what each costs and keeps. The sessions are not changed, and no model is asked unless --summaries model is given.",
   usage: "SESSION|FILE... [options]",
-  summary: "replay recorded sessions under other policies",
-  about:
-    "Replays sessions, or files of recorded logs, under other compaction policies, and compares what each costs and " +
-    "keeps. The sessions are not changed, and no model is asked unless --summaries model is given.",
   flags: () => [
     repeated("--policy <file>", "a file with keys of [compaction]; without it, the configured ones and the defaults"),
     new Option("--summaries <by>", "who writes summaries: offline, recorded (the log's own, where it has one) or model")
@@ -61,7 +57,7 @@ export const simulateRow: CommandRow = {
     ["Exit codes", "0 done · 2 wrong input · 10 no such session · 30 a replay broke off · 130 interrupted"],
   ],
   run: ({ invocation, self, flags }: Call<Flags>) => simulateLogs(invocation, self.args, flags),
-};
+});
 
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
   const { io, parts } = invocation;

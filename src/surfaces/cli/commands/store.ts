@@ -4,7 +4,7 @@ import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import type { CopyReport } from "../../../service/store-copy.ts";
 import { requireRealmId } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, createPaint, grouped, writeJson } from "../io.ts";
 import type { Invocation } from "../parts.ts";
@@ -22,18 +22,11 @@ interface CopyFlags {
 
 /** `rkat store`. */
 export const storeRows: readonly CommandRow[] = [
-  {
-    words: "store",
-    summary: "copy stored data to another folder or database",
-    about: "Copies what a realm stores between folders and databases.",
-    examples: [["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "and start using it"]],
-  },
-  {
-    words: "store copy",
-    takes: "FROM TO",
-    summary: "copy everything from one place to another",
-    about:
-      "Copies sessions, agents, blobs and the realm's configuration from one place to another, and reads back what it wrote. A place is a state folder or a database. What is at the target already is compared and continued, never overwritten: stopped at any point, run it again. Memory is not copied; it is made anew at the first search.",
+  command("store", {
+    text: "Copy stored data to another folder or database.",
+  }),
+  command("store copy FROM TO", {
+    text: "Copy everything from one place to another: sessions, agents, blobs and the realm's configuration, which are read back and compared. A place is a state folder or a database. What is at the target already is compared and continued, never overwritten: stopped at any point, run it again. Memory is not copied; it is made anew at the first search.",
     flags: () => [
       new Option("--to-realm <name>", "the realm of the database TO, where it is not that of --realm"),
       new Option("--dry-run", "compare, and print what would be copied; nothing is written"),
@@ -59,7 +52,7 @@ export const storeRows: readonly CommandRow[] = [
     ],
     run: ({ invocation, flags, arg }: Call<CopyFlags>) =>
       copyKept(invocation, { from: arg("from") ?? "", to: arg("to") ?? "" }, flags),
-  },
+  }),
 ];
 
 async function copyKept(

@@ -6,7 +6,7 @@ import type { Token } from "../../../contract/token.ts";
 import type { TokenStore } from "../../../ports/token-store.ts";
 import { makeStateFolder, realmNameIn } from "../../wire/realm.ts";
 import { createToken, openTokens, revokeToken } from "../../wire/token-files.ts";
-import { type Call, type CommandRow, show } from "../command-row.ts";
+import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag, type Pair, pairs } from "../flags.ts";
 import { table, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
@@ -14,20 +14,11 @@ import type { Invocation } from "../parts.ts";
 
 /** `rkat token`. */
 export const tokenRows: readonly CommandRow[] = [
-  {
-    words: "token",
-    summary: "create, list and revoke the tokens of this project's servers",
-    about:
-      "Manages the tokens that clients of this realm's servers over HTTP send. Once a token exists, the servers refuse requests without one; running servers see every change.",
-    examples: [
-      ["rkat token create --name web --scope run,read", "the secret is shown once"],
-      ["rkat token revoke web", "running servers obey at once"],
-    ],
-  },
-  {
-    words: "token create",
-    summary: "create a token",
-    about: "Creates a token and prints its secret, once: only its hash is stored.",
+  command("token", {
+    text: "Create, list and revoke the tokens of this project's servers: clients over HTTP send them. Once a token exists, the servers refuse requests without one; running servers see every change.",
+  }),
+  command("token create", {
+    text: "Create a token and print its secret, once: only its hash is stored.",
     flags: () => [
       new Option("--name <name>", "its name in logs and audits").makeOptionMandatory(),
       new Option("--scope <names>", `what it may do, such as run,read: ${Scope.options.join(", ")}`).argParser(scopes),
@@ -46,11 +37,9 @@ export const tokenRows: readonly CommandRow[] = [
       ["rkat token create --name ops --scope admin --expires 30d", "that may do everything, for a month"],
     ],
     run: make,
-  },
-  {
-    words: "token list",
-    summary: "list the tokens",
-    about: "Lists the tokens of this realm; their secrets are not stored.",
+  }),
+  command("token list", {
+    text: "List the tokens of this realm; their secrets are not stored.",
     flags: () => [jsonFlag()],
     examples: [["rkat token list", "names, scopes and limits"]],
     run: async (call) => {
@@ -62,13 +51,10 @@ export const tokenRows: readonly CommandRow[] = [
           : table(call.paint, head, rows.map(columnsOf)),
       );
     },
-  },
-  {
-    words: "token revoke",
-    takes: "TOKEN",
+  }),
+  command("token revoke TOKEN", {
+    text: "Revoke a token: its open connections end within a second, and the turns it runs are interrupted.",
     usage: "NAME [options]",
-    summary: "revoke a token",
-    about: "Revokes a token: its open connections end within a second, and the turns it runs are interrupted.",
     flags: () => [jsonFlag()],
     examples: [["rkat token revoke web", "also while it listens"]],
     run: async (call) => {
@@ -76,7 +62,7 @@ export const tokenRows: readonly CommandRow[] = [
       await withTokens(call.invocation, (store) => revokeToken(store, name));
       show(call, { name, revoked: true }, () => `Revoked ${name}.`);
     },
-  },
+  }),
 ];
 
 interface CreateFlags {

@@ -4,7 +4,7 @@ import type { BroughtFile, LoadedConfig } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { canAsk, isAgreed } from "../ask-person.ts";
-import type { Call, CommandRow } from "../command-row.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, createPaint, type Io, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
@@ -17,11 +17,8 @@ interface TrustFlags {
 }
 
 /** `rkat trust`. */
-export const trustRow: CommandRow = {
-  words: "trust",
-  summary: "allow this project's config, hooks and MCP servers",
-  about:
-    "Shows what the project's rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trusts them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
+export const trustRow = command("trust", {
+  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
   flags: () => [new Option("--status", "only show it"), new Option("--revoke", "withdraw the trust"), jsonFlag()],
   examples: [
     ["rkat trust", "on a terminal it asks first"],
@@ -30,7 +27,7 @@ export const trustRow: CommandRow = {
   ],
   notes: [["Exit codes", "0 everything here is trusted · 1 something is left out"]],
   run: ({ invocation, flags }: Call<TrustFlags>) => act(invocation, flags),
-};
+});
 
 async function act(invocation: Invocation, flags: TrustFlags): Promise<void> {
   if (flags.status && flags.revoke)
