@@ -223,7 +223,8 @@ function callOf(self: Command, invocation: Invocation): Call {
     self,
     arg: (name) => {
       const value = argumentValues(self).get(name);
-      return Array.isArray(value) ? value.join(" ") : value === undefined ? undefined : String(value);
+      const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
+      return isNone ? undefined : Array.isArray(value) ? value.join(" ") : String(value);
     },
   };
 }

@@ -91,7 +91,7 @@ function formatHelp(command: Command, helper: Help, columns: number): string {
   return [
     helper.boxWrap(helper.commandDescription(command), columns),
     "",
-    ...list("Examples", examples, widest(examples)),
+    ...exampleLines(examples, helper),
     helper.styleTitle("Usage"),
     `  ${helper.commandUsage(command)}`,
     "",
@@ -139,9 +139,20 @@ function formatServerHelp(
   ].join("\n");
 }
 
-function widest(examples: readonly Example[]): number {
-  return Math.max(0, ...examples.map(([command]) => command.length));
+/** A meaning stands beside its command, or below one that is too long for that. */
+function exampleLines(examples: readonly Example[], helper: Help): readonly string[] {
+  if (examples.length === 0) return [];
+  const width = Math.max(0, ...examples.map(([{ length }]) => (length > EXAMPLE_COLUMNS_MAX ? 0 : length)));
+  const lines = examples.flatMap(([line, meaning]) =>
+    line.length <= width
+      ? [helper.formatItem(line, width, meaning, helper)]
+      : [`  ${line}`, helper.formatItem("", width, meaning, helper)],
+  );
+  return [helper.styleTitle("Examples"), ...lines, ""];
 }
+
+/** As much as leaves enough of a line for a meaning to be wrapped in. */
+const EXAMPLE_COLUMNS_MAX = 56;
 
 /** As much of a command as its help says. */
 export interface UsageEntry {

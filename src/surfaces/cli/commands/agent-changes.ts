@@ -46,7 +46,7 @@ export async function remember(call: Call): Promise<void> {
 
 /** A text is one memory, piped lines are one each; all of them are valid. */
 async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenerator<Memory, undefined> {
-  const written = arg("text") ?? "";
+  const written = arg("text");
   const fields = fieldsOf("remember", flags);
   const memory = (content: string, place: string): Memory => {
     const { data, error } = Remember.safeParse({ agent, content, ...fields });
@@ -55,7 +55,7 @@ async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenera
     throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);
   };
   if (!isPiped(io, written)) {
-    if (written !== "") yield memory(written, "");
+    if (written !== undefined) yield memory(written, "");
     return undefined;
   }
   let line = 0;
@@ -123,8 +123,9 @@ function sentenceOf(agent: string, { added, last }: Tally): string {
 /** Keeps the text, or all of stdin, as a private note of an agent. */
 export async function takeNote({ io, invocation, flags, arg }: Call): Promise<void> {
   const agent = arg("name") ?? "";
-  const content = await noteText(io, arg("text") ?? "");
-  if (content.trim() === "" && arg("text") === "") throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
+  const written = arg("text");
+  const content = await noteText(io, written);
+  if (content.trim() === "" && written === undefined) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
   const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
   // Input that is refused makes no folder.
   if (note === undefined) throw invalidInput(error);
@@ -138,8 +139,8 @@ export async function takeNote({ io, invocation, flags, arg }: Call): Promise<vo
 /** More than any note may hold: what is read of a longer text is enough to refuse it. */
 const CHARS_READ_MAX = 2_000_000;
 
-async function noteText(io: Io, written: string): Promise<string> {
-  if (!isPiped(io, written)) return written;
+async function noteText(io: Io, written: string | undefined): Promise<string> {
+  if (!isPiped(io, written)) return written ?? "";
   let text = "";
   for await (const line of textLines(io, written)) {
     text += `${line}\n`;
@@ -202,15 +203,15 @@ async function failureOf(
 }
 
 /** Whether the text is to be read from stdin: `-` says so, and so does a pipe where no text was written. */
-function isPiped({ stdin }: Io, written: string): boolean {
-  return written === "" ? stdin.kind === "stream" : written === "-";
+function isPiped({ stdin }: Io, written: string | undefined): boolean {
+  return written === undefined ? stdin.kind === "stream" : written === "-";
 }
 
 /** A pipe that says nothing for so long was perhaps inherited and will never end. */
 const SILENCE_MS = 2_000;
 
 /** The lines of stdin; says that it waits for them where nobody may have meant it to. */
-async function* textLines(io: Io, written: string): AsyncGenerator<string> {
+async function* textLines(io: Io, written: string | undefined): AsyncGenerator<string> {
   const waiting = setTimeout(() => {
     if (written !== "-") io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
   }, SILENCE_MS);

@@ -148,7 +148,7 @@ export const usageRow = operation("usage", "readUsage", {
     ["rkat usage --by label --json | jq .total.usage.cost.amount", "for scripts"],
   ],
   notes: [
-    ["Cost", "is in US dollars, by the prices of its time; ≥ where some calls have no known price, see rkat models"],
+    ["Cost", "in US dollars, by the prices of its time; ≥ where some calls have no known price, see rkat models"],
   ],
   view: ({ groups, total, since, by }, { paint }) => {
     if (groups.length === 0) return `Nothing was used${since === undefined ? "" : ` since ${since}`}.`;

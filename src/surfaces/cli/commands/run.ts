@@ -44,7 +44,7 @@ export const runRow = command(`${DEFAULT_COMMAND} [PROMPT…]`, {
     ['rkat "plan a trip" --max-tokens 10000 -d 30s', "with budgets"],
   ],
   notes: [
-    ["Approval", "a shell and patches run without asking, as in a script; --ask '*' asks first, and so does rkat chat"],
+    ["Approval", "a shell and patches run without asking, as in a script; --ask '*' and rkat chat ask first"],
     ["Exit codes", ...EXIT_CODES],
   ],
   run: (call: Call<RunFlags>) => runWords(call, call.self.args),
