@@ -45,7 +45,7 @@ describe("rkat memory forget", () => {
     expect([code, stdout, stderr]).toEqual([
       0,
       expect.stringMatching(/^forgotten +0 messages in 0 logs$/m),
-      expect.stringMatching(/has 0 sessions and 1 agent\.\n$/),
+      "No matches in 0 sessions and 1 agent.\n",
     ]);
   });
 

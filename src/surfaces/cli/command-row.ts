@@ -161,7 +161,7 @@ export function wordsOf({
   line,
 }: Pick<CommandRow, "line">): readonly [words: readonly string[], takes: readonly string[]] {
   const words = line.split(" ");
-  const at = words.findIndex((word) => word === word.toUpperCase());
+  const at = words.findIndex((word) => !/^[a-z_-]+$/.test(word));
   return at < 0 ? [words, []] : [words.slice(0, at), words.slice(at)];
 }
 

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { acpUsage, consoleUsage, restUsage, rpcUsage } from "../wire/usage.ts";
 import { chatRow, chatWhereChosen } from "./chat-command.ts";
 import { type Call, type CommandRow, command } from "./command-row.ts";
 import { agentRows } from "./commands/agent.ts";
@@ -10,6 +11,7 @@ import { configRows } from "./commands/config.ts";
 import { conformanceRow } from "./commands/conformance.ts";
 import { doctorRow } from "./commands/doctor.ts";
 import { encryptionRows } from "./commands/encryption.ts";
+import { pruneRow } from "./commands/forget.ts";
 import { hookRows } from "./commands/hooks.ts";
 import { initRow } from "./commands/init.ts";
 import { mcpRows } from "./commands/mcp.ts";
@@ -23,9 +25,7 @@ import {
   usageRow,
   whoamiRow,
 } from "./commands/overview.ts";
-import { pruneRow } from "./commands/prune.ts";
 import { resumeRows, runRow } from "./commands/run.ts";
-import { acpRow, consoleRow, rpcRow, serveRow } from "./commands/serve.ts";
 import { sessionRows } from "./commands/session.ts";
 import { storeRows } from "./commands/store.ts";
 import { tokenRows } from "./commands/token.ts";
@@ -51,22 +51,34 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...compactRows,
     ...memoryRows,
     ...agentRows,
-    serveRow,
+    command("serve", {
+      text: "Serve sessions over HTTP, for programs and browsers.",
+      server: { usage: () => restUsage("rkat serve", "cli"), start: ({ serveRest }, args) => serveRest(args) },
+    }),
     ...configRows,
     doctorRow,
   ],
   More: [
     ...continueRows,
     demoRow,
-    consoleRow,
+    command("console", {
+      text: "Show sessions, contexts, compactions and memory in a browser.",
+      server: { usage: () => consoleUsage("rkat console"), start: ({ serveConsole }, args) => serveConsole(args) },
+    }),
     modelsRow,
     usageRow,
     ...skillRows,
     ...subAgentRows,
     ...blobRows,
-    rpcRow,
+    command("rpc", {
+      text: "Serve JSON-RPC on stdin and stdout, as rkat-rpc does.",
+      server: { usage: () => rpcUsage("rkat rpc"), start: ({ serveRpc }, args) => serveRpc(args) },
+    }),
     ...mcpRows,
-    acpRow,
+    command("acp", {
+      text: "Serve editors over the Agent Client Protocol, on stdin and stdout, as rkat-acp does.",
+      server: { usage: () => acpUsage("rkat acp"), start: ({ serveAcp }, args) => serveAcp(args) },
+    }),
     ...completionRows,
     helpRow,
   ],

@@ -7,7 +7,6 @@ import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { type Call, command } from "./command-row.ts";
-import { createPage, type Page } from "./demo-page.ts";
 import {
   badCall,
   budget,
@@ -18,7 +17,7 @@ import {
   structuredOutput,
   talk,
 } from "./demo-scenes.ts";
-import { createWatch, type Row, type Scene, type Stage } from "./demo-stage.ts";
+import { createPage, createWatch, type Page, type Row, type Scene, type Stage } from "./demo-stage.ts";
 import { alignColumns, counted, type Io, writeJson } from "./io.ts";
 import type { Invocation } from "./parts.ts";
 

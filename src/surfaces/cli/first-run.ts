@@ -4,8 +4,14 @@ import { asRuntimeError } from "../../contract/error.ts";
 import type { LocalServer } from "../../providers/local-servers.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { canAsk } from "./ask-person.ts";
-import { changeConfigFile, projectFileOf, shownPath, userFileOf } from "./commands/change-config.ts";
-import { type ConfigText, withKey } from "./commands/config-text.ts";
+import {
+  type ConfigText,
+  changeConfigFile,
+  projectFileOf,
+  shownPath,
+  userFileOf,
+  withKey,
+} from "./commands/config-text.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import { fieldsOf } from "./flags.ts";
 import { bytesText, type Io } from "./io.ts";

@@ -13,9 +13,9 @@ import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { createBar } from "../progress.ts";
+import { makeSessionPage } from "../session-page.ts";
 import { findSession } from "../session-selector.ts";
 import { makeOutputFolder, outputPath, writeFileWhole } from "./output-file.ts";
-import { makeSessionPage } from "./session-file.ts";
 
 /** What a session is written as, with the ending of its file. */
 const ENDINGS = { jsonl: "jsonl", markdown: "md", html: "html", openai: "openai.json", sharegpt: "sharegpt.json" };

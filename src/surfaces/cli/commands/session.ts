@@ -15,12 +15,11 @@ import {
 import { callBars, contextBar } from "../context-strip.ts";
 import { also, fieldOptions, jsonFlag, withoutIt } from "../flags.ts";
 import { counted, oneLine } from "../io.ts";
+import { type PageFlags, writeSessionPage } from "../session-page.ts";
 import { SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { approvalRows } from "./approvals.ts";
 import { exportRow } from "./export-session.ts";
 import { importRow } from "./import-session.ts";
-import { type PageFlags, writeSessionPage } from "./session-file.ts";
-import { treeRow } from "./session-tree.ts";
 import {
   type EventsFlags,
   kindIn,
@@ -30,6 +29,7 @@ import {
   sessionTable,
   showSession,
   transcriptLines,
+  treeRow,
 } from "./session-views.ts";
 
 const REASON = withoutIt("edit");

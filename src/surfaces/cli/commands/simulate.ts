@@ -1,24 +1,24 @@
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { Simulation, SummariesBy } from "../../../contract/simulation.ts";
+import type { Figures, Simulation, SummariesBy } from "../../../contract/simulation.ts";
 import type { LaboratoryPolicy } from "../../../laboratory.ts";
 import { readProbes } from "../../../service/probes.ts";
 import { readRecordedLog, writeRecordedLog } from "../../../service/recorded-log.ts";
 import type { SimulatedLog } from "../../../service/simulation.ts";
-import { configuredRealm, isErrno } from "../../wire/realm.ts";
+import { configuredRealm } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
-import { writeJson } from "../io.ts";
+import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, Laboratory } from "../parts.ts";
 import { createBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { refuseExisting, writePage } from "./session-file.ts";
-import { simulationLines } from "./simulation-view.ts";
+import { refuseExisting, writeFileWhole } from "./output-file.ts";
 
 interface Flags {
   readonly policy: readonly string[];
@@ -65,7 +65,8 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
   // Told before all is replayed for nothing.
-  const isThere = path !== undefined && (await refuseExisting(path, { shown: html ?? "", isForced: force }));
+  const page = { shown: html ?? "", isForced: force };
+  if (path !== undefined) await refuseExisting(path, page);
   const { config } = await readConfiguration(invocation);
   const laboratory = await parts.loadLaboratory();
   const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
@@ -86,14 +87,9 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
     .finally(bar.clear);
   if (json) writeJson(io, simulation);
   else io.stdout.write(`${simulationLines(io, simulation).join("\n")}\n`);
-  if (path !== undefined && html !== undefined) {
-    await writePage(path, { page: Buffer.from(await pageOf(simulation)), shown: html, isThere });
-    io.stderr.write(`Wrote ${html}.\n`);
-  }
-}
-
-function pageOf(simulation: Simulation): Promise<string> {
-  return keptPage("kept-simulation", simulation);
+  if (path === undefined) return;
+  await writeFileWhole(path, [await keptPage("kept-simulation", simulation)], page);
+  io.stderr.write(`Wrote ${html}.\n`);
 }
 
 interface Asked {
@@ -180,13 +176,7 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
   if (log === undefined || others.length > 0) {
     throw new RuntimeError("INVALID_PARAMS", "--save writes one log; name one session");
   }
-  try {
-    await writeFile(resolve(io.cwd, file), writeRecordedLog(log.entries), { flag: "wx", mode: 0o600 });
-  } catch (cause) {
-    const code = isErrno(cause) ? cause.code : undefined;
-    const why = code === "EEXIST" ? "is there already; name another file" : `cannot be written: ${code ?? "it failed"}`;
-    throw new RuntimeError("INVALID_PARAMS", `${file} ${why}`, { cause });
-  }
+  await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], { shown: file, isForced: false });
   io.stderr.write(`Wrote ${file}. Whoever has the file can read all of it.\n`);
 }
 
@@ -203,4 +193,64 @@ async function textOf(path: string, shown: string, what: string): Promise<string
   } catch (cause) {
     throw new RuntimeError("INVALID_PARAMS", `${shown} is not UTF-8 text`, { cause });
   }
+}
+
+/** A simulation for the eye: a table a log, and one of all of them. */
+export function simulationLines({ stdout, env }: Io, { logs, runs, sums, summaries }: Simulation): readonly string[] {
+  const { bold, dim, yellow } = createPaint(stdout, env);
+  const tables = logs.flatMap(({ name, model, calls, turns, is_priced, notes }) => [
+    bold(withoutControls(name)) +
+      dim(`  ${withoutControls(model)}, ${counted(turns, "turn")}, ${counted(calls, "call")}`),
+    ...tableOf(runs.filter(({ log }) => log === name)),
+    ...(is_priced ? [] : [yellow(`! no price of ${withoutControls(model)} is known; -m names another model`)]),
+    ...notes.map((note) => dim(`  ${withoutControls(note)}`)),
+    "",
+  ]);
+  const all = logs.length > 1 ? [bold(`All ${logs.length} logs`), ...tableOf(sums), ""] : [];
+  const made =
+    summaries === "model"
+      ? "by the configured model"
+      : summaries === "recorded"
+        ? "as recorded, else offline"
+        : "offline";
+  return [...tables, ...all, dim(`Summaries: ${made}. Cost: turns + summaries. Specifics: kept · recoverable · lost.`)];
+}
+
+const HEADING = [
+  "policy",
+  "input",
+  "cached",
+  "output",
+  "cost",
+  "compactions",
+  "evictions",
+  "summaries",
+  "waited",
+  "largest",
+  "specifics",
+  "recall",
+];
+
+function tableOf(rows: readonly (Figures & { readonly policy: string })[]): readonly string[] {
+  return alignColumns([HEADING, ...rows.map(rowOf)]).map((line) => `  ${line}`);
+}
+
+function rowOf(run: Figures & { readonly policy: string }): readonly string[] {
+  const { cost, specifics, probes } = run;
+  const kept = specifics.in_summary + specifics.in_tail + specifics.pinned;
+  const failed = run.failed === 0 ? "" : ` (${run.failed} failed)`;
+  return [
+    run.policy,
+    grouped(run.input_tokens + run.summary_input_tokens),
+    grouped(run.cached_tokens),
+    grouped(run.output_tokens + run.summary_output_tokens),
+    cost === undefined ? "?" : `${costText({ amount: cost.turns })} + ${costText({ amount: cost.summaries })}`,
+    `${grouped(run.compactions)}${failed}`,
+    grouped(run.evictions),
+    grouped(run.summaries),
+    `${grouped(run.waited)} (${(run.waited_share * 100).toFixed(1)} %)`,
+    grouped(run.largest_context),
+    `${grouped(kept)} · ${grouped(specifics.recoverable)} · ${grouped(specifics.lost)}`,
+    probes.asked === 0 ? "–" : `${probes.found} of ${probes.asked}`,
+  ];
 }
