@@ -19,7 +19,7 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   };
   try {
     const args = isChat(io, parts) ? ["chat", ...io.args] : io.args;
-    const program = createProgram(io, parts, { exitWith, only: commandNamed(args) });
+    const program = createProgram(io, parts, { exitWith, only: args });
     if (args.length === 0 && io.stdin.kind === "terminal") {
       program.outputHelp();
       return 0;
@@ -41,20 +41,20 @@ function isChat(io: Io, parts: Parts): boolean {
   if (first === "") return args.length === 0;
   if (!first.startsWith("-")) return false;
   // The flags of every command are the program's, the others those of the command.
-  const program = createProgram(io, parts, { only: "chat" });
+  const program = createProgram(io, parts, { only: ["chat"] });
   const { operands, unknown } = program.parseOptions([...settleResume(args)]);
   const left = program.commands.find((command) => command.name() === "chat")?.parseOptions(unknown);
   return operands.length === 0 && left?.operands.length === 0 && left.unknown.length === 0;
 }
 
-/** Every command with its flags and help, before anything is parsed; or the only one that is wanted. */
+/** Every command with its flags and help, before anything is parsed; or those that the words of a line need. */
 export function createProgram(
   io: Io,
   parts: Parts,
   {
     exitWith = () => {},
     only,
-  }: { readonly exitWith?: (code: number) => void; readonly only?: string | undefined } = {},
+  }: { readonly exitWith?: (code: number) => void; readonly only?: readonly string[] | undefined } = {},
 ): Command {
   const program = new Command("rkat");
   declareProgram(program, { io, parts, place: createPlace(io, program), exitWith, warnOnce: createWarnOnce(io) }, only);
@@ -70,20 +70,25 @@ function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
   };
 }
 
-/** The command that the first word names, or a sentence is a prompt for; to declare the others would take longer than it. */
-function commandNamed([first = ""]: readonly string[]): string | undefined {
-  if (holdsBlank(first)) return DEFAULT_COMMAND;
-  const isNamed = (row: CommandRow): boolean => namesIn(row).includes(first) && row.needsAll !== true;
-  return Object.values(COMMANDS).flat().some(isNamed) ? first : undefined;
+/** The commands that a line needs, by its first words: to declare the others would take longer than most commands. */
+function rowsFor([first = "", second = ""]: readonly string[]): ReadonlySet<CommandRow> {
+  const all = Object.values(COMMANDS).flat();
+  const namesIn = (row: CommandRow): readonly string[] => [
+    ...wordsOf(row)[0].slice(-1),
+    ...(row.also ?? []),
+    ...(row.former ?? []),
+  ];
+  // The front page lists the outermost commands.
+  if (["", "-h", "--help"].includes(first)) return new Set(all.filter((row) => wordsOf(row)[0].length === 1));
+  const name = holdsBlank(first) ? DEFAULT_COMMAND : first;
+  const outer = all.find((row) => wordsOf(row)[0].length === 1 && namesIn(row).includes(name));
+  if (outer === undefined || outer.needsAll === true) return new Set(all);
+  const held = all.filter((row) => row !== outer && wordsOf(row)[0][0] === wordsOf(outer)[0][0]);
+  const inner = held.filter((row) => namesIn(row).includes(second));
+  return new Set([outer, ...(inner.length === 0 ? held : inner)]);
 }
 
-/** What a row's first word may be. */
-function namesIn(row: CommandRow): readonly string[] {
-  const [[first = "", ...more]] = wordsOf(row);
-  return more.length > 0 ? [] : [first, ...(row.also ?? []), ...(row.former ?? [])];
-}
-
-function declareProgram(program: Command, invocation: Invocation, only: string | undefined): void {
+function declareProgram(program: Command, invocation: Invocation, only: readonly string[] | undefined): void {
   const { io } = invocation;
   program
     .description("A runtime for agent sessions that outlive any context window.")
@@ -99,14 +104,10 @@ function declareProgram(program: Command, invocation: Invocation, only: string |
     .helpCommand(false);
   configureHelp(program, io);
   addPlaceFlags(program);
+  const needed = only === undefined ? undefined : rowsFor(only);
   for (const [group, rows] of Object.entries(COMMANDS)) {
     program.commandsGroup(group);
-    let isWanted = only === undefined;
-    for (const row of rows) {
-      // Rows follow the one that holds them.
-      if (only !== undefined && wordsOf(row)[0].length === 1) isWanted = namesIn(row).includes(only);
-      if (isWanted) declareCommand(program, row, invocation);
-    }
+    for (const row of rows) if (needed?.has(row) !== false) declareCommand(program, row, invocation);
   }
   requireSentence(program);
   describeHelp(program, {

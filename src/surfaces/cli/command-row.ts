@@ -103,16 +103,27 @@ export function operation<Name extends OperationName, Flags extends CommonFlags 
   name: Name,
   { opens, own, input, json: jsonOf, view, ...row }: OperationRow<Name, Flags>,
 ): CommandRow {
-  const { summary: text, requires = "" }: { readonly summary: string; readonly requires?: string } = OPERATIONS[name];
-  const open = opens ?? OPENS[requires] ?? (line.includes("SESSION") ? withSessions : withEmpty);
+  // Looked up when it is needed: most calls are of another command.
+  const facts = (): { readonly summary: string; readonly requires?: string } => OPERATIONS[name];
+  const open: Open = (invocation, use) => {
+    const usual = line.includes("SESSION") ? withSessions : withEmpty;
+    return (opens ?? OPENS[facts().requires ?? ""] ?? usual)(invocation, use);
+  };
   const run = onSession<Flags>(async (call) => {
     const asked = { ...argumentFields(call), ...fieldsOf(name, call.flags), ...(await input?.(call)) };
     const answer = await call.opened.runtime.dispatch(name, asked);
     if (call.flags.json) writeJson(call.io, jsonOf?.(answer, call) ?? answer);
     else print(call.io, await view(answer, call));
   }, open);
-  const flags = () => [...fieldOptions(name, own), ...(row.flags?.() ?? []), jsonFlag()];
-  return { line, text, ...row, run, flags };
+  return {
+    ...row,
+    line,
+    run,
+    flags: () => [...fieldOptions(name, own), ...(row.flags?.() ?? []), jsonFlag()],
+    get text() {
+      return row.text ?? facts().summary;
+    },
+  };
 }
 
 /** Runs a command with the runtime it needs. */
