@@ -1,5 +1,6 @@
 import { Option } from "commander";
 import type { CompactResult } from "../../../contract/compaction.ts";
+import { describeEvent } from "../../../contract/describe-event.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { OPERATIONS } from "../../../contract/operations.ts";
 import type { Listener } from "../../../service/event-queue.ts";
@@ -11,7 +12,6 @@ import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
 import { COMPACTION_NOTE, findCompaction, findStanding, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { compactionTable, type Naming, printCompaction, showCompaction } from "./compaction-views.ts";
-import { compactionLine } from "./event-words.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { simulateRow } from "./simulate.ts";
 
@@ -146,7 +146,8 @@ export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flag
   let hasFailed = false;
   const listener: Listener = ({ event }) => {
     if (event.type === "compaction_failed") hasFailed = true;
-    if (event.type === "compaction_started" && io.stderr.isTerminal) io.stderr.write(`${dim(compactionLine(event))}\n`);
+    if (event.type === "compaction_started" && io.stderr.isTerminal)
+      io.stderr.write(`${dim(describeEvent(event).text)}\n`);
   };
   const input = { session_id: id, ...fieldsOf("compactSession", flags) };
   const result = await runtime.dispatch("compactSession", input, { listener, signal });
