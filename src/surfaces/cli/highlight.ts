@@ -184,7 +184,7 @@ interface State {
 }
 
 /** YAML a line at a time, each sign looked at once: the mode that is there for it looks at spaces again and again. */
-export const yaml: StreamParser<unknown> = {
+const yaml: StreamParser<unknown> = {
   startState: (): State => ({ textBeyond: undefined }),
   // It is the state that was made above.
   token: (stream, state) => tokenOf(stream, state as State),

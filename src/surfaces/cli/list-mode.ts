@@ -102,7 +102,7 @@ const MOVES: Readonly<Record<string, number>> = {
 };
 
 /** Edits by a key that changes text; false where it is another one. */
-export function edit(buffer: LineBuffer, text: string | undefined, key: Key): boolean {
+function edit(buffer: LineBuffer, text: string | undefined, key: Key): boolean {
   if (key.name === "backspace" && (key.meta || key.ctrl)) buffer.erase("word-left");
   else if (key.name === "backspace") buffer.erase("left");
   else if (key.ctrl && key.name === "u") buffer.erase("line-start");

@@ -342,7 +342,7 @@ function withoutQuotes(line: string, depth: number): string | undefined {
 const LINE_CHARS_MAX = 4_000;
 
 /** A block of code: lines between two fences, shown as they are, which the terminal wraps. */
-export interface CodeBlock {
+interface CodeBlock {
   readonly name: string;
   /** What its lines begin with, where it belongs to a list. */
   readonly lead: string;
@@ -352,7 +352,7 @@ export interface CodeBlock {
   line(line: string): string | undefined;
 }
 
-export function openCodeBlock(fence: string, { paint, listed }: { paint: Paint; listed: number }): CodeBlock {
+function openCodeBlock(fence: string, { paint, listed }: { paint: Paint; listed: number }): CodeBlock {
   const { indent, mark, name } = fenceOf(fence) ?? { indent: 0, mark: "", name: "" };
   let show = plainCode(paint);
   const language = show("-") === "-" ? undefined : languageOf(name);
@@ -375,12 +375,12 @@ export function openCodeBlock(fence: string, { paint, listed }: { paint: Paint; 
 }
 
 /** Code of no language that is known. */
-export function plainCode(paint: Paint): (line: string) => string {
+function plainCode(paint: Paint): (line: string) => string {
   const ink = inkOf(paint.green);
   return (line) => (line === "" ? "" : inInk(line, ink));
 }
 
 /** Whether so much of a line is too long to wait for its end. */
-export function isLongCode(line: string): boolean {
+function isLongCode(line: string): boolean {
   return line.length > LINE_CHARS_MAX;
 }

@@ -17,7 +17,7 @@ const SESSION: KeptElement = "kept-session";
 const ENDS = /<\/(?:script|style)|<!--/i;
 
 /** A session as one page. */
-export function sessionPage(session: KeptSession, folder = builtConsoleFolder()): Promise<string> {
+function sessionPage(session: KeptSession, folder = builtConsoleFolder()): Promise<string> {
   return keptPage(SESSION, session, folder);
 }
 

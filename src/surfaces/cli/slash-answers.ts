@@ -219,7 +219,7 @@ const PROGRAM_MS_MAX = 2_000;
 const TERMINAL_BYTES_MAX = 74_994;
 
 /** Puts a text into the clipboard; says in a few words how. Throws INVALID_PARAMS, with what else to do, where it cannot. */
-export async function copyText(io: Io, text: string): Promise<string> {
+async function copyText(io: Io, text: string): Promise<string> {
   for (const words of programsFor(io)) {
     if (await feed(words, io, text)) return `by ${words[0]}`;
   }

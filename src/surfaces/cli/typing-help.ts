@@ -47,7 +47,7 @@ export function typingHelp({ invocation, opened }: ChatPlace): TypingHelp {
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Lets a text be changed in the program that VISUAL or EDITOR names, in a file that only its owner can read. */
-export async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise<string> {
+async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise<string> {
   const program = env.VISUAL || env.EDITOR || "vi";
   const folder = await mkdtemp(join(tmpdir(), "rkat-"));
   const path = join(folder, "prompt.md");

@@ -65,7 +65,7 @@ export const forgetRows: readonly CommandRow[] = [
 ];
 
 /** Erases without asking. */
-export const YES = (): Option => new Option("-y, --yes", "do not ask");
+const YES = (): Option => new Option("-y, --yes", "do not ask");
 
 /** A program names messages in a list; a person chooses from one. */
 function chosenFlag(option: Option): Option {
@@ -114,7 +114,7 @@ async function pipedText(io: Io): Promise<string> {
 }
 
 /** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
-export async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
+async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
   if (!canAsk(io)) {
     throw new RuntimeError("INVALID_PARAMS", "--yes: nobody can be asked here; look with --dry-run, then write --yes");
   }
@@ -211,7 +211,7 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more, settin
 }
 
 /** A receipt as a person reads it. */
-export function receiptLines({
+function receiptLines({
   forgetting_id,
   at,
   logs,

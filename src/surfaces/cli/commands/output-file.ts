@@ -14,6 +14,8 @@ const WRITE_BYTES = 1_024 * 1_024;
 interface Shown {
   readonly shown: string;
   readonly isForced: boolean;
+  /** What to do where a file is already; without it, the flag that overwrites it. */
+  readonly instead?: string;
 }
 
 /** Writes a file as it is made. */
@@ -36,10 +38,11 @@ export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promis
  */
 export async function writeWhole(
   path: string,
-  { shown, isForced }: Shown,
+  how: Shown,
   write: (file: FileHandle) => Promise<number>,
 ): Promise<number> {
-  await refuseExisting(path, { shown, isForced });
+  const { shown } = how;
+  await refuseExisting(path, how);
   const written = `${path}.${randomUUID()}`;
   const file = await open(written, "wx", 0o600).catch((cause: unknown) => {
     throw unwritable(shown, cause);
@@ -58,12 +61,15 @@ export async function writeWhole(
 }
 
 /** Refuses a path where a file is that may not be replaced. */
-export async function refuseExisting(path: string, { shown, isForced }: Shown): Promise<void> {
+export async function refuseExisting(
+  path: string,
+  { shown, isForced, instead = "--force overwrites it" }: Shown,
+): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return;
   // A link may lead to something else, and a device is nothing to be replaced.
   if (!found.isFile()) throw new RuntimeError("INVALID_PARAMS", `${shown} is there and is no plain file; name another`);
-  if (!isForced) throw new RuntimeError("INVALID_PARAMS", `${shown} is there already; --force overwrites it`);
+  if (!isForced) throw new RuntimeError("INVALID_PARAMS", `${shown} is there already; ${instead}`);
 }
 
 async function* inChunks(pieces: Pieces): AsyncGenerator<Uint8Array> {

@@ -176,7 +176,11 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
   if (log === undefined || others.length > 0) {
     throw new RuntimeError("INVALID_PARAMS", "--save writes one log; name one session");
   }
-  await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], { shown: file, isForced: false });
+  await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], {
+    shown: file,
+    isForced: false,
+    instead: "name another file",
+  });
   io.stderr.write(`Wrote ${file}. Whoever has the file can read all of it.\n`);
 }
 
@@ -196,7 +200,7 @@ async function textOf(path: string, shown: string, what: string): Promise<string
 }
 
 /** A simulation for the eye: a table a log, and one of all of them. */
-export function simulationLines({ stdout, env }: Io, { logs, runs, sums, summaries }: Simulation): readonly string[] {
+function simulationLines({ stdout, env }: Io, { logs, runs, sums, summaries }: Simulation): readonly string[] {
   const { bold, dim, yellow } = createPaint(stdout, env);
   const tables = logs.flatMap(({ name, model, calls, turns, is_priced, notes }) => [
     bold(withoutControls(name)) +
