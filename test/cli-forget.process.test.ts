@@ -38,14 +38,14 @@ describe("rkat memory forget", () => {
 
   it("[D9] says how much it looked through where nothing says it, and asks nothing", async () => {
     expect(await ok("memory", "forget", "--text", "Lovelace", "--dry-run")).toMatch(
-      /^Nothing says it: realm \S+ has 0 sessions and 0 agents\.\n$/,
+      /^No matches in 0 sessions and 0 agents\.\n$/,
     );
     await ok("agent", "remember", "eve", "It rained");
     const { code, stdout, stderr } = await run(["memory", "forget", "--text", "Lovelace"]);
     expect([code, stdout, stderr]).toEqual([
       0,
       expect.stringMatching(/^forgotten +0 messages in 0 logs$/m),
-      expect.stringMatching(/has 0 sessions and 1 agent\.\n$/),
+      "No matches in 0 sessions and 1 agent.\n",
     ]);
   });
 

@@ -41,8 +41,10 @@ it("[G1] the help of every command is what people have seen", async () => {
   const read = async (words: readonly string[]): Promise<void> => {
     const { stdout } = await line.run([...words, "--help"]);
     pages.push(`$ rkat ${[...words, "--help"].join(" ")}\n${stdout}`);
-    const [, list = ""] = words.length === 0 ? ["", stdout] : stdout.split("\nCommands\n");
-    const names = [...list.matchAll(/^ {2}([a-z-]+) {2,}\S/gm)].map(([, name = ""]) => name);
+    const [, list = ""] = stdout.split("\nCommands\n");
+    const names = [...(list.split("\nOptions\n")[0] ?? "").matchAll(/^ {2}([a-z][a-z-]*) {2,}\S/gm)].map(
+      ([, name = ""]) => name,
+    );
     if (words.length < 2) for (const name of names) await read([...words, name]);
   };
   await read([]);

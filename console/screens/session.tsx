@@ -234,7 +234,7 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
       {!hasScope("approve") && (
         <p class="soft">
           To answer here, use a token with the approve scope. On the server, you can also run{" "}
-          <code>rkat session answer {session_id} allow</code>.
+          <code>rkat session approve {session_id}</code>.
         </p>
       )}
       {hasScope("approve") && (

@@ -49,7 +49,7 @@ export const APPROVAL_OPERATIONS = {
     }),
     rpc: "session/answer_approval",
     http: "POST /sessions/{session_id}/approvals/{approval_id}",
-    cli: "rkat session answer ID DECISION",
+    cli: "rkat session approve ID",
     scope: "approve",
     audited: { action: "approval_answered" },
   },

@@ -37,7 +37,7 @@ export const ACCESS_OPERATIONS = {
     http: "GET /access",
     mcp: "meerkat_access",
     mcpListed: false,
-    cli: "rkat access",
+    cli: "rkat whoami",
     scope: "read",
     sees: "public",
   },

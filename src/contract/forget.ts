@@ -186,7 +186,7 @@ export const FORGET_OPERATIONS = {
     http: "GET /memory/forgettings",
     mcp: "meerkat_forgettings",
     mcpListed: false,
-    cli: "rkat memory forgettings",
+    cli: "rkat memory erasures",
     scope: "admin",
     sees: "project",
     requires: "session-store",

@@ -1,16 +1,17 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import type { Stage } from "./chat-stage.ts";
-import { agentName, strangerText } from "./commands/agent-views.ts";
+import { type Call, command } from "./command-row.ts";
+import { strangerText } from "./commands/agent-views.ts";
 import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
-import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride } from "./commands/run-flags.ts";
+import { type RunFlags, readSchema, resumeFlag, runFlags, withHooksOverride } from "./commands/run-flags.ts";
 import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
 import { ensureModel } from "./first-run.ts";
-import { describeHelp } from "./help.ts";
+import { agentName } from "./flags.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
@@ -25,38 +26,33 @@ import { readMentions } from "./typed-prompt.ts";
 import { parseShell, runTyped } from "./typed-shell.ts";
 import { typingHelp } from "./typing-help.ts";
 
-/** Declares `rkat chat`. */
-export function addChatCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command("chat")
-    .summary("talk to a model, turn by turn")
-    .description("Talks turn by turn in one session; from a pipe, each line is a turn.")
-    .action(async (flags: ChatFlags & { readonly continue?: boolean }) => {
-      const resume = flags.continue ? "last" : flags.resume;
-      invocation.exitWith(await chat(invocation, resume === undefined ? flags : { ...flags, resume }));
-    });
-  const goOn = new Option("-c, --continue", "go on with the last session").conflicts("resume");
-  const agent = new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName);
-  const secret = new Option("--private", "keep nothing of it: no session, no memory, no prompt").conflicts([
-    "continue",
-    "resume",
-    "agent",
-    "memory",
-  ]);
-  addRunFlags(command, [goOn, resumeFlag(), agent, secret]);
-  describeHelp(command, {
-    examples: [
-      ["rkat chat", "a new session; /help lists what can be typed"],
-      ["rkat chat --continue", "go on where the last session ended"],
-      ["rkat chat --agent ada", "with an agent that remembers, also what other sessions said"],
-      ["rkat chat < questions.txt", "a turn a line; the first that fails ends it"],
-    ],
-    notes: [
-      ["In a prompt", "@FILE attaches a file; typed, !COMMAND runs one of your own; see docs/terminal.md"],
-      ["Keys", "Ctrl-C stops an answer, twice on an empty line it ends, as Ctrl-D does · \\ at the end goes on"],
-    ],
-  });
-}
+/** `rkat chat`. */
+export const chatRow = command("chat", {
+  text: "Talk to a model, turn by turn, in one session; from a pipe, each line is a turn.",
+  flags: () =>
+    runFlags([
+      new Option("-c, --continue", "continue the last session").conflicts("resume"),
+      resumeFlag(),
+      new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName),
+      new Option("--private", "store nothing: no session, no memory, no prompt").conflicts([
+        ...["continue", "resume", "agent", "memory"],
+      ]),
+    ]),
+  examples: [
+    ["rkat chat", "a new session; /help lists what can be typed"],
+    ["rkat chat --continue", "continue the last session"],
+    ["rkat chat --agent ada", "with an agent that remembers, also what other sessions said"],
+    ["rkat chat < questions.txt", "one turn per line; the first that fails ends it"],
+  ],
+  notes: [
+    ["In a prompt", "@FILE attaches a file; typed, !COMMAND runs a command of yours; see docs/terminal.md"],
+    ["Keys", "Ctrl-C stops an answer, twice on an empty line it ends, as Ctrl-D does · \\ at the end adds a line"],
+  ],
+  run: async ({ invocation, flags }: Call<ChatFlags & { readonly continue?: boolean }>) => {
+    const resume = flags.continue ? "last" : flags.resume;
+    invocation.exitWith(await chat(invocation, resume === undefined ? flags : { ...flags, resume }));
+  },
+});
 
 /** Goes on in the session that is named, or that a person chooses from a list. */
 export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {

@@ -65,7 +65,7 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ["undo", /^there is no command undo; did you mean rkat compact undo\? As a prompt, write rkat run undo$/],
     [
       "list",
-      /did you mean rkat session list or rkat compact list or rkat agent list or rkat skill list or rkat mcp list or rkat token list or rkat sub-agent list or rkat hooks list or rkat backup list\?/,
+      /did you mean rkat session list or rkat compact list or rkat agent list or rkat skill list or rkat sub-agent list or rkat mcp list or rkat hooks list or rkat token list or rkat backup list\?/,
     ],
     ["dokter", /^there is no command dokter; did you mean rkat doctor\? As a prompt, write rkat run dokter$/],
     ["-m offline dokter", /^there is no command dokter; did you mean rkat doctor\?/],

@@ -2,32 +2,10 @@ import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { addChatCommand, chatWhereChosen } from "./chat-command.ts";
-import { addAccessCommand } from "./commands/access.ts";
-import { addAgentCommand } from "./commands/agent.ts";
-import { addBackupCommand, addRestoreCommand } from "./commands/backup.ts";
-import { addCompactCommand } from "./commands/compact.ts";
-import { addCompletionCommand } from "./commands/completion.ts";
-import { addConfigCommand } from "./commands/config.ts";
-import { addConformanceCommand } from "./commands/conformance.ts";
-import { addDoctorCommand } from "./commands/doctor.ts";
-import { addEncryptionCommand } from "./commands/encryption.ts";
-import { addHooksCommand } from "./commands/hooks.ts";
-import { addInitCommand } from "./commands/init.ts";
-import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
-import { addMemoryCommand } from "./commands/memory.ts";
-import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
-import { addPruneCommand } from "./commands/prune.ts";
-import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
-import { addAcpCommand, addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
-import { addSessionCommand } from "./commands/session.ts";
-import { addSkillCommand } from "./commands/skill.ts";
-import { addStoreCommand } from "./commands/store.ts";
-import { addSubAgentCommand } from "./commands/sub-agent.ts";
-import { addTokenCommand } from "./commands/token.ts";
-import { addTrustCommand } from "./commands/trust.ts";
-import { addUsageCommand } from "./commands/usage.ts";
-import { addDemoCommand } from "./demo-command.ts";
+import { type CommandRow, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
+import { COMMANDS } from "./command-table.ts";
+import { settleServerCommand } from "./commands/mcp.ts";
+import { settleResume } from "./commands/run.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";
@@ -41,7 +19,7 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   };
   try {
     const args = isChat(io, parts) ? ["chat", ...io.args] : io.args;
-    const program = createProgram(io, parts, { exitWith, only: commandNamed(args) });
+    const program = createProgram(io, parts, { exitWith, only: args });
     if (args.length === 0 && io.stdin.kind === "terminal") {
       program.outputHelp();
       return 0;
@@ -63,20 +41,20 @@ function isChat(io: Io, parts: Parts): boolean {
   if (first === "") return args.length === 0;
   if (!first.startsWith("-")) return false;
   // The flags of every command are the program's, the others those of the command.
-  const program = createProgram(io, parts, { only: "chat" });
+  const program = createProgram(io, parts, { only: ["chat"] });
   const { operands, unknown } = program.parseOptions([...settleResume(args)]);
   const left = program.commands.find((command) => command.name() === "chat")?.parseOptions(unknown);
   return operands.length === 0 && left?.operands.length === 0 && left.unknown.length === 0;
 }
 
-/** Every command with its flags and help, before anything is parsed; or the only one that is wanted. */
+/** Every command with its flags and help, before anything is parsed; or those that the words of a line need. */
 export function createProgram(
   io: Io,
   parts: Parts,
   {
     exitWith = () => {},
     only,
-  }: { readonly exitWith?: (code: number) => void; readonly only?: string | undefined } = {},
+  }: { readonly exitWith?: (code: number) => void; readonly only?: readonly string[] | undefined } = {},
 ): Command {
   const program = new Command("rkat");
   declareProgram(program, { io, parts, place: createPlace(io, program), exitWith, warnOnce: createWarnOnce(io) }, only);
@@ -92,62 +70,25 @@ function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
   };
 }
 
-type Named = readonly [names: readonly string[], add: (program: Command, invocation: Invocation) => void];
-
-/** Every command by its names, in the groups that the help has; one that must know the others has no name here. */
-const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
-  Ask: [
-    [[DEFAULT_COMMAND], addRunCommand],
-    [["resume", "continue", "c"], (program, invocation) => addResumeCommands(program, invocation, chatWhereChosen)],
-    [["chat"], addChatCommand],
-  ],
-  "Look at what was kept": [
-    [["session", "sessions"], addSessionCommand],
-    [["compact"], addCompactCommand],
-    [["memory"], addMemoryCommand],
-    [["prune"], addPruneCommand],
-    [["agent", "agents"], addAgentCommand],
-    [["skill", "skills"], addSkillCommand],
-    [["usage"], addUsageCommand],
-    [["blob"], addBlobCommand],
-  ],
-  Serve: [
-    [["console"], addConsoleCommand],
-    [["serve"], addServeCommand],
-    [["rpc"], addRpcCommand],
-    [["mcp"], addMcpCommand],
-    [["acp"], addAcpCommand],
-    [["token"], addTokenCommand],
-    [["access"], addAccessCommand],
-  ],
-  "Set up; each command has a --help of its own": [
-    [["demo"], addDemoCommand],
-    [["init"], addInitCommand],
-    [["config"], addConfigCommand],
-    [["trust"], addTrustCommand],
-    [["sub-agent", "sub-agents"], addSubAgentCommand],
-    [["hooks", "hook"], addHooksCommand],
-    [["doctor"], addDoctorCommand],
-    [["store"], addStoreCommand],
-    [["backup"], addBackupCommand],
-    [["restore"], addRestoreCommand],
-    [["encryption"], addEncryptionCommand],
-    [["models"], addModelsCommand],
-    [["capabilities"], addCapabilitiesCommand],
-    [[], addCompletionCommand],
-    [["conformance"], addConformanceCommand],
-  ],
-};
-
-/** The command that the first word names, or a sentence is a prompt for; to declare the others would take longer than it. */
-function commandNamed([first = ""]: readonly string[]): string | undefined {
-  if (holdsBlank(first)) return DEFAULT_COMMAND;
-  return Object.values(COMMANDS).some((commands) => commands.some(([names]) => names.includes(first)))
-    ? first
-    : undefined;
+/** The commands that a line needs, by its first words: to declare the others would take longer than most commands. */
+function rowsFor([first = "", second = ""]: readonly string[]): ReadonlySet<CommandRow> {
+  const all = Object.values(COMMANDS).flat();
+  const namesIn = (row: CommandRow): readonly string[] => [
+    ...wordsOf(row)[0].slice(-1),
+    ...(row.also ?? []),
+    ...(row.former ?? []),
+  ];
+  // The front page lists the outermost commands.
+  if (["", "-h", "--help"].includes(first)) return new Set(all.filter((row) => wordsOf(row)[0].length === 1));
+  const name = holdsBlank(first) ? DEFAULT_COMMAND : first;
+  const outer = all.find((row) => wordsOf(row)[0].length === 1 && namesIn(row).includes(name));
+  if (outer === undefined || outer.needsAll === true) return new Set(all);
+  const held = all.filter((row) => row !== outer && wordsOf(row)[0][0] === wordsOf(outer)[0][0]);
+  const inner = held.filter((row) => namesIn(row).includes(second));
+  return new Set([outer, ...(inner.length === 0 ? held : inner)]);
 }
 
-function declareProgram(program: Command, invocation: Invocation, only: string | undefined): void {
+function declareProgram(program: Command, invocation: Invocation, only: readonly string[] | undefined): void {
   const { io } = invocation;
   program
     .description("A runtime for agent sessions that outlive any context window.")
@@ -163,56 +104,37 @@ function declareProgram(program: Command, invocation: Invocation, only: string |
     .helpCommand(false);
   configureHelp(program, io);
   addPlaceFlags(program);
-  for (const [group, commands] of Object.entries(COMMANDS)) {
+  const needed = only === undefined ? undefined : rowsFor(only);
+  for (const [group, rows] of Object.entries(COMMANDS)) {
     program.commandsGroup(group);
-    for (const [names, add] of commands) if (only === undefined || names.includes(only)) add(program, invocation);
+    for (const row of rows) if (needed?.has(row) !== false) declareCommand(program, row, invocation);
   }
-  addHelpCommand(program);
   requireSentence(program);
   describeHelp(program, {
     examples: [
-      ["rkat", "talk, turn by turn; asks for a model where none is set up"],
+      ["rkat", "chat; asks for a model where none is set up"],
       ["rkat demo", "watch what it does; no key, no network"],
       ['rkat "what can you do?" -m offline', "ask the built-in model"],
-      ['rkat c "and what can you not?"', "go on with the last session"],
-      ['git diff | rkat "review this change"', "ask about what is piped in"],
+      ['rkat c "and what can you not?"', "continue the last session"],
+      ['git diff | rkat "review this change"', "ask about piped text"],
       ['rkat "fix the failing test" -t workspace', "with files and a shell"],
-      ["rkat session list", "what was kept; nothing is lost when a process ends"],
-      ["rkat compact show last", "what became of turns that left the context"],
-      ['rkat memory history "the staging host"', "find what was said, in any session"],
-      ["rkat chat --agent ada", "talk to an agent that remembers, for good"],
+      ["rkat session list", "all sessions; nothing is lost when a process ends"],
+      ["rkat compact show last", "what a compaction took out of the context"],
+      ['rkat memory history "the staging host"', "search every session"],
+      ["rkat chat --agent ada", "talk to an agent that remembers"],
     ],
     notes: [
       [
         "Environment",
         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY   the first that is set chooses the model",
         "RKAT_MODEL, RKAT_MAX_TOKENS, …                      win over the configuration; see rkat init",
-        "RKAT_FEATURES=none                                  keep nothing",
-        "RKAT_TRUST=1                                        obey a project's files unasked; see rkat trust",
-        "NO_COLOR, FORCE_COLOR                               never, always colour",
+        "RKAT_FEATURES=none                                  store nothing",
+        "RKAT_TRUST=1                                        trust a project's files; see rkat trust",
+        "NO_COLOR, FORCE_COLOR                               never colour, always colour",
         "RKAT_DEBUG=1                                        show where an error arose",
       ],
     ],
   });
-}
-
-function addHelpCommand(program: Command): void {
-  const help = program
-    .command("help")
-    .summary("show help for a command")
-    .description("Shows the help of a command; rkat COMMAND --help does the same.")
-    .argument("[command...]")
-    .action((words: readonly string[]) => {
-      let command = program;
-      for (const word of words) {
-        const inner = command.commands.find((one) => namesOf(one).includes(word));
-        if (inner === undefined)
-          throw new RuntimeError("INVALID_PARAMS", `there is no command ${words.join(" ")}; rkat help lists them`);
-        command = inner;
-      }
-      command.outputHelp();
-    });
-  describeHelp(help, { examples: [["rkat help session fork", "of a command within another"]] });
 }
 
 function namesOf(command: Command): readonly string[] {

@@ -7,6 +7,7 @@ import { requireCapability } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createAsker, UNATTENDED } from "./ask-person.ts";
 import type { Stage } from "./chat-stage.ts";
+import type { View } from "./command-row.ts";
 import { chooseView } from "./commands/run.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import {
@@ -18,7 +19,7 @@ import {
   watchTurn,
   withSessionRef,
 } from "./commands/start-turn.ts";
-import { alignColumns, grouped, type Io, oneLine } from "./io.ts";
+import { alignColumns, createPaint, grouped, type Io, oneLine } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
 import type { Picker } from "./picker.ts";
@@ -53,6 +54,12 @@ export interface SlashCommand {
 export function currentOf({ conversation }: Chat): string {
   if (conversation.sessionId !== undefined) return conversation.sessionId;
   throw new RuntimeError("INVALID_PARAMS", "nothing was said yet");
+}
+
+/** For views of the session that is talked in. */
+export function viewOf(chat: Chat): View {
+  const { io } = chat.invocation;
+  return { io, paint: createPaint(io.stdout, io.env), opened: chat.opened, id: currentOf(chat) };
 }
 
 /** Says something about the chat itself. */

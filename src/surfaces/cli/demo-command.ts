@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import type { Config } from "../../config/load-config.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
-import { createPage, type Page } from "./demo-page.ts";
+import { type Call, command } from "./command-row.ts";
 import {
   badCall,
   budget,
@@ -17,8 +17,7 @@ import {
   structuredOutput,
   talk,
 } from "./demo-scenes.ts";
-import { createWatch, type Row, type Scene, type Stage } from "./demo-stage.ts";
-import { describeHelp } from "./help.ts";
+import { createPage, createWatch, type Page, type Row, type Scene, type Stage } from "./demo-stage.ts";
 import { alignColumns, counted, type Io, writeJson } from "./io.ts";
 import type { Invocation } from "./parts.ts";
 
@@ -27,27 +26,21 @@ interface DemoFlags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat demo`. */
-export function addDemoCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command("demo")
-    .description(
-      "Plays the whole story: sessions, compaction, recall, undo, an agent's memory, trouble of every kind. No key, no " +
-        "network, nothing is left behind; what it says of itself is checked while it plays.",
-    )
-    .summary("watch what it does; no key, no network")
-    .option("--fast", "do not pause; the default where stdout is no terminal")
-    .option("--json", "print what was shown and which claims held, as JSON, at the end")
-    .action(async (flags: DemoFlags) => invocation.exitWith(await playDemo(invocation, flags)));
-  describeHelp(command, {
-    examples: [
-      ["rkat demo", "a minute to watch"],
-      ["rkat demo --fast | less -R", "to read at your own pace"],
-      ["rkat demo --json | jq .ok", "for scripts"],
-    ],
-    notes: [["Exit codes", "0 everything happened as told · 1 something did not"]],
-  });
-}
+/** `rkat demo`. */
+export const demoRow = command("demo", {
+  text: "Watch what it does, without a key or a network. It plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. Nothing is left behind, and its claims are checked while it plays.",
+  flags: () => [
+    new Option("--fast", "do not pause; the default where stdout is no terminal"),
+    new Option("--json", "print what was shown and which claims held, as JSON, at the end"),
+  ],
+  examples: [
+    ["rkat demo", "a minute to watch"],
+    ["rkat demo --fast | less -R", "to read at your own pace"],
+    ["rkat demo --json | jq .ok", "for scripts"],
+  ],
+  notes: [["Exit codes", "0 every claim held · 1 one did not"]],
+  run: async ({ invocation, flags }: Call<DemoFlags>) => invocation.exitWith(await playDemo(invocation, flags)),
+});
 
 /** What came of a scene. */
 interface Played {

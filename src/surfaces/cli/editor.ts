@@ -1,10 +1,9 @@
 import { withoutControls } from "../wire/terminal-text.ts";
-import { createAnswerMode } from "./answer-mode.ts";
 import type { Question } from "./ask-person.ts";
 import { createPaint, oneLine, type Paint } from "./io.ts";
 import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
 import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
-import { createListMode } from "./list-mode.ts";
+import { createAnswerMode, createListMode } from "./list-mode.ts";
 import { createPast } from "./past-prompts.ts";
 import type { Picker } from "./picker.ts";
 import type { Candidate } from "./prompts.ts";

@@ -1,15 +1,22 @@
 import { join } from "node:path";
 import type { Config } from "../../config/load-config.ts";
 import { asRuntimeError } from "../../contract/error.ts";
+import type { LocalServer } from "../../providers/local-servers.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { canAsk } from "./ask-person.ts";
-import { changeConfigFile, projectFileOf, shownPath, userFileOf } from "./commands/change-config.ts";
-import { type ConfigText, withKey } from "./commands/config-text.ts";
+import {
+  type ConfigText,
+  changeConfigFile,
+  projectFileOf,
+  shownPath,
+  userFileOf,
+  withKey,
+} from "./commands/config-text.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import { fieldsOf } from "./flags.ts";
 import { bytesText, type Io } from "./io.ts";
 import { loadHere } from "./open-runtime.ts";
-import type { Invocation, LocalServer, ModelOutlook } from "./parts.ts";
+import type { Invocation, ModelOutlook } from "./parts.ts";
 import { pickOne } from "./pick-one.ts";
 import type { Choice } from "./picker.ts";
 

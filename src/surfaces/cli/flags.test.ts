@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
-import { addFieldFlags, fieldFlags, fieldsOf } from "./flags.ts";
+import { fieldFlags, fieldOptions, fieldsOf } from "./flags.ts";
 
 const { run } = useCommandLine();
 const names = Object.keys(OPERATIONS) as OperationName[]; // The keys of OPERATIONS are the names of operations.
@@ -15,10 +15,8 @@ describe("the flags of fields", () => {
   });
 
   it("[G5] are read as their schemas say, and stand in the input where the field does", () => {
-    const command = addFieldFlags(
-      new Command().exitOverride().configureOutput({ writeErr: () => {} }),
-      "createSession",
-    );
+    const command = new Command().exitOverride().configureOutput({ writeErr: () => {} });
+    for (const option of fieldOptions("createSession")) command.addOption(option);
     const read = (words: string) => fieldsOf("createSession", command.parse(words.split(" "), { from: "user" }).opts());
     expect(
       read("--max-turns 3 --max-tokens 9_000 -d 30s --label a=b=c --label d=e --app-context null --memory"),

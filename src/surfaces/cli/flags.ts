@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
+import { AgentName } from "../../contract/agent.ts";
 import {
   accepts,
   isJsonTable,
@@ -99,6 +100,14 @@ export function json(text: string): unknown {
   }
 }
 
+/** Reads an agent's name. */
+export function agentName(text: string): string {
+  const { data, error } = AgentName.safeParse(text);
+  if (data !== undefined) return data;
+  const sentence = error?.issues[0]?.message ?? "";
+  throw new InvalidArgumentError(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`);
+}
+
 /** One skill more: its name, with its source's id before it where that is not the nearest. */
 function andSkill(text: string, before: readonly object[]): readonly object[] {
   const [, source_uuid, skill_name] = /^(?:([^:]*):)?([^:]+)$/.exec(text) ?? [];
@@ -124,17 +133,12 @@ export function fieldFlags(operation: OperationName): readonly FieldFlag[] {
   );
 }
 
-/** Declares the flags of an operation's fields; `own` has what a command does otherwise, by the names of the fields. */
-export function addFieldFlags(
-  command: Command,
-  operation: OperationName,
+/** The flags of an operation's fields; `own` changes some of them, by the names of the fields. */
+export function fieldOptions(
+  name: OperationName,
   own: Readonly<Record<string, (option: Option) => Option>> = {},
-): Command {
-  for (const { path, option } of fieldFlags(operation)) {
-    const change = own[path.at(-1) ?? ""];
-    command.addOption(change === undefined ? option : change(option));
-  }
-  return command;
+): readonly Option[] {
+  return fieldFlags(name).map(({ path, option }) => own[path.at(-1) ?? ""]?.(option) ?? option);
 }
 
 /** The input of an operation as the flags say it, by the flags' names in code; what was not written is not in it. */

@@ -8,7 +8,7 @@ type Example = readonly [command: string, meaning: string];
 
 /** What a command's help has besides its options. */
 export interface HelpExtras {
-  readonly examples: readonly Example[];
+  readonly examples?: readonly Example[];
   /** Sections after the options: a title and its lines. */
   readonly notes?: readonly (readonly [title: string, ...lines: string[]])[];
 }
@@ -16,22 +16,22 @@ export interface HelpExtras {
 const extras = new WeakMap<Command, HelpExtras>();
 const usages = new WeakMap<Command, string>();
 
-/** Gives a command's help its examples and closing notes. */
-export function describeHelp(command: Command, given: HelpExtras): Command {
-  extras.set(command, given);
+/** Gives a command's help its examples and closing notes; a command that starts a server has the help of that server. */
+export function describeHelp(command: Command, { examples = [], notes = [] }: HelpExtras, usage?: string): Command {
+  extras.set(command, { examples, notes });
+  if (usage !== undefined) usages.set(command, usage);
   return command;
 }
 
-/** The examples and closing notes of a command. */
-export function extrasOf(command: Command): HelpExtras {
-  return extras.get(command) ?? { examples: [] };
+/** The examples and closing notes of a command; one that only holds others has examples of theirs. */
+export function extrasOf(command: Command): Required<HelpExtras> {
+  const { examples = [], notes = [] } = extras.get(command) ?? {};
+  if (examples.length > 0) return { examples, notes };
+  const held = command.createHelp().visibleCommands(command).slice(0, HELD_EXAMPLES_MAX);
+  return { examples: held.flatMap((inner) => extrasOf(inner).examples.slice(0, 1)), notes };
 }
 
-/** Gives a command that hands its flags to a server the help of that server. */
-export function describeServer(command: Command, usage: string): Command {
-  usages.set(command, usage);
-  return command;
-}
+const HELD_EXAMPLES_MAX = 4;
 
 /** The help of the server that a command starts; undefined when it starts none. */
 export function usageOf(command: Command): string | undefined {
@@ -81,7 +81,7 @@ export function configureHelp(program: Command, io: Io): void {
 function formatHelp(command: Command, helper: Help, columns: number): string {
   const usage = usageOf(command);
   if (usage !== undefined) return formatServerHelp(usage, { command, helper, columns });
-  const { examples, notes = [] } = extrasOf(command);
+  const { examples, notes } = extrasOf(command);
   const item = (width: number) => (row: readonly [string, string]) => helper.formatItem(row[0], width, row[1], helper);
   const list = (title: string, rows: readonly (readonly [string, string])[], width: number) =>
     rows.length === 0 ? [] : [helper.styleTitle(title), ...rows.map(item(width)), ""];
@@ -91,7 +91,7 @@ function formatHelp(command: Command, helper: Help, columns: number): string {
   return [
     helper.boxWrap(helper.commandDescription(command), columns),
     "",
-    ...list("Examples", examples, widest(examples)),
+    ...exampleLines(examples, helper),
     helper.styleTitle("Usage"),
     `  ${helper.commandUsage(command)}`,
     "",
@@ -139,9 +139,20 @@ function formatServerHelp(
   ].join("\n");
 }
 
-function widest(examples: readonly Example[]): number {
-  return Math.max(0, ...examples.map(([command]) => command.length));
+/** A meaning stands beside its command, or below one that is too long for that. */
+function exampleLines(examples: readonly Example[], helper: Help): readonly string[] {
+  if (examples.length === 0) return [];
+  const width = Math.max(0, ...examples.map(([{ length }]) => (length > EXAMPLE_COLUMNS_MAX ? 0 : length)));
+  const lines = examples.flatMap(([line, meaning]) =>
+    line.length <= width
+      ? [helper.formatItem(line, width, meaning, helper)]
+      : [`  ${line}`, helper.formatItem("", width, meaning, helper)],
+  );
+  return [helper.styleTitle("Examples"), ...lines, ""];
 }
+
+/** As much as leaves enough of a line for a meaning to be wrapped in. */
+const EXAMPLE_COLUMNS_MAX = 56;
 
 /** As much of a command as its help says. */
 export interface UsageEntry {
@@ -149,7 +160,7 @@ export interface UsageEntry {
   /** What follows its words: `SESSION [options]`. */
   readonly usage: string;
   readonly options: readonly OptionEntry[];
-  readonly extras: HelpExtras;
+  readonly extras: Required<HelpExtras>;
 }
 
 export interface OptionEntry {
@@ -177,7 +188,10 @@ export function readUsage(usage: string): UsageEntry {
       .trim(),
     usage: "[options]",
     options: [...options.matchAll(OPTION_LINE)].map(optionOf),
-    extras: { examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])) },
+    extras: {
+      examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])),
+      notes: [],
+    },
   };
 }
 

@@ -159,6 +159,23 @@ export function alignColumns(given: readonly (readonly string[])[]): readonly st
   );
 }
 
+/** A table with its heading, which is dimmed. */
+export function table(
+  { dim }: Paint,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): readonly string[] {
+  return alignColumns([head, ...rows]).map((line, index) => (index === 0 ? dim(line) : line));
+}
+
+/** A text of several lines, moved to the right. */
+export function indented(text: string): readonly string[] {
+  return withoutControls(text)
+    .trim()
+    .split("\n")
+    .map((line) => `   ${line}`.trimEnd());
+}
+
 function widen(width: number | undefined, cell: string): number {
   return Math.max(width ?? 0, cell.length);
 }
@@ -185,4 +202,14 @@ export function ageOf(unixSeconds: number, nowMs: number): string {
   const days = Math.floor(seconds / DAY_S);
   if (days <= DAYS_COUNTED_MAX) return days === 1 ? "1 day ago" : `${days} days ago`;
   return new Date(unixSeconds * 1_000).toISOString().slice(0, 10);
+}
+
+/** How long ago a moment was, which is written as an ISO time. */
+export function ageSince(moment: string, nowMs = Date.now()): string {
+  return ageOf(Math.floor(Date.parse(moment) / 1_000), nowMs);
+}
+
+/** `5 min ago, 2026-05-04 10:20:30 UTC`. */
+export function momentText(moment: string): string {
+  return `${ageSince(moment)}, ${moment.replace("T", " ").replace(/\.\d+Z$/, " UTC")}`;
 }

@@ -127,7 +127,9 @@ function program(only?: string): Command {
   // No command is run, so none of its parts is asked for.
   const parts = {} as Parts;
   const { signal } = new AbortController();
-  return createProgram({ ...io, stdout: nowhere, stderr: nowhere, interrupt: signal }, parts, { only });
+  return createProgram({ ...io, stdout: nowhere, stderr: nowhere, interrupt: signal }, parts, {
+    only: only === undefined ? undefined : [only],
+  });
 }
 
 function tree(): CommandEntry {

@@ -1,10 +1,10 @@
 import { withoutControls } from "../wire/terminal-text.ts";
+import { createHighlight, languageOf } from "./highlight.ts";
 import type { Paint } from "./io.ts";
-import { type CodeBlock, isLongCode, openCodeBlock, plainCode } from "./markdown-code.ts";
 import { addInline, createInks, tellsMore } from "./markdown-inline.ts";
-import { bodyOf, headingOf, isSureOf, type Kind, kindOf, openingOf } from "./markdown-lines.ts";
+import { bodyOf, fenceOf, headingOf, isSureOf, type Kind, kindOf, openingOf } from "./markdown-lines.ts";
 import { createTable, type Table } from "./markdown-table.ts";
-import { createWrappedText, type Ink, inInk, inked, NO_INK } from "./wrapped-text.ts";
+import { createWrappedText, type Ink, inInk, inked, inkOf, NO_INK } from "./wrapped-text.ts";
 
 /** Markdown as it is streamed, shown as it comes. What was written stays, so that it can be scrolled and copied. */
 export interface MarkdownStream {
@@ -336,4 +336,51 @@ function withoutQuotes(line: string, depth: number): string | undefined {
     rest = rest.slice(sign.length);
   }
   return rest;
+}
+
+/** A longer line is shown as it comes. */
+const LINE_CHARS_MAX = 4_000;
+
+/** A block of code: lines between two fences, shown as they are, which the terminal wraps. */
+interface CodeBlock {
+  readonly name: string;
+  /** What its lines begin with, where it belongs to a list. */
+  readonly lead: string;
+  /** Settles when its language is there; undefined where there is nothing to wait for. */
+  readonly loading: Promise<void> | undefined;
+  /** A line as it is shown, without the indent of the fence; undefined for the one that ends the block. */
+  line(line: string): string | undefined;
+}
+
+function openCodeBlock(fence: string, { paint, listed }: { paint: Paint; listed: number }): CodeBlock {
+  const { indent, mark, name } = fenceOf(fence) ?? { indent: 0, mark: "", name: "" };
+  let show = plainCode(paint);
+  const language = show("-") === "-" ? undefined : languageOf(name);
+  const isLoading = language instanceof Promise;
+  if (language !== undefined && !isLoading) show = createHighlight(language, paint);
+  return {
+    name,
+    lead: " ".repeat(Math.min(listed, indent)),
+    loading: isLoading
+      ? language.then((parser) => {
+          if (parser !== undefined) show = createHighlight(parser, paint);
+        })
+      : undefined,
+    line: (line) => {
+      const bare = line.trim();
+      if (bare.startsWith(mark) && bare === (bare[0] ?? "").repeat(bare.length)) return undefined;
+      return show(line.slice(Math.min(indent, line.length - line.trimStart().length)));
+    },
+  };
+}
+
+/** Code of no language that is known. */
+function plainCode(paint: Paint): (line: string) => string {
+  const ink = inkOf(paint.green);
+  return (line) => (line === "" ? "" : inInk(line, ink));
+}
+
+/** Whether so much of a line is too long to wait for its end. */
+function isLongCode(line: string): boolean {
+  return line.length > LINE_CHARS_MAX;
 }

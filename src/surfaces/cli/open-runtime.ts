@@ -72,12 +72,19 @@ export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => P
 
 /** Opens what is kept to read its configuration, where there is something; reading makes no folder. */
 export async function withConfiguration<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  const { config, skills } = await readConfiguration(invocation);
-  if (config.features.includes("session-store")) return withKept(invocation, [], { use });
-  return using(
-    { runtime: await createEmpty(invocation, config, skills), config, place: invocation.place(), isKept: false },
-    use,
-  );
+  const { config } = await readConfiguration(invocation);
+  return config.features.includes("session-store") ? withKept(invocation, [], { use }) : withEmpty(invocation, use);
+}
+
+/** Opens a runtime that has the configuration and the skills of this place, but none of its sessions. */
+export async function withEmpty<T>(
+  invocation: Invocation,
+  use: (opened: Opened) => Promise<T>,
+  how: HowRead = {},
+): Promise<T> {
+  const { config, skills } = await readConfiguration(invocation, how);
+  const runtime = await createEmpty(invocation, config, skills);
+  return using({ runtime, config, place: invocation.place(), isKept: false }, use);
 }
 
 async function withKept<T>(
@@ -148,13 +155,21 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
   });
 }
 
+interface HowRead {
+  /** Whether every problem is told, and not only the first. */
+  readonly tellsAll?: boolean;
+}
+
 /** The configuration that holds where the command works; what of the project's files does not is told once. */
-export async function readConfiguration(invocation: Invocation): Promise<LoadedConfig> {
+export async function readConfiguration(
+  invocation: Invocation,
+  { tellsAll = false }: HowRead = {},
+): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
   const [first, ...more] = loaded.problems;
-  if (first !== undefined)
-    invocation.warnOnce(more.length === 0 ? first : `${first} (and ${more.length} more; rkat doctor tells each)`);
+  if (tellsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
+  else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor tells each)`);
   return loaded;
 }
 

@@ -1,30 +1,30 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
+import type { tryHook } from "../../composed-hooks.ts";
+import type { subAgentsOf } from "../../composed-tools.ts";
 import type { Config, LoadedConfig, loadConfig } from "../../config/load-config.ts";
-import type { Entry } from "../../contract/entry.ts";
-import type { AgentEvent } from "../../contract/event.ts";
-import type { HookEntry } from "../../contract/hook.ts";
+import type { createConformance } from "../../conformance/conformance.ts";
 import type { JsonTable } from "../../contract/input.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
-import type { Policy, Simulation } from "../../contract/simulation.ts";
-import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
+import type { loadPolicy, runSimulation } from "../../laboratory.ts";
 import type { Store } from "../../ports/store.ts";
-import type { SubAgent } from "../../ports/sub-agent.ts";
+import type { LocalServer } from "../../providers/local-servers.ts";
+import type { createScriptedModel } from "../../providers/scripted.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { inspectDatabase, openDatabaseTokens } from "../../runtime-in-database.ts";
-import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
-import type { CompactionOptions } from "../../service/session-settings.ts";
-import type { SimulationOptions } from "../../service/simulation.ts";
-import type { CopyReport } from "../../service/store-copy.ts";
+import type { inspectMcpServers, OpenOptions, verifyStore } from "../../runtime-on-disk.ts";
+import type { enableEncryption, inspectSeal, keepsPlain, newRealmKey, rotateRealmKey } from "../../sealed-realm.ts";
 import type {
   backUpStore,
-  CopyStoreOptions,
+  copyStore,
   listBackups,
+  readKeptLog,
   restoreBackup,
-  StoreAddress,
   verifyBackup,
+  verifyDatabase,
 } from "../../store-places.ts";
+import type { runOwnCommand } from "../../tools/shell.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
@@ -48,19 +48,22 @@ export interface Parts {
   openRuntime(options: OpenOptions): Promise<Runtime>;
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
-  verifyStore(
-    folder: string,
-    options: { readonly encryption?: Config["encryption"]; readonly env: Io["env"] },
-  ): Promise<StoreReport>;
+  readonly verifyStore: typeof verifyStore;
   /** Keys of realms: made, looked at, changed. */
-  encryption(): Promise<SealedRealms>;
+  encryption(): Promise<{
+    readonly newRealmKey: typeof newRealmKey;
+    readonly inspectSeal: typeof inspectSeal;
+    readonly keepsPlain: typeof keepsPlain;
+    readonly enableEncryption: typeof enableEncryption;
+    readonly rotateRealmKey: typeof rotateRealmKey;
+  }>;
   /** Asks a database how it is; it changes nothing. */
   readonly inspectDatabase: typeof inspectDatabase;
   readonly openDatabaseTokens: typeof openDatabaseTokens;
   /** Checks what a realm keeps in a database; it changes nothing. */
-  verifyDatabase(address: StoreAddress): Promise<Omit<StoreReport, "segments">>;
+  readonly verifyDatabase: typeof verifyDatabase;
   /** Copies what is kept at one place to another. */
-  copyStore(from: StoreAddress, to: StoreAddress, options: CopyStoreOptions): Promise<CopyReport>;
+  readonly copyStore: typeof copyStore;
   /** Backs a state folder up while it is written to. */
   readonly backUpStore: typeof backUpStore;
   /** Checks a back-up; it changes nothing. */
@@ -79,132 +82,30 @@ export interface Parts {
   serveConsole(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
   /** Calls a hook once, as a turn would. */
-  tryHook(
-    entry: HookEntry,
-    payload: JsonTable,
-    at: { readonly root: string; readonly env: Io["env"]; readonly config: Config; readonly signal: AbortSignal },
-  ): Promise<HookTrial>;
+  readonly tryHook: typeof tryHook;
   /** Runs a command line that a person typed, in the project's folder; never rejects. */
-  runOwnCommand(command: OwnCommand): Promise<CommandEnd>;
+  runOwnCommand(command: Omit<Parameters<typeof runOwnCommand>[0], "clock">): ReturnType<typeof runOwnCommand>;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
   /** Replays recorded logs under other policies. */
   loadLaboratory(): Promise<Laboratory>;
   /** The scenarios that every surface must tell alike. */
-  loadConformance(): Promise<Conformance>;
+  loadConformance(): Promise<ReturnType<typeof createConformance>>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   /** Asks the servers that one may have on this machine which models they serve. */
   findLocalServers(signal: AbortSignal): Promise<readonly LocalServer[]>;
-  /** Whom sessions can hand tasks to, by what was read here. */
-  subAgentsOf(loaded: Pick<LoadedConfig, "config" | "subAgents">): Promise<readonly SubAgent[]>;
-  createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
-}
-
-/** What a turn would make of a hook. */
-interface HookTrial {
-  readonly events: readonly AgentEvent[];
-  readonly denied?: string;
-  readonly args?: object;
-  readonly result?: object;
-}
-
-/** A command line that a person typed, and who hears its output as it comes. */
-interface OwnCommand {
-  readonly command: string;
-  readonly root: string;
-  readonly env: Io["env"];
-  readonly signal: AbortSignal;
-  hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
-}
-
-type CommandEnd =
-  | { readonly kind: "exited"; readonly exitCode: number }
-  | { readonly kind: "signalled"; readonly signal: string }
-  | { readonly kind: "not_started"; readonly reason: string }
-  | { readonly kind: "cancelled" | "timed_out" | "flooded" };
-
-/** What can be done about the key of a realm. */
-interface SealedRealms {
-  newRealmKey(): string;
-  inspectSeal(folder: string): Promise<SealReport | undefined>;
-  keepsPlain(folder: string): boolean;
-  enableEncryption(folder: string, encryption: Config["encryption"], env: Io["env"]): Promise<boolean>;
-  rotateRealmKey(
-    folder: string,
-    change: { readonly from: Config["encryption"]; readonly to: Config["encryption"]; readonly env: Io["env"] },
-  ): Promise<boolean>;
-}
-
-interface SealReport {
-  readonly keyId: string;
-  readonly keys: number;
-  readonly isPlainBefore: boolean;
-  readonly problems: readonly string[];
+  /** The sub-agents that sessions can delegate to, by the configuration that was read. */
+  subAgentsOf(loaded: Pick<LoadedConfig, "config" | "subAgents">): Promise<ReturnType<typeof subAgentsOf>>;
+  createScriptedModel(
+    script: Parameters<typeof createScriptedModel>[0],
+  ): Promise<ReturnType<typeof createScriptedModel>>;
 }
 
 /** Where policies are tried on recorded logs. */
 export interface Laboratory {
-  /** Throws INVALID_PARAMS, naming the file, the key and the fix. */
-  loadPolicy(
-    text: string,
-    where: { readonly path: string; readonly shown: string; readonly named: string },
-  ): Promise<LaboratoryPolicy>;
-  /** Every entry of a session that is kept at a place. */
-  readKeptLog(address: StoreAddress, sessionId: string, encryption: Config["encryption"]): Promise<readonly Entry[]>;
-  runSimulation(options: LaboratoryOptions): Promise<Simulation>;
-}
-
-/** A policy with what of it is code. */
-export interface LaboratoryPolicy extends Policy {
-  readonly options?: CompactionOptions | undefined;
-}
-
-/** What is replayed, and with whose prices and models. */
-interface LaboratoryOptions extends Pick<SimulationOptions, "logs" | "summariesBy" | "model" | "signal" | "progress"> {
-  readonly policies: readonly LaboratoryPolicy[];
-  /** Says which models there are and what they charge. */
-  readonly config: Config;
-  readonly env: Io["env"];
-}
-
-/** Scenarios, and the telling of them to surfaces and servers. */
-interface Conformance {
-  readonly scenarios: readonly { readonly name: string; readonly title: string }[];
-  /** The configuration that a server at an address must have been started with. */
-  configuration(modelPort: number): string;
-  run(options: ConformanceOptions): AsyncIterable<ConformanceReport>;
-}
-
-/** Which scenarios are told, and to whom; without a target, to this installation's own surfaces. */
-export interface ConformanceOptions {
-  readonly target?:
-    | { readonly kind: "rpc" | "mcp"; readonly words: readonly string[] }
-    | { readonly kind: "rest-url"; readonly url: string; readonly token: string | undefined }
-    | { readonly kind: "mcp-url"; readonly url: string; readonly token: string | undefined };
-  readonly only: readonly string[];
-  readonly modelPort: number;
-  readonly signal: AbortSignal;
-}
-
-/** What came of one scenario on one surface. */
-export interface ConformanceReport {
-  readonly surface: string;
-  readonly scenario: string;
-  readonly verdict:
-    | { readonly kind: "ok" }
-    | { readonly kind: "failed"; readonly difference: string }
-    | { readonly kind: "not applicable"; readonly reason: string };
-}
-
-/** What a store holds, and what of it is damaged. */
-interface StoreReport {
-  readonly segments: number;
-  readonly records: number;
-  readonly sessions: number;
-  readonly agents: number;
-  readonly bytes: number;
-  readonly blobs?: number;
-  readonly problems: readonly string[];
+  readonly loadPolicy: typeof loadPolicy;
+  readonly readKeptLog: typeof readKeptLog;
+  readonly runSimulation: typeof runSimulation;
 }
 
 /** Which models could answer as things are. It never holds a key. */
@@ -218,22 +119,6 @@ export interface ModelOutlook {
   }[];
   /** Finds the model that is used when nobody names one; throws, in one sentence, when there is none. */
   chooseDefault(): Promise<{ readonly provider: string; readonly modelId: string }>;
-}
-
-/** A server of models that answered. */
-export interface LocalServer {
-  /** What a configuration calls it: `ollama` is known without one. */
-  readonly name: string;
-  readonly title: string;
-  readonly baseUrl: string;
-  readonly models: readonly { readonly name: string; readonly bytes?: number | undefined }[];
-}
-
-/** One answer of a scripted model. */
-interface ScriptedAnswer {
-  readonly text?: string | readonly string[];
-  readonly calls?: readonly { readonly name: string; readonly args?: Record<string, unknown> }[];
-  readonly ends?: { readonly failure: ModelFailure };
 }
 
 /** Where a command works: the project's folder, its realm, and the folder that keeps it. */
@@ -268,7 +153,7 @@ export function addPlaceFlags(program: Command): void {
     new Option("--state-root <folder>", "keep realms here instead of in .rkat/realms"),
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),
-    new Option("--trust", "obey the project's files though nobody trusted them, this once"),
+    new Option("--trust", "trust this project for this run only"),
   ];
   // Other runtimes of this contract have them; what starts those must be able to start this.
   const accepted = [new Option("--instance <name>"), new Option("--realm-backend <name>")];

@@ -1,9 +1,10 @@
 import { RuntimeError } from "../../contract/error.ts";
+import { print } from "./command-row.ts";
 import { compactAgent } from "./commands/agent-changes.ts";
-import { showAgentStatus, strangerText } from "./commands/agent-views.ts";
-import { agentsHere } from "./commands/sub-agent.ts";
+import { agentStatusLines, strangerText } from "./commands/agent-views.ts";
+import { agentsHere } from "./commands/overview.ts";
 import { type Chat, choose, type SlashCommand, tell } from "./conversation.ts";
-import { ageOf, alignColumns, counted, oneLine } from "./io.ts";
+import { ageSince, alignColumns, counted, createPaint, oneLine } from "./io.ts";
 
 /** Who there is to talk to. */
 export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -36,10 +37,8 @@ async function chooseAgent(chat: Chat): Promise<string | undefined> {
     tell(chat, "No agent remembers anything yet; /agents NAME begins to talk to one.");
     return undefined;
   }
-  const now = Date.now();
   const choices = agents.map(({ agent, count, updated_at }) => {
-    const age = ageOf(Math.floor(Date.parse(updated_at) / 1_000), now);
-    return { value: agent, label: agent, note: `${counted(count, "memory")}, ${age}` };
+    return { value: agent, label: agent, note: `${counted(count, "memory")}, ${ageSince(updated_at)}` };
   });
   return choose(chat, { title: "Who remembers, and is to be talked to?", choices }, "/agents NAME talks to one.");
 }
@@ -53,12 +52,18 @@ interface AgentCommand {
 const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
   "@memory-status": {
     meaning: "with --agent: show what the agent remembers",
-    run: ({ invocation, opened }, agent) => showAgentStatus(invocation.io, opened, { agent }),
+    run: async ({ invocation: { io }, opened }, agent) => {
+      const status = await opened.runtime.dispatch("readAgentStatus", { agent });
+      print(io, await agentStatusLines(status, { opened, paint: createPaint(io.stdout, io.env) }));
+    },
   },
   "@compact-memories": {
     meaning: "with --agent: summarise the agent's older memories now",
-    run: ({ invocation, opened, source }, agent) =>
-      source.during((signal) => compactAgent(invocation, opened, { agent, signal })),
+    run: ({ invocation, opened, source }, agent) => {
+      const { io } = invocation;
+      const call = { invocation, io, opened, paint: createPaint(io.stdout, io.env) };
+      return source.during((signal) => compactAgent(call, { agent, signal }));
+    },
   },
 };
 

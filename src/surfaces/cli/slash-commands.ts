@@ -2,12 +2,13 @@ import { RuntimeError } from "../../contract/error.ts";
 import { requireCapability } from "../../service/dispatch.ts";
 import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
+import { print } from "./command-row.ts";
 import { attempt, compactedLines, undoCompaction } from "./commands/compact.ts";
 import { showCompaction } from "./commands/compaction-views.ts";
-import { searchAndShow, showMemoryStatus } from "./commands/memory.ts";
-import { showSkills } from "./commands/skill.ts";
+import { searchAndShow, statusLines } from "./commands/memory.ts";
+import { skillLines } from "./commands/overview.ts";
 import { contextBar } from "./context-strip.ts";
-import { type Chat, type ChatPlace, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { type Chat, type ChatPlace, currentOf, type SlashCommand, tell, viewOf } from "./conversation.ts";
 import { createPaint, oneLine } from "./io.ts";
 import type { Candidate } from "./prompts.ts";
 import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
@@ -61,8 +62,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       requireCompaction(chat);
       if (!(await wasCompacted(chat))) return tell(chat, "There is no compaction yet; /compact makes one.");
-      const how = { word: undefined, all: rest === "all", allHint: "/receipt all" };
-      await showCompaction(chat.invocation.io, chat.opened, { id: currentOf(chat), ...how });
+      await showCompaction(viewOf(chat), { word: undefined, all: rest === "all", allHint: "/receipt all" });
       return false;
     },
   },
@@ -72,10 +72,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       requireCompaction(chat);
       if (!(await wasCompacted(chat, { isStanding: true }))) return tell(chat, "There is no compaction to undo.");
-      await undoCompaction(chat.invocation.io, chat.opened, {
-        id: currentOf(chat),
-        word: rest === "" ? undefined : rest,
-      });
+      await undoCompaction(viewOf(chat), { word: rest === "" ? undefined : rest });
       return false;
     },
   },
@@ -118,8 +115,10 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async ({ invocation, opened, source }, rest) => {
       const { io } = invocation;
       const [, isAll, query = ""] = /^(-a(?:\s+(?=\S)|$))?(.*)$/s.exec(rest) ?? [];
-      if (rest === "") await showMemoryStatus(io, opened);
-      else {
+      if (rest === "") {
+        const status = await opened.runtime.dispatch("readMemoryStatus", {});
+        print(io, statusLines(status, { paint: createPaint(io.stdout, io.env) }));
+      } else {
         const reach = isAll === undefined ? "discarded" : "everything";
         await source.during((signal) => searchAndShow(io, opened, { query, reach, signal, hints: HINTS }));
       }
@@ -140,7 +139,9 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       const { runtime } = chat.opened;
       if (rest === "") {
-        showSkills(chat.invocation.io, (await runtime.dispatch("listSkills", {})).skills);
+        const { io } = chat.invocation;
+        const { skills } = await runtime.dispatch("listSkills", {});
+        print(io, skillLines(skills, createPaint(io.stdout, io.env)));
         return false;
       }
       // One that is not there, or cannot be read, is told of now and not with the prompt.

@@ -1,7 +1,7 @@
 import type { CatalogModel } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { nearMiss } from "../../text/near-miss.ts";
-import { keyNote, priceText } from "./commands/models.ts";
+import { keyNote, priceText } from "./commands/overview.ts";
 import { type Chat, type ChatPlace, choose, type SlashCommand, tell } from "./conversation.ts";
 import { grouped } from "./io.ts";
 import type { Choice } from "./picker.ts";

@@ -4,10 +4,11 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { SessionSummary } from "../../contract/session-info.ts";
 import { parentageOf } from "../../contract/sub-agents.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
+import { print } from "./command-row.ts";
 import { piecesOf } from "./commands/export-session.ts";
 import { outputPath, writeFileWhole } from "./commands/output-file.ts";
-import { messageText, showList, showSession } from "./commands/session-views.ts";
-import { type Chat, choose, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { messageText, sessionTable, showSession } from "./commands/session-views.ts";
+import { type Chat, choose, currentOf, type SlashCommand, tell, viewOf } from "./conversation.ts";
 import { ageOf, bytesText, counted, oneLine } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import { isFile, typedText } from "./past-prompts.ts";
@@ -27,8 +28,8 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   sessions: {
     meaning: "list the sessions of this folder",
-    run: async ({ invocation, opened }) => {
-      await showList(invocation, opened, { limit: SESSIONS_SHOWN });
+    run: async ({ invocation: { io }, opened }) => {
+      print(io, sessionTable(io, await opened.runtime.dispatch("listSessions", { limit: SESSIONS_SHOWN })));
       return false;
     },
   },
@@ -51,7 +52,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   history: {
     meaning: "show what was said",
     run: async (chat) => {
-      await showSession(chat.invocation, chat.opened, { id: currentOf(chat), history: true });
+      await showSession(viewOf(chat), { history: true });
       return false;
     },
   },

@@ -1,7 +1,12 @@
-import { asRuntimeError } from "../../contract/error.ts";
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { ChatPlace } from "./conversation.ts";
-import { editElsewhere } from "./external-editor.ts";
 import { writeError } from "./failure.ts";
+import { bytesText, type Io } from "./io.ts";
 import { readPastPrompts } from "./past-prompts.ts";
 import { commandsLike, completeSlash } from "./slash-commands.ts";
 import { completePath } from "./typed-prompt.ts";
@@ -36,4 +41,43 @@ export function typingHelp({ invocation, opened }: ChatPlace): TypingHelp {
       }
     },
   };
+}
+
+/** More than a prompt can hold. */
+const TEXT_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Lets a text be changed in the program that VISUAL or EDITOR names, in a file that only its owner can read. */
+async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise<string> {
+  const program = env.VISUAL || env.EDITOR || "vi";
+  const folder = await mkdtemp(join(tmpdir(), "rkat-"));
+  const path = join(folder, "prompt.md");
+  // At once: the process may end before anything else is heard.
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  interrupt.addEventListener("abort", remove);
+  try {
+    await writeFile(path, `${text}\n`, { mode: 0o600 });
+    await new Promise<void>((resolve, reject) => {
+      const failed = (reason: string): void =>
+        reject(new RuntimeError("INVALID_PARAMS", `${program} ${reason}; EDITOR names the program to edit with`));
+      // By a shell, since the variable may hold a program with its options.
+      const child = spawn("/bin/sh", ["-c", `${program} "$1"`, "sh", path], {
+        stdio: "inherit",
+        cwd,
+        signal: interrupt,
+      });
+      child.on("error", ({ message }) => failed(`cannot be started: ${message}`));
+      child.on("exit", (code) => (code === 0 ? resolve() : failed(`ended with ${code ?? "a signal"}`)));
+    });
+    const found = await stat(path).catch(() => undefined);
+    if (found?.isFile() !== true)
+      throw new RuntimeError("INVALID_PARAMS", `${program} left no plain file; the line is as it was`);
+    if (found.size > TEXT_BYTES_MAX) {
+      const much = `${bytesText(found.size)}, and a prompt takes ${bytesText(TEXT_BYTES_MAX)}`;
+      throw new RuntimeError("INVALID_PARAMS", `${program} left ${much}; the line is as it was`);
+    }
+    return await readFile(path, "utf8");
+  } finally {
+    interrupt.removeEventListener("abort", remove);
+    remove();
+  }
 }

@@ -4,32 +4,24 @@ import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input.ts";
 import type { OperationInput, OperationOutput } from "../../../contract/operations.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { type Call, type OpenedCall, print } from "../command-row.ts";
 import { writeError } from "../failure.ts";
 import { fieldsOf } from "../flags.ts";
 import { counted, grouped, type Io, interruptedExit, linesOf, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 import { createLogLines, createProgress } from "../progress.ts";
-import { showAgentStatus } from "./agent-views.ts";
-
-export interface RememberFlags {
-  readonly json?: boolean;
-}
-
-interface ToRemember extends RememberFlags {
-  readonly agent: string;
-  readonly words: readonly string[];
-}
+import { agentStatusLines } from "./agent-views.ts";
 
 type Memory = OperationInput<"remember">;
 
-/** Adds what was written, or each line of what is piped in, to an agent's memories. */
-export async function remember(invocation: Invocation, given: ToRemember): Promise<void> {
-  const { io, exitWith } = invocation;
-  const memories = memoriesOf(io, given);
-  // What is refused makes no folder.
+/** Adds the text, or each line of stdin, to an agent's memories. */
+export async function remember(call: Call): Promise<void> {
+  const { io, invocation, flags } = call;
+  const agent = call.arg("name") ?? "";
+  const memories = memoriesOf(call, agent);
+  // Input that is refused makes no folder.
   const first = await memories.next();
-  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingToRemember(given.agent));
+  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingToRemember(agent));
   const progress = createProgress(io, "memories");
   const log = createLogLines(io);
   log.writeWithin(progress.aside);
@@ -38,22 +30,23 @@ export async function remember(invocation: Invocation, given: ToRemember): Promi
     try {
       await addAll(opened.runtime, { first: first.value, memories, tally, progress: progress.show });
     } catch (thrown) {
-      // Whoever pipes the rest in again must know where to begin.
-      if (tally.added > 0) progress.aside(() => io.stderr.write(`${sentenceOf(given, tally)}\n`));
+      // Who pipes the rest in again has to know where to begin.
+      if (tally.added > 0) progress.aside(() => io.stderr.write(`${sentenceOf(agent, tally)}\n`));
       throw thrown;
     } finally {
       progress.clear();
     }
-    await compactionSettled(opened, given.agent, io.interrupt);
-    if (given.json) writeJson(io, tally.last);
-    else io.stdout.write(`${sentenceOf(given, tally)}\n`);
-    exitWith(interruptedExit(io) ?? 0);
+    await compactionSettled(opened, agent, io.interrupt);
+    if (flags.json) writeJson(io, tally.last);
+    else print(io, sentenceOf(agent, tally));
+    invocation.exitWith(interruptedExit(io) ?? 0);
   };
   await withRuntime(invocation, use, { log: log.tell });
 }
 
-/** Written words are one memory, piped lines are one each; all of them are such as can be remembered. */
-async function* memoriesOf(io: Io, { agent, words, ...flags }: ToRemember): AsyncGenerator<Memory, undefined> {
+/** A text is one memory, piped lines are one each; all of them are valid. */
+async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenerator<Memory, undefined> {
+  const written = arg("text");
   const fields = fieldsOf("remember", flags);
   const memory = (content: string, place: string): Memory => {
     const { data, error } = Remember.safeParse({ agent, content, ...fields });
@@ -61,12 +54,12 @@ async function* memoriesOf(io: Io, { agent, words, ...flags }: ToRemember): Asyn
     const { message } = invalidInput(error);
     throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);
   };
-  if (!isPiped(io, words)) {
-    if (words.length > 0) yield memory(words.join(" "), "");
+  if (!isPiped(io, written)) {
+    if (written !== undefined) yield memory(written, "");
     return undefined;
   }
   let line = 0;
-  for await (const text of textLines(io, words)) {
+  for await (const text of textLines(io, written)) {
     line += 1;
     if (text.trim() !== "") yield memory(text.trimEnd(), `line ${line} of stdin: `);
   }
@@ -121,43 +114,35 @@ async function addAll(runtime: Remembering, { first, memories, tally, progress }
   }
 }
 
-function sentenceOf({ agent }: ToRemember, { added, last }: Tally): string {
+function sentenceOf(agent: string, { added, last }: Tally): string {
   const count = last?.count ?? added;
   if (added === 1) return `Remembered. ${agent} has ${counted(count, "memory")}.`;
   return `Remembered ${counted(added, "memory")}. ${agent} has ${grouped(count)}.`;
 }
 
-export interface NoteFlags {
-  readonly json?: boolean;
-}
-
-interface ToNote extends NoteFlags {
-  readonly agent: string;
-  readonly words: readonly string[];
-}
-
-/** Keeps what was written, or all that is piped in, as a private note of an agent. */
-export async function takeNote(invocation: Invocation, { agent, words, ...flags }: ToNote): Promise<void> {
-  const { io } = invocation;
-  const content = await noteText(io, words);
-  if (content.trim() === "" && words.length === 0) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
+/** Keeps the text, or all of stdin, as a private note of an agent. */
+export async function takeNote({ io, invocation, flags, arg }: Call): Promise<void> {
+  const agent = arg("name") ?? "";
+  const written = arg("text");
+  const content = await noteText(io, written);
+  if (content.trim() === "" && written === undefined) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
   const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
-  // What is refused makes no folder.
+  // Input that is refused makes no folder.
   if (note === undefined) throw invalidInput(error);
   await withRuntime(invocation, async ({ runtime }) => {
     const taken = await runtime.dispatch("takeNote", note);
     if (flags.json) writeJson(io, taken);
-    else io.stdout.write(`Noted. ${agent} has ${counted(taken.notes, "note")}.\n`);
+    else print(io, `Noted. ${agent} has ${counted(taken.notes, "note")}.`);
   });
 }
 
 /** More than any note may hold: what is read of a longer text is enough to refuse it. */
 const CHARS_READ_MAX = 2_000_000;
 
-async function noteText(io: Io, words: readonly string[]): Promise<string> {
-  if (!isPiped(io, words)) return words.join(" ");
+async function noteText(io: Io, written: string | undefined): Promise<string> {
+  if (!isPiped(io, written)) return written ?? "";
   let text = "";
-  for await (const line of textLines(io, words)) {
+  for await (const line of textLines(io, written)) {
     text += `${line}\n`;
     if (text.length > CHARS_READ_MAX) break;
   }
@@ -174,10 +159,9 @@ interface AgentToCompact {
   readonly signal: AbortSignal;
 }
 
-/** Compacts an agent's memories now and says what came of it. */
+/** Compacts an agent's memories now and prints the result. */
 export async function compactAgent(
-  { io, exitWith }: Invocation,
-  opened: Opened,
+  { io, invocation, opened, paint }: Pick<OpenedCall, "io" | "invocation" | "opened" | "paint">,
   { agent, json, signal }: AgentToCompact,
 ): Promise<void> {
   const result = await unlessAborted(opened.runtime.dispatch("compactAgent", { agent }, { signal }), signal);
@@ -186,12 +170,12 @@ export async function compactAgent(
     writeJson(io, result);
     if (failure === undefined) return;
     writeError(io, failure);
-    return exitWith(ERRORS[failure.code].exit);
+    return invocation.exitWith(ERRORS[failure.code].exit);
   }
   if (failure !== undefined) throw failure;
-  if (!result.compacted) return io.stdout.write(`Not compacted: ${withoutControls(result.reason ?? "")}.\n`);
-  io.stdout.write("Compacted.\n");
-  await showAgentStatus(io, opened, { agent });
+  if (!result.compacted) return print(io, `Not compacted: ${withoutControls(result.reason ?? "")}.`);
+  const status = await opened.runtime.dispatch("readAgentStatus", { agent });
+  print(io, ["Compacted.", ...(await agentStatusLines(status, { opened, paint }))]);
 }
 
 /** Whoever stops waiting goes on; the compaction ends behind them. */
@@ -218,22 +202,18 @@ async function failureOf(
   return new RuntimeError("AGENT_ERROR", `the compaction failed, and both summaries are as they were: ${reason}`);
 }
 
-/** Whether the text is to be read from stdin: `-` says so, and so does a pipe where nothing was written. */
-function isPiped({ stdin }: Io, words: readonly string[]): boolean {
-  return words.length === 0 ? stdin.kind === "stream" : isDash(words);
-}
-
-function isDash(words: readonly string[]): boolean {
-  return words.length === 1 && words[0] === "-";
+/** Whether the text is to be read from stdin: `-` says so, and so does a pipe where no text was written. */
+function isPiped({ stdin }: Io, written: string | undefined): boolean {
+  return written === undefined ? stdin.kind === "stream" : written === "-";
 }
 
 /** A pipe that says nothing for so long was perhaps inherited and will never end. */
 const SILENCE_MS = 2_000;
 
 /** The lines of stdin; says that it waits for them where nobody may have meant it to. */
-async function* textLines(io: Io, words: readonly string[]): AsyncGenerator<string> {
+async function* textLines(io: Io, written: string | undefined): AsyncGenerator<string> {
   const waiting = setTimeout(() => {
-    if (!isDash(words)) io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
+    if (written !== "-") io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
   }, SILENCE_MS);
   try {
     for await (const line of linesOf(io.stdin, "a memory")) {

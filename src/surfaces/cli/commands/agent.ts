@@ -1,208 +1,138 @@
-import { type Command, Option } from "commander";
-import { addFieldFlags, jsonFlag } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
-import { withSessions } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
-import { compactAgent, type NoteFlags, type RememberFlags, remember, takeNote } from "./agent-changes.ts";
-import { type AgentReceiptFlags, showAgentReceipt } from "./agent-receipt.ts";
-import {
-  type AgentExportFlags,
-  type ContextFlags,
-  exportAgent,
-  listAgents,
-  nameArgument,
-  showAgentContext,
-  showAgentHistory,
-  showAgentStatus,
-} from "./agent-views.ts";
+import { Option } from "commander";
+import type { OperationOutput } from "../../../contract/operations.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, operation } from "../command-row.ts";
+import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
+import { ageSince, createPaint, grouped, jsonText, table, writeJson } from "../io.ts";
+import { compactAgent, remember, takeNote } from "./agent-changes.ts";
+import { agentReceiptLines, agentStatusLines, historyLines, strangerText } from "./agent-views.ts";
 
-/** Declares `rkat agent`: what agents remember, for as long as they live. */
-export function addAgentCommand(program: Command, invocation: Invocation): void {
-  const agent = holdCommands(program.command("agent"))
-    .alias("agents")
-    .summary("give agents memories, see and compact what they remember")
-    .description(
-      "Gives the agents of this folder memories, and shows what they remember: the newest word for word, those " +
-        "before in a short-term summary, all older ones in a long-term summary. Nothing is deleted.",
-    );
-  addAdditions(agent, invocation);
-  addReads(agent, invocation);
-  addCompact(agent, invocation);
-  describeHelp(agent, {
-    examples: [
-      ['rkat agent remember ada "I saw a heron"', "an agent is there as soon as it remembers something"],
-      ["rkat chat --agent ada", "talk to it; it remembers what is said"],
-      ["rkat agent status ada", "how much it remembers, and how"],
-      ["rkat agent receipt ada", "what its last compaction kept, and what not"],
-      ["rkat agent list", "which there are"],
+/** `rkat agent`: what agents remember. */
+export const agentRows: readonly CommandRow[] = [
+  command("agent", {
+    text: "Give agents memories, show and compact them: the newest are kept word for word, those before in a short-term summary, all older ones in a long-term summary. Nothing is deleted.",
+    also: ["agents"],
+    notes: [
+      [
+        "An agent is named by",
+        'letters, digits, "_" and "-", beginning with a letter or digit; upper and lower case differ',
+      ],
+      [
+        "Exit codes",
+        "0 done, or nothing to do · 2 wrong input · 30 a compaction failed · 31 the store failed",
+        "40 without session-store",
+      ],
     ],
-    notes: [NAMED, ["Exit codes", ...EXIT_CODES]],
-  });
-}
-
-const NAMED = [
-  "An agent is named by",
-  'letters, digits, "_" and "-", beginning with a letter or digit; upper and lower case differ',
-] as const;
-const EXIT_CODES = [
-  "0 done, or nothing to do · 2 wrong input · 30 a compaction failed · 31 the store failed",
-  "40 without session-store",
-] as const;
-
-function addAdditions(parent: Command, invocation: Invocation): void {
-  const add = parent
-    .command("remember")
-    .summary("add a memory, or a memory a line of stdin")
-    .description(
-      "Adds a memory to an agent's; from a pipe, each line is one. A compaction that is due with it is made before " +
-        "the command ends, and told on stderr.",
-    )
-    .addArgument(nameArgument())
-    .argument("[text...]")
-    .usage("NAME TEXT… [options]");
-  addFieldFlags(add, "remember")
-    .addOption(new Option("--json", "as JSON; of several memories, what came of the last"))
-    .action((agent: string, words: readonly string[], flags: RememberFlags) =>
-      remember(invocation, { agent, words, ...flags }),
-    );
-  describeHelp(add, {
+  }),
+  command("agent remember NAME [TEXT…]", {
+    text: "Add a memory, or one per line of stdin. A compaction that becomes due runs before the command ends, and is reported on stderr.",
+    usage: "NAME TEXT… [options]",
+    flags: () => [
+      ...fieldOptions("remember"),
+      new Option("--json", "as JSON; of several memories, the answer to the last"),
+    ],
     examples: [
       ["rkat agent remember ada I saw a heron", "quotes are not needed"],
       ['rkat agent remember ada "It flew away" --metadata \'{"place": "pond"}\'', "with facts about it"],
       ["rkat agent remember ada < diary.txt", "each line that is not empty"],
-      ["rkat agent remember ada -- -3 degrees today", "what begins with a dash"],
+      ["rkat agent remember ada -- -3 degrees today", "a text that begins with a dash"],
     ],
     notes: [["From stdin", "with - for the text, or without one: each line that is not empty is a memory"]],
-  });
-  const note = parent
-    .command("note")
-    .summary("keep a private note")
-    .description("Keeps a private note of an agent, which its context shows when the newest memories speak of it.")
-    .addArgument(nameArgument())
-    .argument("[text...]")
-    .usage("NAME TEXT… [options]");
-  addFieldFlags(note, "takeNote")
-    .addOption(jsonFlag())
-    .action((agent: string, words: readonly string[], flags: NoteFlags) =>
-      takeNote(invocation, { agent, words, ...flags }),
-    );
-  describeHelp(note, {
+    run: remember,
+  }),
+  command("agent note NAME [TEXT…]", {
+    text: "Add a private note; the agent's context shows it when the newest memories mention its subject.",
+    usage: "NAME TEXT… [options]",
+    flags: () => [...fieldOptions("takeNote"), jsonFlag()],
     examples: [
-      ['rkat agent note ada "The pond freezes in January" --title pond', "shown when the pond is spoken of"],
-      ["rkat agent note ada - < recipe.md", "all of a file"],
+      ['rkat agent note ada "The pond freezes in January" --title pond', "shown when the pond is mentioned"],
+      ["rkat agent note ada - < recipe.md", "a whole file"],
     ],
-  });
-}
-
-function addReads(parent: Command, invocation: Invocation): void {
-  const { io } = invocation;
-  const context = parent
-    .command("context")
-    .summary("print what an agent is shown of its life")
-    .description(
-      "Prints what an agent is shown of its life, as the prompt a model reads: who it is, notes, both summaries, then " +
-        "the newest memories.",
-    )
-    .addArgument(nameArgument())
-    .usage("NAME [options]");
-  addFieldFlags(context, "readAgentContext")
-    .addOption(jsonFlag())
-    .action((agent: string, flags: ContextFlags) =>
-      withSessions(invocation, (opened) => showAgentContext(io, opened, { agent, ...flags })),
-    );
-  describeHelp(context, {
+    run: takeNote,
+  }),
+  operation("agent context NAME", "readAgentContext", {
     examples: [
       ["rkat agent context ada", "all of it"],
       ["rkat agent context ada --immediate 5", "only the newest five word for word"],
     ],
-  });
-  const status = parent
-    .command("status")
-    .summary("say what an agent remembers, and how")
-    .description("Says what an agent remembers: counts, tiers, the last compaction and the next, then both summaries.")
-    .addArgument(nameArgument())
-    .usage("NAME [options]")
-    .addOption(jsonFlag())
-    .action((agent: string, flags: { readonly json?: boolean }) =>
-      withSessions(invocation, (opened) => showAgentStatus(io, opened, { agent, ...flags })),
-    );
-  describeHelp(status, { examples: [["rkat agent status ada", "in a chat, @memory-status does the same"]] });
-  const history = parent
-    .command("history")
-    .summary("show every summary an agent ever had")
-    .description("Shows the summaries that an agent's memories were compacted into, newest first.")
-    .addArgument(nameArgument())
-    .usage("NAME [options]");
-  addFieldFlags(history, "readAgentHistory")
-    .addOption(jsonFlag())
-    .action((agent: string, flags: ContextFlags) =>
-      withSessions(invocation, (opened) => showAgentHistory(io, opened, { agent, ...flags })),
-    );
-  describeHelp(history, { examples: [["rkat agent history ada --limit 3", "those of the last three compactions"]] });
-  const receipt = parent
-    .command("receipt")
-    .summary("show what a compaction kept, moved out of sight or lost")
-    .description(
-      "Shows a compaction of an agent: both summaries, where every specific of what they sum up is now, what was invented " +
-        "and cut, and how good the long-term summary is.",
-    )
-    .addArgument(nameArgument())
-    .usage("NAME [options]");
-  addFieldFlags(receipt, "readAgentReceipt")
-    .option("--all", "list every specific")
-    .addOption(jsonFlag())
-    .action((agent: string, flags: AgentReceiptFlags) =>
-      withSessions(invocation, (opened) => showAgentReceipt(io, opened, { agent, ...flags })),
-    );
-  describeHelp(receipt, {
-    examples: [
-      ["rkat agent receipt ada", "of the last compaction"],
-      ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
+    view: ({ prompt, immediate }, { io, arg }) => {
+      if (immediate.length === 0)
+        io.stderr.write(`${createPaint(io.stderr, io.env).dim(strangerText(arg("name") ?? ""))}\n`);
+      return io.stdout.isTerminal ? withoutControls(prompt) : prompt;
+    },
+  }),
+  operation("agent status NAME", "readAgentStatus", {
+    examples: [["rkat agent status ada", "in a chat, @memory-status does the same"]],
+    view: agentStatusLines,
+  }),
+  operation("agent history NAME", "readAgentHistory", {
+    examples: [["rkat agent history ada --limit 3", "those of the last three compactions"]],
+    view: historyLines,
+  }),
+  operation<"readAgentReceipt", { readonly json?: boolean; readonly all?: boolean }>(
+    "agent receipt NAME",
+    "readAgentReceipt",
+    {
+      flags: () => [new Option("--all", "list every specific")],
+      examples: [
+        ["rkat agent receipt ada", "of the last compaction"],
+        ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
+      ],
+      view: agentReceiptLines,
+    },
+  ),
+  command("agent export NAME", {
+    text: "Print an agent's whole log, one entry per line: every memory, note and summary, oldest first.",
+    flags: () => [
+      ...fieldOptions("exportAgent"),
+      new Option("--json", "instead, one page of it as agent/export answers it"),
     ],
-  });
-  const whole = parent
-    .command("export")
-    .summary("print everything an agent was ever given, an entry a line")
-    .description("Prints an agent's whole log, an entry a line: every memory, note and summary, oldest first.")
-    .addArgument(nameArgument())
-    .usage("NAME [options]");
-  addFieldFlags(whole, "exportAgent")
-    .addOption(new Option("--json", "instead, one page of it as agent/export answers it"))
-    .action((agent: string, flags: AgentExportFlags) =>
-      withSessions(invocation, (opened) => exportAgent(io, opened, { agent, ...flags })),
-    );
-  describeHelp(whole, {
-    examples: [["rkat agent export ada | jq -r .body.content", "what it remembers, to the last word"]],
-  });
-  const list = parent
-    .command("list")
-    .summary("list the agents of this folder")
-    .description("Lists the agents of this folder, by name.")
-    .addOption(jsonFlag())
-    .action((flags: { readonly json?: boolean }) =>
-      withSessions(invocation, (opened) => listAgents(io, opened, flags)),
-    );
-  describeHelp(list, { examples: [["rkat agent list", "how much each remembers, and since when"]] });
-}
-
-function addCompact(parent: Command, invocation: Invocation): void {
-  const compact = parent
-    .command("compact")
-    .summary("compact an agent's memories now")
-    .description(
-      "Compacts an agent's memories now, whether or not it is due: what has left the immediate window becomes the " +
-        "short-term summary, and the one before goes into the long-term summary.",
-    )
-    .addArgument(nameArgument())
-    .usage("NAME [options]")
-    .addOption(jsonFlag())
-    .action((agent: string, flags: { readonly json?: boolean }) =>
-      withSessions(invocation, (opened) =>
-        compactAgent(invocation, opened, { agent, ...flags, signal: invocation.io.interrupt }),
-      ),
-    );
-  describeHelp(compact, {
+    examples: [["rkat agent export ada | jq -r .body.content", "everything it remembers"]],
+    run: onOpened(exportAgent),
+  }),
+  operation("agent list", "listAgents", {
+    examples: [["rkat agent list", "how much each remembers, and since when"]],
+    view: ({ agents }, { paint }) => {
+      if (agents.length === 0) return "No agents found.";
+      // Names come last: some scripts are wider than their letters are many, and nothing after them stays aligned.
+      return table(
+        paint,
+        ["MEMORIES", "CHANGED", "SINCE", "AGENT"],
+        agents.map(({ agent, count, created_at, updated_at }) => [
+          grouped(count).padStart("MEMORIES".length),
+          ageSince(updated_at),
+          ageSince(created_at),
+          agent,
+        ]),
+      );
+    },
+  }),
+  command("agent compact NAME", {
+    text:
+      "Compact an agent's memories now, whether or not it is due: memories that left the immediate window become the " +
+      "short-term summary, and the one before goes into the long-term summary.",
+    flags: () => [jsonFlag()],
     examples: [["rkat agent compact ada", "in a chat, @compact-memories does the same"]],
     notes: [["Exit codes", "0 done, or nothing to do · 30 it failed, and both summaries are as they were"]],
-  });
+    run: onOpened((call) =>
+      compactAgent(call, { agent: call.arg("name") ?? "", ...call.flags, signal: call.io.interrupt }),
+    ),
+  }),
+];
+
+/** Prints an agent's log: all of it from a seq on, or one page as it is answered. */
+async function exportAgent({
+  io,
+  opened,
+  flags,
+  arg,
+}: OpenedCall<{ readonly json?: boolean; readonly after?: number }>): Promise<void> {
+  const input = { agent: arg("name"), ...fieldsOf("exportAgent", flags) };
+  let after: number | undefined = flags.after ?? 0;
+  while (after !== undefined) {
+    const page: OperationOutput<"exportAgent"> = await opened.runtime.dispatch("exportAgent", { ...input, after });
+    if (flags.json) return writeJson(io, page);
+    for (const entry of page.entries) io.stdout.write(`${jsonText(entry)}\n`);
+    after = page.next_after;
+  }
 }

@@ -84,13 +84,20 @@ describe("a call that a rule asks about", () => {
     while (!listed.includes("task_create")) ({ stdout: listed } = await run("session", "approvals"));
     left.abort(130);
     expect((await asking).code).toBe(130);
-    expect(listed).toMatch(/Answer with: rkat session answer \S+ allow\|deny/);
-    const answered = await run("session", "answer", "last", "allow", "--json");
+    expect(listed).toMatch(/Answer with: rkat session approve \S+, or rkat session deny \S+/);
+    const answered = await run("session", "approve", "last", "--json");
     expect(JSON.parse(answered.stdout)).toMatchObject({ answered: true, state: "idle", text: "It is noted." });
-    expect((await run("session", "approvals")).stdout).toBe("No call waits for a word.\n");
-    expect(await run("session", "answer", "last", "allow")).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("waits for no word"),
-    });
+    expect((await run("session", "approvals")).stdout).toBe("No tool calls are waiting for approval.\n");
+    // The former command still works.
+    for (const words of [
+      ["approve", "last"],
+      ["deny", "last"],
+      ["answer", "last", "allow"],
+    ]) {
+      expect(await run("session", ...words)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining("has no tool call that waits for approval"),
+      });
+    }
   });
 });

@@ -1,40 +1,30 @@
 import { resolve } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { nearMiss } from "../../../text/near-miss.ts";
 import { makeStateFolder } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp } from "../help.ts";
 import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { isThere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation, Parts } from "../parts.ts";
 import { createBar } from "../progress.ts";
 
-interface JsonFlag {
+interface RestoreFlags {
   readonly json?: boolean;
-}
-
-interface RestoreFlags extends JsonFlag {
   readonly to?: string;
   readonly keyFile?: string;
 }
 
 const PAGE = "docs/backup.md";
 
-/** Declares `rkat backup` and what it holds. */
-export function addBackupCommand(program: Command, invocation: Invocation): void {
-  const backup = program
-    .command("backup")
-    .summary("back up everything that is kept; check and list back-ups")
-    .description(
-      "Backs the realm up to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",
-    )
-    .usage("DIR|FILE.tar [options]\n  rkat backup verify|list")
-    .argument("<place>")
-    .addOption(jsonFlag())
-    .action((place: string, flags: JsonFlag) => backUp(invocation, place, flags.json === true));
-  describeHelp(backup, {
+/** `rkat backup` and `rkat restore`. */
+export const backupRows: readonly CommandRow[] = [
+  command("backup PLACE", {
+    text: "Back up all stored data to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",
+    usage: "DIR|FILE.tar [options]\n  rkat backup verify|list",
+    flags: () => [jsonFlag()],
     examples: [
       ["rkat backup /mnt/backups/main", "everything at first, then only what is new"],
       ["rkat backup main.tar -r main", "everything in one file, of a realm by its name"],
@@ -50,53 +40,30 @@ export function addBackupCommand(program: Command, invocation: Invocation): void
         "2 a place is wrong or in use · 31 a place cannot be read or written; what was there still counts",
       ],
     ],
-  });
-  addVerify(backup, invocation);
-  addList(backup, invocation);
-}
-
-function addVerify(backup: Command, invocation: Invocation): void {
-  const verify = backup
-    .command("verify")
-    .summary("read a back-up and check all of it")
-    .description("Reads every file of a back-up and checks it, and every record of its logs; nothing is changed.")
-    .usage("DIR|FILE.tar [options]")
-    .argument("<place>")
-    .addOption(jsonFlag())
-    .action((place: string, _flags: unknown, self: Command) =>
-      verifyPlace(invocation, place, self.optsWithGlobals<JsonFlag>().json === true),
-    );
-  describeHelp(verify, {
+    run: ({ invocation, flags, arg }) => backUp(invocation, arg("place") ?? "", flags.json === true),
+  }),
+  command("backup verify PLACE", {
+    text: "Read a back-up and check all of it, every file and every record of its logs; nothing is changed.",
+    usage: "DIR|FILE.tar [options]",
+    flags: () => [jsonFlag()],
     examples: [["rkat backup verify /mnt/backups/main", "before it is needed"]],
     notes: [["Exit codes", "0 it is whole · 2 there is no back-up · 31 something is missing or damaged, and is named"]],
-  });
-}
-
-function addList(backup: Command, invocation: Invocation): void {
-  const list = backup
-    .command("list")
-    .summary("list the back-ups made of this realm")
-    .description("Lists where the realm was ever backed up to, when, and whether the back-up is still there.")
-    .addOption(jsonFlag())
-    .action((_flags: unknown, self: Command) => listPlaces(invocation, self.optsWithGlobals<JsonFlag>().json === true));
-  describeHelp(list, { examples: [["rkat backup list", "what still holds what was forgotten since"]] });
-}
-
-/** Declares `rkat restore`. */
-export function addRestoreCommand(program: Command, invocation: Invocation): void {
-  const restore = program
-    .command("restore")
-    .summary("bring a back-up back")
-    .description(
-      "Brings a back-up to the realm's folder, or to the one of --to, which must be new or empty, and checks it. It is made beside it and takes its name when it is whole: stopped at any point, run it again.",
-    )
-    .usage("DIR|FILE.tar [options]")
-    .argument("<place>")
-    .option("--to <folder>", "the state folder to make, instead of that of the realm")
-    .option("--key-file <path>", "the key of an encrypted back-up, instead of that of [encryption]")
-    .addOption(jsonFlag())
-    .action((place: string, flags: RestoreFlags) => bringBack(invocation, place, flags));
-  describeHelp(restore, {
+    run: ({ invocation, flags, arg }) => verifyPlace(invocation, arg("place") ?? "", flags.json === true),
+  }),
+  command("backup list", {
+    text: "List the back-ups made of this realm: where, when, and whether each is still there.",
+    flags: () => [jsonFlag()],
+    examples: [["rkat backup list", "back-ups that may still hold what was erased since"]],
+    run: ({ invocation, flags }) => listPlaces(invocation, flags.json === true),
+  }),
+  command("restore PLACE", {
+    text: "Restore a back-up; the realm's folder, or the one of --to, must be new or empty. It is made beside it, checked, and takes its name when it is whole: stopped at any point, run it again.",
+    usage: "DIR|FILE.tar [options]",
+    flags: () => [
+      new Option("--to <folder>", "the state folder to make, instead of that of the realm"),
+      new Option("--key-file <path>", "the key of an encrypted back-up, instead of that of [encryption]"),
+      jsonFlag(),
+    ],
     examples: [
       ["rkat restore /mnt/backups/main", "to the realm of this folder"],
       ["rkat restore main.tar -r main", "to a realm by its name"],
@@ -105,15 +72,16 @@ export function addRestoreCommand(program: Command, invocation: Invocation): voi
     ],
     notes: [
       ["Databases", "Restore to a folder, then rkat store copy FOLDER postgres://USER@HOST/DATABASE."],
-      ["Trust", "What config.toml wants beyond settings is obeyed after rkat trust, as in any new folder."],
+      ["Trust", "What config.toml wants beyond settings needs rkat trust, as in any new folder."],
       [
         "Exit codes",
         "0 it is back and whole · 1 it is back, with the damage that the realm had ·",
         "2 a place is wrong or not empty · 31 a place cannot be read or written; run it again to go on",
       ],
     ],
-  });
-}
+    run: ({ invocation, flags, arg }: Call<RestoreFlags>) => bringBack(invocation, arg("place") ?? "", flags),
+  }),
+];
 
 async function backUp(invocation: Invocation, place: string, isJson: boolean): Promise<void> {
   const { io, parts, exitWith } = invocation;

@@ -1,176 +1,105 @@
-import type { Command } from "commander";
+import { Option } from "commander";
 import type { CompactResult } from "../../../contract/compaction.ts";
 import { describeEvent } from "../../../contract/describe-event.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { OPERATIONS } from "../../../contract/operations.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { type CommandRow, command, type OpenedCall, onSession, operation, print, type View } from "../command-row.ts";
 import { writeError } from "../failure.ts";
-import { addFieldFlags, fieldsOf, jsonFlag } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
+import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
-import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import {
-  COMPACTION_HINT,
-  findStanding,
-  listCompactions,
-  type Named,
-  printCompaction,
-  type ShowCompactionFlags,
-  showCompaction,
-  showSources,
-} from "./compaction-views.ts";
+import { COMPACTION_NOTE, findCompaction, findStanding, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { compactionTable, type Naming, printCompaction, showCompaction } from "./compaction-views.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
-import { addSimulate } from "./simulate.ts";
+import { simulateRow } from "./simulate.ts";
 
-/** Declares `rkat compact`: everything about what was taken out of a context, and how it comes back. */
-export function addCompactCommand(program: Command, invocation: Invocation): void {
-  const compact = holdCommands(program.command("compact"))
-    .summary("summarise a context, see what that lost, undo it")
-    .description(
-      "Makes a session's context smaller: older turns become a summary. Nothing is deleted; each compaction has a " +
-        "receipt of what it took out, and can be undone.",
-    );
-  addRun(compact, invocation);
-  addReads(compact, invocation);
-  addSources(compact, invocation);
-  addChanges(compact, invocation);
-  addSimulate(compact, invocation);
-  describeHelp(compact, {
-    examples: [
-      ["rkat compact run last --preview", "what would go, and what it would cost"],
-      ["rkat compact run last", "do it"],
-      ["rkat compact show last", "the summary, and where every specific is now"],
-      ["rkat compact undo last", "as if it had not been"],
+/** `rkat compact`: what was taken out of a context, and how it comes back. */
+export const compactRows: readonly CommandRow[] = [
+  command("compact", {
+    text: "Summarise a context, check what that lost, undo it: older turns become a summary. Nothing is deleted; each compaction has a receipt of what it took out.",
+    notes: [SELECTOR_NOTE, COMPACTION_NOTE],
+  }),
+  command("compact run SESSION", {
+    text: "Compact a session now, whatever its size; the recent turns and pinned messages stay as they are.",
+    flags: () => [
+      ...fieldOptions("compactSession"),
+      new Option("--all", "with --preview: list every specific"),
+      jsonFlag(),
     ],
-    notes: NOTES,
-  });
-}
-
-const NOTES = [SELECTOR_NOTE, ["A compaction is named by", COMPACTION_HINT]] as const;
-
-function addRun(parent: Command, invocation: Invocation): void {
-  const run = parent
-    .command("run")
-    .summary("compact a session now")
-    .description("Compacts a session now, whatever its size; the recent turns and what is pinned stay as they are.")
-    .argument("<session>")
-    .usage("SESSION [options]");
-  addFieldFlags(run, "compactSession")
-    .option("--all", "with --preview: list every specific")
-    .addOption(jsonFlag())
-    .action((session: string, flags: CompactFlags) =>
-      onSession(invocation, session, (opened, id) => compactNow(invocation, opened, { id, ...flags })),
-    );
-  describeHelp(run, {
     examples: [
       ["rkat compact run last", "the recent turns stay word for word"],
-      ["rkat compact run last --preview", "nothing is changed, no model is asked"],
-      ['rkat compact run ~1 --instructions "keep every port"', "tell who summarises what matters"],
+      ["rkat compact run last --preview", "changes nothing, asks no model"],
+      ['rkat compact run ~1 --instructions "keep every port"', "instructions for the summary"],
     ],
     notes: [["Exit codes", "0 done, or nothing to do · 10 no such session · 11 it runs a turn · 30 it failed"]],
-  });
-}
-
-function addReads(parent: Command, invocation: Invocation): void {
-  const { io } = invocation;
-  const list = parent
-    .command("list")
-    .summary("list a session's compactions")
-    .description("Lists the compactions of a session, newest first; without a name, of the last.")
-    .argument("[session]")
-    .usage("[SESSION] [options]")
-    .addOption(jsonFlag())
-    .action((session: string | undefined, flags: { readonly json?: boolean }) =>
-      onSession(invocation, session ?? "last", (opened, id) => listCompactions(io, opened, { id, ...flags })),
-    );
-  describeHelp(list, { examples: [["rkat compact list last", "when, why, how much smaller, what was lost"]] });
-  const show = parent
-    .command("show")
-    .summary("show a compaction and its receipt")
-    .description("Shows what a compaction did: its summary, and what became of every specific it took out.")
-    .option("--all", "list every specific, not a few of each kind");
-  onCompaction(show, invocation, (opened, named, flags: ShowCompactionFlags) =>
-    showCompaction(io, opened, { ...named, ...flags }),
-  );
-  describeHelp(show, {
+    run: onSession<CompactFlags>(compactNow, withCompaction),
+  }),
+  operation("compact list [SESSION]", "listCompactions", {
+    text: "List the compactions of a session, newest first; without a name, of the last session.",
+    examples: [["rkat compact list last", "when, why, how much smaller, how much was lost"]],
+    view: compactionTable,
+  }),
+  command("compact show SESSION [COMPACTION]", {
+    text: "Show a compaction: its summary, and where every specific that it took out is now.",
+    flags: () => [new Option("--all", "list every specific, not a few of each kind"), jsonFlag()],
     examples: [
       ["rkat compact show last", "the newest compaction of the last session"],
       ["rkat compact show last ~1 --all", "the one before, with everything it took out"],
     ],
-    notes: [["A compaction is named by", COMPACTION_HINT, "without a name it is the newest"]],
-  });
-}
-
-function addSources(parent: Command, invocation: Invocation): void {
-  const { io } = invocation;
-  const sources = parent
-    .command("sources")
-    .summary("show where a summary's sentences come from")
-    .description("Shows which messages each sentence of a compaction's summary comes from, by their seqs.");
-  onCompaction(sources, invocation, (opened, named, flags: UndoFlags) =>
-    showSources(io, opened, { ...named, ...flags }),
-  );
-  describeHelp(sources, {
+    run: onSession<CompactFlags>(
+      (call) => showCompaction(call, { ...call.flags, word: call.arg("compaction") }),
+      withCompaction,
+    ),
+  }),
+  operation("compact sources SESSION [COMPACTION]", "readSummarySources", {
     examples: [
-      ["rkat compact sources last", "a sentence that no message says is marked"],
+      ["rkat compact sources last", "marks sentences that no message says"],
       ["rkat compact sources last ~1 --json | jq '.sentences[] | select(.seqs == [])'", "for scripts"],
     ],
-    notes: [["A compaction is named by", COMPACTION_HINT, "without a name it is the newest"]],
-  });
-}
-
-function addChanges(parent: Command, invocation: Invocation): void {
-  const { io } = invocation;
-  const undo = parent
-    .command("undo")
-    .summary("bring back what a compaction took out")
-    .description("Makes the context what it would be without a compaction and those built on it; later turns stay.");
-  onCompaction(undo, invocation, (opened, named, flags: UndoFlags) =>
-    undoCompaction(io, opened, { ...named, ...flags }),
-  );
-  describeHelp(undo, { examples: [["rkat compact undo last", "the newest that stands"]], notes: [STANDING] });
-  const expand = parent
-    .command("expand")
-    .summary("bring back some turns")
-    .description("Brings turns that a compaction took out back into the context, the newest first; its summary stays.");
-  addFieldFlags(expand, "expandCompaction");
-  onCompaction(expand, invocation, (opened, named, flags: UndoFlags) =>
-    expandCompaction(io, opened, { ...named, ...flags }),
-  );
-  describeHelp(expand, {
+    input: (call) => compactionNamed(call, findCompaction),
+    view: ({ sentences }, { paint }) =>
+      sentences.length === 0
+        ? "This compaction has no summary."
+        : sentences.flatMap(({ text, seqs }) => [
+            withoutControls(text),
+            `   ${seqs.length === 0 ? paint.yellow("no message says it") : paint.dim(`seq ${seqs.join(", ")}`)}`,
+          ]),
+  }),
+  command("compact undo SESSION [COMPACTION]", {
+    text: OPERATIONS.undoCompaction.summary,
+    flags: () => [jsonFlag()],
+    examples: [["rkat compact undo last", "the newest that stands"]],
+    run: onSession((call) => undoCompaction(call, { ...call.flags, word: call.arg("compaction") }), withCompaction),
+  }),
+  operation("compact expand SESSION [COMPACTION]", "expandCompaction", {
+    text: "Bring turns that a compaction took out back into the context, the newest first; its summary stays.",
     examples: [
       ["rkat compact expand last", "as much as there is room for"],
       ["rkat compact expand last --from 12 --to 20", "the turns of these seqs, as in session show --history"],
     ],
-    notes: [STANDING],
-  });
-}
+    input: (call) => compactionNamed(call, findStanding),
+    view: async ({ expanded, left_out, ...size }, call) => {
+      const none = "Nothing to bring back: these turns are in the context.";
+      const back = expanded.length === 0 ? none : `Brought back seqs ${rangesText(expanded)}.`;
+      const missing = `! Left out seqs ${rangesText(left_out)}: there was no room; --max-tokens N makes it`;
+      return [
+        `${back} ${sizeText(size)}`,
+        ...(left_out.length === 0 ? [] : [call.paint.yellow(missing)]),
+        ...(await nextWarning(call)),
+      ];
+    },
+  }),
+  simulateRow,
+];
 
-const STANDING = ["A compaction is named by", COMPACTION_HINT, "without a name it is the newest that stands"] as const;
-
-function onSession(
-  invocation: Invocation,
-  session: string,
-  act: (opened: Opened, id: string) => Promise<void>,
-): Promise<void> {
-  return withCompaction(invocation, async (opened) => act(opened, await findSession(opened, session)));
-}
-
-function onCompaction<F>(
-  command: Command,
-  invocation: Invocation,
-  act: (opened: Opened, named: Named, flags: F) => Promise<void>,
-): void {
-  command
-    .argument("<session>")
-    .argument("[compaction]")
-    .usage("SESSION [COMPACTION] [options]")
-    .addOption(jsonFlag())
-    .action((session: string, word: string | undefined, flags: F) =>
-      onSession(invocation, session, (opened, id) => act(opened, { id, word }, flags)),
-    );
+async function compactionNamed(
+  call: OpenedCall,
+  find: typeof findStanding,
+): Promise<{ readonly compaction_id: string }> {
+  const { compaction_id } = await find(call.opened, { id: call.id, word: call.arg("compaction") });
+  return { compaction_id };
 }
 
 interface CompactFlags {
@@ -178,27 +107,25 @@ interface CompactFlags {
   readonly all?: boolean;
 }
 
-/** Compacts a session, or previews it, and says what came of it. */
-async function compactNow(
-  { io, exitWith }: Invocation,
-  opened: Opened,
-  { id, json, all = false, ...fields }: CompactFlags & { readonly id: string },
-): Promise<void> {
-  const { result, failure } = await attempt(io, opened, { id, ...fields, signal: io.interrupt });
-  if (json) {
+/** Compacts a session, or previews it, and prints the result. */
+async function compactNow(call: OpenedCall<CompactFlags>): Promise<void> {
+  const { io, invocation, opened, id, flags, paint } = call;
+  const { result, failure } = await attempt(io, opened, { ...flags, id, signal: io.interrupt });
+  if (flags.json) {
     writeJson(io, result);
     if (failure === undefined) return;
     writeError(io, failure);
-    return exitWith(ERRORS[failure.code].exit);
+    return invocation.exitWith(ERRORS[failure.code].exit);
   }
   if (failure !== undefined) throw failure;
   const { compaction, compacted, reason } = result;
-  if (compaction === undefined) return io.stdout.write(`Not compacted: ${withoutControls(reason ?? "")}.\n`);
-  if (!compacted) return printCompaction(io, opened, { id, compaction, all });
-  io.stdout.write(`${compactedLines(io, compaction).join("\n")}\n`);
-  const { dim } = createPaint(io.stdout, io.env);
-  io.stdout.write(`${dim(`Look at it: rkat compact show ${shortId(id)}`)}\n`);
-  io.stdout.write(`${dim(`Undo it:    rkat compact undo ${shortId(id)}`)}\n`);
+  if (compaction === undefined) return print(io, `Not compacted: ${withoutControls(reason ?? "")}.`);
+  if (!compacted) return printCompaction(call, { compaction, all: flags.all === true });
+  print(io, [
+    ...compactedLines(io, compaction),
+    paint.dim(`Look at it: rkat compact show ${shortId(id)}`),
+    paint.dim(`Undo it:    rkat compact undo ${shortId(id)}`),
+  ]);
 }
 
 interface CompactRequest {
@@ -253,55 +180,27 @@ export function compactedLines(
   ];
 }
 
-export interface UndoFlags {
-  readonly json?: boolean;
-}
-
-/** Undoes a compaction, and says how large the context is without it. */
-export async function undoCompaction(io: Io, opened: Opened, { id, word, json }: UndoFlags & Named): Promise<void> {
-  const { compaction_id, undone } = await findStanding(opened, { id, word });
-  const answer = await opened.runtime.dispatch("undoCompaction", { session_id: id, compaction_id });
+/** Undoes a compaction, and prints how large the context is without it. */
+export async function undoCompaction(view: View, { word, json }: Naming): Promise<void> {
+  const { io, opened, id: session_id } = view;
+  const { compaction_id, undone } = await findStanding(opened, { id: session_id, word });
+  const answer = await opened.runtime.dispatch("undoCompaction", { session_id, compaction_id });
   if (json) return writeJson(io, answer);
   const later = answer.compaction_ids.filter((other) => other !== compaction_id).map(shortId);
   const built = later.length === 0 ? "" : `, and ${later.join(", ")}, built on it`;
   const done = undone ? `${shortId(compaction_id)} was undone already` : `Undid ${shortId(compaction_id)}${built}`;
-  io.stdout.write(`${done}. ${sizeText(answer)}\n`);
-  await warnOfNext(io, opened, id);
-}
-
-/** Brings what a compaction took out back into the context, and says how large that is now. */
-async function expandCompaction(io: Io, opened: Opened, { id, word, ...flags }: UndoFlags & Named): Promise<void> {
-  const { compaction_id } = await findStanding(opened, { id, word });
-  const range = fieldsOf("expandCompaction", flags);
-  const answer = await opened.runtime.dispatch("expandCompaction", { session_id: id, compaction_id, ...range });
-  if (flags.json) return writeJson(io, answer);
-  const { expanded, left_out } = answer;
-  const back =
-    expanded.length === 0
-      ? "Nothing to bring back: these turns are in the context."
-      : `Brought back ${seqsOf(expanded)}.`;
-  io.stdout.write(`${back} ${sizeText(answer)}\n`);
-  if (left_out.length > 0) {
-    const { yellow } = createPaint(io.stdout, io.env);
-    io.stdout.write(`${yellow(`! Left out ${seqsOf(left_out)}: there was no room; --max-tokens N makes it`)}\n`);
-  }
-  await warnOfNext(io, opened, id);
-}
-
-function seqsOf(ranges: Parameters<typeof rangesText>[0]): string {
-  return `seqs ${rangesText(ranges)}`;
+  print(io, [`${done}. ${sizeText(answer)}`, ...(await nextWarning(view))]);
 }
 
 function sizeText({ messages, estimated_tokens }: { messages: number; estimated_tokens: number }): string {
   return `The context is now ${counted(messages, "message")}, about ${counted(estimated_tokens, "token")}.`;
 }
 
-/** What was brought back would be gone again soon, and nobody would know why. */
-async function warnOfNext(io: Io, { runtime, isKept }: Opened, session_id: string): Promise<void> {
-  if (!isKept) return;
-  const { estimated_tokens, auto_compact_threshold } = await runtime.dispatch("readContext", { session_id });
-  if (auto_compact_threshold === undefined || estimated_tokens < auto_compact_threshold) return;
-  const { yellow } = createPaint(io.stdout, io.env);
+/** A warning where the next turn would take out again what was brought back. */
+async function nextWarning({ opened, paint, id: session_id }: View): Promise<readonly string[]> {
+  if (!opened.isKept) return [];
+  const { estimated_tokens, auto_compact_threshold } = await opened.runtime.dispatch("readContext", { session_id });
+  if (auto_compact_threshold === undefined || estimated_tokens < auto_compact_threshold) return [];
   const limit = `the ${grouped(auto_compact_threshold)} tokens at which it is compacted`;
-  io.stdout.write(`${yellow(`! It is over ${limit}, so a coming turn compacts it again`)}\n`);
+  return [paint.yellow(`! It is over ${limit}, so a coming turn compacts it again`)];
 }

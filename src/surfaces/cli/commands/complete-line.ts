@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from "commander";
+import { DEFAULT_COMMAND } from "../command-row.ts";
 import { extrasOf, type OptionEntry, readUsage, type UsageEntry, usageOf } from "../help.ts";
-import { DEFAULT_COMMAND } from "./run.ts";
 
 /** A word that may stand where the cursor is. */
 export interface Candidate {

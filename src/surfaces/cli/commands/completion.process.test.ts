@@ -131,7 +131,7 @@ describe("[G5] rkat completion", () => {
       ...["workspace", "."],
       ...["person.json", "."],
       ".",
-      ...["compact     (summarise a context, see )", "completion  (print the completion scri)", "."],
+      ...["compact     (summarise a context, chec)", "completion  (print the completion scri)", "."],
       "",
     ]);
   });

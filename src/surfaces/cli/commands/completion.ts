@@ -1,35 +1,33 @@
-import { Argument, type Command } from "commander";
-import { describeHelp } from "../help.ts";
+import type { Command } from "commander";
+import { type CommandRow, command } from "../command-row.ts";
 import { ageOf, counted, type Io, oneLine } from "../io.ts";
 import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { shortId } from "../session-selector.ts";
 import { type Candidate, type Completion, commandTree, completeLine, type ValueKind } from "./complete-line.ts";
 
-/** Declares `rkat completion`, and the call its scripts make. */
-export function addCompletionCommand(program: Command, invocation: Invocation): void {
-  const { io } = invocation;
-  const command = program
-    .command("completion")
-    .summary("print the completion script of a shell")
-    .description("Prints a script that completes commands, flags and their values, sessions, agents and models.")
-    .addArgument(new Argument("<shell>").choices(SHELLS))
-    .usage("bash|zsh|fish")
-    .action((shell: Shell) => io.stdout.write(SCRIPTS[shell]));
-  describeHelp(command, {
+/** `rkat completion`, and the call its scripts make. */
+export const completionRows: readonly CommandRow[] = [
+  command("completion SHELL", {
+    text: "Print the completion script of a shell: it completes commands, flags and their values, sessions, agents and models.",
+    needsAll: true,
+    usage: "bash|zsh|fish",
     examples: [
       ["source <(rkat completion bash)", "in ~/.bashrc"],
       ["source <(rkat completion zsh)", "in ~/.zshrc, after compinit"],
       ["rkat completion fish > ~/.config/fish/completions/rkat.fish", "once"],
     ],
     notes: [["How", "the script asks rkat which words may follow; it stays right when rkat is updated"]],
-  });
-  program
-    .command(COMPLETE, { hidden: true })
-    .argument("[words...]")
-    .helpOption(false)
-    .action(() => answerShell(program, invocation));
-}
+    // The argument is one of these.
+    run: ({ io, arg }) => io.stdout.write(SCRIPTS[arg("shell") as Shell]),
+  }),
+  command("__complete [WORDS…]", {
+    text: "Answer the completion script of a shell.",
+    isHidden: true,
+    needsAll: true,
+    run: ({ invocation, self }) => answerShell(self.parent ?? self, invocation),
+  }),
+];
 
 const COMPLETE = "__complete";
 const MEANING_CHARS_MAX = 100;

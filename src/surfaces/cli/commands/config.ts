@@ -1,87 +1,70 @@
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input.ts";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
 import { isErrno, readIfThere } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { addFieldFlags, fieldsOf } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
+import { fieldOptions, fieldsOf } from "../flags.ts";
 import { linesOf, writeJson } from "../io.ts";
 import { readConfiguration, withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
 type Envelope = OperationOutput<"readConfig">;
 
-/** Declares `rkat config`. */
-export function addConfigCommand(program: Command, invocation: Invocation): void {
-  const config = holdCommands(program.command("config"))
-    .summary("read and change this project's configuration")
-    .description(
-      "Reads the configuration that holds here, and changes the layer that is the realm's own: it wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
-    );
-  const get = config
-    .command("get")
-    .summary("show the configuration")
-    .description("Shows the configuration that holds, defaults filled in.")
-    .addOption(new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"))
-    .option("--json", "the same as --format json")
-    .option("--with-generation", "and how often the realm's own layer has changed")
-    .action((flags: GetFlags) => show(invocation, flags));
-  const set = config
-    .command("set")
-    .summary("replace what this folder configures")
-    .description("Replaces the realm's own layer; what it leaves out is as if it had never been set.")
-    .option("--toml <text>", "the layer itself, as TOML");
-  const patch = config
-    .command("patch")
-    .summary("change some of it")
-    .description("Changes the realm's own layer by a merge patch: null takes a key out of it.");
-  addFieldFlags(addTableFile(set), "setConfig");
-  addFieldFlags(addTableFile(patch), "patchConfig");
-  set.action((file: string | undefined, flags: TableFlags) => change(invocation, "setConfig", { file, ...flags }));
-  patch.action((file: string | undefined, flags: TableFlags) => change(invocation, "patchConfig", { file, ...flags }));
-  describeHelp(get, { examples: [["rkat config get > rkat.toml", "everything there is to set, with its value"]] });
-  describeHelp(set, { examples: [["rkat config set team.toml", "or - for what is piped in"]] });
-  describeHelp(patch, {
-    examples: [[`rkat config patch --json '{"agent":{"model":null}}'`, "back to the model of the files below"]],
-  });
-  describeHelp(config, {
-    examples: [
-      ["rkat config get", "what holds here"],
-      [`rkat config patch --json '{"agent":{"model":"offline"}}'`, "from the next turn on, in every process"],
-      [`rkat config set --toml ''`, "as if nothing had ever been set"],
+/** `rkat config`. */
+export const configRows: readonly CommandRow[] = [
+  command("config", {
+    text: "Read and change this project's configuration: the realm's own layer wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
+  }),
+  command("config get", {
+    text: "Show the effective configuration, defaults filled in.",
+    flags: () => [
+      new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"),
+      new Option("--json", "the same as --format json"),
+      new Option("--with-generation", "and how often the realm's own layer has changed"),
     ],
-  });
-}
+    examples: [["rkat config get > rkat.toml", "every setting, with its value"]],
+    run: showConfig,
+  }),
+  command("config set [FILE]", {
+    text: "Replace the realm's own layer; settings that it leaves out return to the files below and the defaults.",
+    flags: () => [new Option("--toml <text>", "the layer itself, as TOML"), ...fieldOptions("setConfig")],
+    examples: [["rkat config set team.toml", "or - for stdin"]],
+    run: (call) => change(call, "setConfig"),
+  }),
+  command("config patch [FILE]", {
+    text: "Change the realm's own layer by a merge patch: null removes a key from it.",
+    flags: () => fieldOptions("patchConfig"),
+    examples: [[`rkat config patch --json '{"agent":{"model":null}}'`, "back to the model of the files below"]],
+    run: (call) => change(call, "patchConfig"),
+  }),
+];
 
 interface GetFlags {
-  readonly format: "toml" | "json";
+  readonly format?: "toml" | "json";
   readonly json?: boolean;
   readonly withGeneration?: boolean;
 }
 
-async function show(invocation: Invocation, { format, json, withGeneration }: GetFlags): Promise<void> {
-  const { io, parts } = invocation;
+async function showConfig({ invocation, io, flags }: Call<GetFlags>): Promise<void> {
+  const { format, json, withGeneration } = flags;
   const answer = await withConfiguration(invocation, ({ runtime }) => runtime.dispatch("readConfig", {}));
   if (json || format === "json") return writeJson(io, withGeneration ? answer : answer.config);
   const head = withGeneration ? `# generation ${answer.generation}\n` : "";
-  const text = `${head}${(await parts.toml()).format(answer.config)}`;
+  const text = `${head}${(await invocation.parts.toml()).format(answer.config)}`;
   io.stdout.write(io.stdout.isTerminal ? withoutControls(text) : text);
 }
 
-async function change(
-  invocation: Invocation,
-  operation: "setConfig" | "patchConfig",
-  given: TableFlags,
-): Promise<void> {
-  const table = await readTable(invocation, given);
+async function change({ invocation, self, arg }: Call, operation: "setConfig" | "patchConfig"): Promise<void> {
+  const flags: TableFlags = self.opts();
+  const table = await readTable(invocation, { ...flags, file: arg("file") });
   const { config } = await readConfiguration(invocation);
   requireCapability(new Set(config.features), "session-store");
-  const input = { ...fieldsOf(operation, given), [operation === "setConfig" ? "config" : "patch"]: table };
-  const answer = await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input));
-  tell(invocation, answer);
+  const input = { ...fieldsOf(operation, flags), [operation === "setConfig" ? "config" : "patch"]: table };
+  tell(invocation, await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input)));
 }
 
 function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths, ...realm }: Envelope): void {
@@ -97,10 +80,6 @@ interface TableFlags {
   readonly file?: string | undefined;
   readonly json?: string;
   readonly toml?: string;
-}
-
-function addTableFile(command: Command): Command {
-  return command.argument("[file]", "TOML, or JSON where its name ends so; - reads stdin").usage("[FILE] [options]");
 }
 
 /** The table that was given, once and in one way; throws INVALID_PARAMS otherwise. */

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { ConformanceOptions, Report } from "../../../conformance/conformance.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import { repeated, wholeFrom } from "../flags.ts";
-import { describeHelp } from "../help.ts";
+import { type Call, command } from "../command-row.ts";
+import { jsonFlag, repeated, wholeFrom } from "../flags.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, oneLine, writeJson } from "../io.ts";
-import type { ConformanceOptions, ConformanceReport, Invocation } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 
 interface Flags {
   readonly rpc?: string;
@@ -23,46 +24,35 @@ interface Flags {
 const MODEL_PORT = 8_082;
 const PORT_MAX = 65_535;
 
-/** Declares `rkat conformance`. */
-export function addConformanceCommand(program: Command, invocation: Invocation): void {
-  const others = (...names: readonly string[]) => names as string[]; // The library asks for a list it may write to.
-  const command = program
-    .command("conformance")
-    .summary("check that every surface, or a server, keeps the contract")
-    .description(
-      "Tells the same scenarios to every surface of this installation, or to one server: the same results, events and " +
-        "error codes must come back. Models of its own answer; nothing of the project is touched.",
-    )
-    .addOption(
-      new Option("--rpc <command>", "a server of JSON-RPC on stdin and stdout, as it is started").conflicts(
-        others("rest", "mcp", "mcpUrl"),
-      ),
-    )
-    .addOption(new Option("--rest <url>", "a server of REST that is running").conflicts(others("mcp", "mcpUrl")))
-    .addOption(
-      new Option("--mcp <command>", "a server of MCP on stdin and stdout, as it is started").conflicts("mcpUrl"),
-    )
-    .option("--mcp-url <url>", "a server of MCP over HTTP that is running")
-    .option("--token <token>", "with --rest and --mcp-url: the bearer token; better, set RKAT_TOKEN")
-    .addOption(
-      new Option("--model-port <n>", `where its models listen: ${MODEL_PORT} with a URL, else any`).argParser(
-        wholeFrom(0),
-      ),
-    )
-    .addOption(repeated("--only <scenario>", "this scenario alone; may be repeated"))
-    .option("--list", "list the scenarios")
-    .option("--json", "as JSON")
-    .action(async (flags: Flags) => invocation.exitWith(await check(invocation, flags)));
-  describeHelp(command, {
-    examples: [
-      ["rkat conformance", "every surface of this installation"],
-      ['rkat conformance --rpc "rkat-rpc"', "a server, started as written, in a folder of its own"],
-      ["rkat conformance --rest http://127.0.0.1:8080", "a server that runs; says which configuration it needs"],
-      ["rkat conformance --only retry --only compaction", "some scenarios"],
-    ],
-    notes: [["Exit codes", "0 all as expected · 1 a difference · 2 wrong input, or a server that cannot be reached"]],
-  });
-}
+const others = (...names: readonly string[]) => names as string[]; // Commander asks for a list it may write to.
+
+/** `rkat conformance`. */
+export const conformanceRow = command("conformance", {
+  text: "Check that every surface, or a server, keeps the contract: the same scenarios must give the same results, events and error codes. It uses its own models and does not touch the project.",
+  flags: () => [
+    new Option("--rpc <command>", "a server of JSON-RPC on stdin and stdout, as it is started").conflicts(
+      others("rest", "mcp", "mcpUrl"),
+    ),
+    new Option("--rest <url>", "a server of REST that is running").conflicts(others("mcp", "mcpUrl")),
+    new Option("--mcp <command>", "a server of MCP on stdin and stdout, as it is started").conflicts("mcpUrl"),
+    new Option("--mcp-url <url>", "a server of MCP over HTTP that is running"),
+    new Option("--token <token>", "with --rest and --mcp-url: the bearer token; better, set RKAT_TOKEN"),
+    new Option("--model-port <n>", `where its models listen: ${MODEL_PORT} with a URL, else any`).argParser(
+      wholeFrom(0),
+    ),
+    repeated("--only <scenario>", "this scenario alone; may be repeated"),
+    new Option("--list", "list the scenarios"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat conformance", "every surface of this installation"],
+    ['rkat conformance --rpc "rkat-rpc"', "a server, started as written, in a folder of its own"],
+    ["rkat conformance --rest http://127.0.0.1:8080", "a running server; prints the configuration it needs"],
+    ["rkat conformance --only retry --only compaction", "some scenarios"],
+  ],
+  notes: [["Exit codes", "0 all as expected · 1 a difference · 2 wrong input, or a server that cannot be reached"]],
+  run: async ({ invocation, flags }: Call<Flags>) => invocation.exitWith(await check(invocation, flags)),
+});
 
 async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
   const conformance = await parts.loadConformance();
@@ -75,7 +65,7 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     io.stderr.write(`${options.target.url} must have been started with this configuration:\n\n`);
     io.stderr.write(`${conformance.configuration(options.modelPort)}\n`);
   }
-  const reports: ConformanceReport[] = [];
+  const reports: Report[] = [];
   const progress = createProgress(io);
   progress.show("starting");
   for await (const report of conformance.run(options)) {
@@ -139,7 +129,7 @@ const DIFFERENCE_CHARS_MAX = 600;
 const SURFACE_CHARS = 8;
 const SCENARIO_CHARS = 24;
 
-function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: ConformanceReport): string {
+function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: Report): string {
   const paint = createPaint(stdout, env);
   const name = `${surface.padEnd(SURFACE_CHARS)}  ${scenario.padEnd(SCENARIO_CHARS)}`;
   switch (verdict.kind) {
@@ -152,9 +142,8 @@ function lineOf({ stdout, env }: Io, { surface, scenario, verdict }: Conformance
   }
 }
 
-function summaryOf(reports: readonly ConformanceReport[]) {
-  const of = (kind: ConformanceReport["verdict"]["kind"]) =>
-    reports.filter(({ verdict }) => verdict.kind === kind).length;
+function summaryOf(reports: readonly Report[]) {
+  const of = (kind: Report["verdict"]["kind"]) => reports.filter(({ verdict }) => verdict.kind === kind).length;
   return { ok: of("ok"), failed: of("failed"), not_applicable: of("not applicable") };
 }
 

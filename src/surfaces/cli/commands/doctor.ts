@@ -1,13 +1,14 @@
 import { constants } from "node:fs";
 import { access, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { SubAgent } from "../../../ports/sub-agent.ts";
 import { realmNameIn } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { describeHelp } from "../help.ts";
+import { type Call, command } from "../command-row.ts";
+import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, createPaint, writeJson } from "../io.ts";
 import { isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
@@ -15,49 +16,45 @@ import { whileWaiting } from "../progress.ts";
 import { PLAIN_BEFORE } from "./encryption.ts";
 import { type Mended, mend } from "./mend.ts";
 
-/** Declares `rkat doctor`. */
-export function addDoctorCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command("doctor")
-    .description("Looks at Node, the configuration, keys and the folder, and says how to mend what is missing.")
-    .summary("check what works and how to mend the rest")
-    .option("--verify", "read everything that is kept and check that it is whole and what it was")
-    .option(
+/** `rkat doctor`. */
+export const doctorRow = command("doctor", {
+  text: "Check the setup and fix problems: Node, the configuration, keys and the folder.",
+  flags: () => [
+    new Option("--verify", "read all stored data and check that it is complete and unchanged"),
+    new Option(
       "--store <url>",
       "with --verify: a database, as postgres://USER@HOST/DATABASE, and there the realm of --realm",
-    )
-    .option("--fix", "mend what can be mended, and ask before each thing")
-    .option("--yes", "with --fix: mend without asking")
-    .option("--json", "as JSON")
-    .action(async (flags: DoctorFlags, self: Command) => {
-      const { verify, store: place } = flags;
-      if (flags.fix && verify)
-        throw new RuntimeError("INVALID_PARAMS", "--fix mends and --verify only reads; use one of them");
-      if (flags.yes && !flags.fix)
-        throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
-      if (place !== undefined && !verify)
-        throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
-      if (place !== undefined) {
-        const { realm } = self.optsWithGlobals<{ readonly realm?: string }>();
-        return verifyKept(invocation, flags.json === true, () => invocation.parts.verifyDatabase({ place, realm }));
-      }
-      if (verify) return verifySessions(invocation, flags.json === true);
-      const mended = flags.fix ? await mend(invocation, flags.yes === true) : undefined;
-      const findings = await examine(invocation);
-      const isHealthy = findings.every(({ status }) => status !== "broken");
-      if (flags.json) writeJson(invocation.io, { ok: isHealthy, findings, ...mended });
-      else print(invocation, findings, mended);
-      invocation.exitWith(isHealthy ? 0 : 1);
-    });
-  describeHelp(command, {
-    examples: [
-      ["rkat doctor", "nothing is sent anywhere, no key is shown"],
-      ["rkat doctor --fix", "asks before each thing that it mends"],
-      ["rkat doctor --verify", "nothing is changed, either"],
-      ["rkat doctor --verify --store postgres://rkat@db/rkat", "a database; its password from PGPASSWORD"],
-    ],
-    notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
-  });
+    ),
+    new Option("--fix", "fix what can be fixed, and ask before each change"),
+    new Option("--yes", "with --fix: fix without asking"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat doctor", "sends nothing, shows no key"],
+    ["rkat doctor --fix", "asks before each change"],
+    ["rkat doctor --verify", "changes nothing"],
+    ["rkat doctor --verify --store postgres://rkat@db/rkat", "a database; its password from PGPASSWORD"],
+  ],
+  notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
+  run: check,
+});
+
+async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
+  const { verify, store: place, realm, json } = flags;
+  if (flags.fix && verify)
+    throw new RuntimeError("INVALID_PARAMS", "--fix mends and --verify only reads; use one of them");
+  if (flags.yes && !flags.fix) throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
+  if (place !== undefined && !verify)
+    throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
+  if (place !== undefined)
+    return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
+  if (verify) return verifySessions(invocation, json === true);
+  const mended = flags.fix ? await mend(invocation, flags.yes === true) : undefined;
+  const findings = await examine(invocation);
+  const isHealthy = findings.every(({ status }) => status !== "broken");
+  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...mended });
+  else print(invocation, findings, mended);
+  invocation.exitWith(isHealthy ? 0 : 1);
 }
 
 interface DoctorFlags {
@@ -65,6 +62,7 @@ interface DoctorFlags {
   readonly yes?: boolean;
   readonly verify?: boolean;
   readonly store?: string;
+  readonly realm?: string;
   readonly json?: boolean;
 }
 

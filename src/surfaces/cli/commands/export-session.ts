@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Message } from "../../../contract/message.ts";
 import type { SessionSummary } from "../../../contract/session-info.ts";
@@ -7,15 +7,15 @@ import type { Runtime } from "../../../runtime.ts";
 import { sessionLines } from "../../../service/session-lines.ts";
 import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "../../../service/transcript-formats.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { addFieldFlags, fieldsOf } from "../flags.ts";
-import { describeHelp } from "../help.ts";
+import { command, onOpened } from "../command-row.ts";
+import { fieldOptions, fieldsOf } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
+import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { createBar } from "../progress.ts";
-import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
+import { makeSessionPage } from "../session-page.ts";
+import { findSession } from "../session-selector.ts";
 import { makeOutputFolder, outputPath, writeFileWhole } from "./output-file.ts";
-import { makeSessionPage } from "./session-file.ts";
 
 /** What a session is written as, with the ending of its file. */
 const ENDINGS = { jsonl: "jsonl", markdown: "md", html: "html", openai: "openai.json", sharegpt: "sharegpt.json" };
@@ -32,41 +32,32 @@ interface ExportFlags {
   readonly limit?: number;
 }
 
-/** Declares how sessions leave. */
-export function addExport(parent: Command, invocation: Invocation): void {
-  const away = parent
-    .command("export")
-    .summary("write a session, or all of them, to be read or imported elsewhere")
-    .description("Writes a session to stdout or a file; as jsonl it is whole, and imported it is the same session.")
-    .argument("[session]")
-    .usage("SESSION|--all [options]")
-    .option("--all", "every session, a file each in the folder of -o")
-    .option("--archived", "with --all, archived ones, too")
-    .addOption(
-      new Option("--format <format>", "jsonl: all of it · the others: what was said")
-        .choices(Object.keys(ENDINGS))
-        .default("jsonl"),
-    )
-    .option("-o, --output <path>", "write to this file or folder instead of stdout")
-    .option("-f, --force", "overwrite what is there");
-  addFieldFlags(away, "exportSession")
-    .addOption(new Option("--json", "instead, one page of the log as session/export answers it"))
-    .action((word: string | undefined, flags: ExportFlags) =>
-      withSessions(invocation, (opened) => exportSessions(invocation, opened, { word, ...flags })),
-    );
-  describeHelp(away, {
-    examples: [
-      ["rkat session export last -o heron.jsonl", "all of it, with images and long outputs"],
-      ["rkat session export last --format markdown", "to read it"],
-      ["rkat session export --all --archived -o sessions/", "a file each"],
-      ["rkat session export last --format openai | jq length", "messages as chat completions take them"],
-    ],
-    notes: [
-      SELECTOR_NOTE,
-      ["After an import", "rkat session import FILE brings it in, in another folder or beside it"],
-    ],
-  });
-}
+/** `rkat session export`. */
+export const exportRow = command("session export [SESSION]", {
+  text: "Write a session, or all of them, to stdout or files; as jsonl it is complete, and imported it is the same session.",
+  usage: "SESSION|--all [options]",
+  flags: () => [
+    new Option("--all", "every session, one file each in the folder of -o"),
+    new Option("--archived", "with --all: archived sessions, too"),
+    new Option("--format <format>", "jsonl: all of it · the others: the conversation")
+      .choices(Object.keys(ENDINGS))
+      .default("jsonl"),
+    new Option("-o, --output <path>", "write to this file or folder instead of stdout"),
+    new Option("-f, --force", "overwrite existing files"),
+    ...fieldOptions("exportSession"),
+    new Option("--json", "instead, one page of the log as session/export answers it"),
+  ],
+  examples: [
+    ["rkat session export last -o heron.jsonl", "all of it, with images and long outputs"],
+    ["rkat session export last --format markdown", "to read it"],
+    ["rkat session export --all --archived -o sessions/", "one file each"],
+    ["rkat session export last --format openai | jq length", "messages as chat completions take them"],
+  ],
+  notes: [["After an import", "rkat session import FILE imports it, in another folder or beside it"]],
+  run: onOpened<ExportFlags>(({ invocation, opened, flags, arg }) =>
+    exportSessions(invocation, opened, { ...flags, word: arg("session") }),
+  ),
+});
 
 async function exportSessions(
   { io }: Invocation,

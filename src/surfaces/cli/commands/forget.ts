@@ -1,11 +1,10 @@
-import type { Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { ForgetReceipt, ForgetResult, Going } from "../../../contract/forget.ts";
-import type { OperationOutput } from "../../../contract/operations.ts";
-import { realmNameIn } from "../../wire/realm.ts";
+import type { PruneResult } from "../../../contract/prune.ts";
 import { askLine, canAsk } from "../ask-person.ts";
-import { addFieldFlags, fieldsOf } from "../flags.ts";
-import { describeHelp } from "../help.ts";
+import { type Call, type CommandRow, command, type OpenedCall, onOpened, print, show } from "../command-row.ts";
+import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import {
   alignColumns,
   bytesText,
@@ -18,7 +17,7 @@ import {
   oneLine,
   writeJson,
 } from "../io.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
+import { loadHere, type Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
@@ -33,53 +32,42 @@ interface ForgetFlags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat memory forget` and `rkat memory forgettings`. */
-export function addForgetCommands(memory: Command, invocation: Invocation): void {
-  const forget = addFieldFlags(memory.command("forget"), "forget", { query: chosenFlag })
-    .summary("erase a session, a message, an agent's memory or a text, with a receipt")
-    .description(
-      "Erases what was said from the log, memory, summaries, files and forks of this folder, looks at every byte that is " +
-        "left, and shows a signed receipt. It asks first; what is forgotten does not come back.",
-    )
-    .option("-y, --yes", "do not ask")
-    .option("--json", "as JSON")
-    .action((flags: ForgetFlags) => withSessions(invocation, (opened) => forgetAndShow(invocation.io, opened, flags)));
-  describeHelp(forget, {
+/** `rkat memory forget` and `rkat memory erasures`. */
+export const forgetRows: readonly CommandRow[] = [
+  command("memory forget", {
+    text: "Erase a session, a message, an agent's memory or a text, with a signed receipt: from the log, memory, summaries, files and forks of this folder. It checks every byte that is left, and asks first; an erasure cannot be undone.",
+    flags: () => [...fieldOptions("forget", { query: chosenFlag }), YES(), jsonFlag()],
     examples: [
-      ["rkat memory forget --text ada@example.org --dry-run", "what would go"],
-      ["rkat memory forget --text - < secret.txt", "a text that no history of commands is to keep"],
+      ["rkat memory forget --text ada@example.org --dry-run", "what would be erased"],
+      ["rkat memory forget --text - < secret.txt", "a text that the shell's history must not keep"],
       ["rkat memory forget --session last --seq 7 --yes", "one message"],
-      ["rkat memory forget --query 'the address of Ada'", "those that you choose of what a search finds"],
+      ["rkat memory forget --query 'the address of Ada'", "choose from the messages a search finds"],
       ["rkat memory forget --agent ada", "everything an agent remembers"],
     ],
     notes: [
       SELECTOR_NOTE,
-      [
-        "Not touched",
-        "Files of your own in the project, what was exported, back-ups; docs/privacy.md says what to do.",
-      ],
+      ["Not touched", "your own files in the project, exports, back-ups; docs/privacy.md says what to do."],
       ["Exit codes", "0 forgotten, or a dry run · 2 wrong input · 10 not there · 11 busy · 14 not confirmed"],
     ],
-  });
-  const list = memory
-    .command("forgettings")
-    .argument("[receipt]", "show this one, by its id or the beginning of it")
-    .summary("list the receipts of what was forgotten")
-    .description("Lists the signed receipts of what was forgotten here, and says whether each signature is right.")
-    .option("--json", "as JSON")
-    .action((receipt: string | undefined, flags: { readonly json?: boolean }) =>
-      withSessions(invocation, (opened) => showForgettings(invocation.io, opened, { ...flags, receipt })),
-    );
-  describeHelp(list, {
+    run: onOpened<ForgetFlags>(({ io, opened, flags }) => forgetAndShow(io, opened, flags)),
+  }),
+  command("memory erasures [RECEIPT]", {
+    text: "List erasure receipts, and check the signature of each; a receipt is named by the beginning of its id.",
+    former: ["forgettings"],
+    flags: () => [jsonFlag()],
     examples: [
-      ["rkat memory forgettings", "all of them, oldest first"],
-      ["rkat memory forgettings 01a1e8bb-66e8", "one, in words"],
-      ["rkat memory forgettings 01a1e8bb-66e8 --json", "one with its signature, to hand on"],
+      ["rkat memory erasures", "all of them, oldest first"],
+      ["rkat memory erasures 01a1e8bb-66e8", "one receipt, in words"],
+      ["rkat memory erasures 01a1e8bb-66e8 --json", "one with its signature, to hand on"],
     ],
-  });
-}
+    run: onOpened(showErasures),
+  }),
+];
 
-/** The field speaks to programs, which name messages in a list; a person chooses from one. */
+/** Erases without asking. */
+const YES = (): Option => new Option("-y, --yes", "do not ask");
+
+/** A program names messages in a list; a person chooses from one. */
 function chosenFlag(option: Option): Option {
   option.description = "list the messages a search finds, and forget those that you choose of them";
   return option;
@@ -102,19 +90,20 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   if (isNothing && (dryRun || query !== undefined)) return tellNothing(io.stdout, opened);
   if (dryRun) return query === undefined ? showPreview(io, preview) : showFound(io, preview);
   const input = query === undefined ? { ...asked, dry_run: false } : { messages: await chooseMessages(io, preview) };
-  if (query === undefined && !isNothing) await confirm(io, preview, flags);
+  if (query === undefined && !isNothing && !yes)
+    await confirm(io, "Forget this for good?", (to) => showPreview(to, preview));
   const done = await whileWaiting(io, "forgetting", () => opened.runtime.dispatch("forget", input));
   if (json) return writeJson(io, done);
   if (done.receipt !== undefined) io.stdout.write(`${receiptLines(done.receipt).join("\n")}\n`);
   if (isNothing) await tellNothing(io.stderr, opened);
 }
 
-/** Who works in the wrong folder must not take an empty realm for a clean one. */
-async function tellNothing(output: Output, { runtime, place, config }: Opened): Promise<void> {
+/** In the wrong folder an empty realm must not be taken for a clean one. */
+async function tellNothing(output: Output, { runtime }: Opened): Promise<void> {
   const sessions = await everySession(runtime, { archived: true });
   const { agents } = await runtime.dispatch("listAgents", {});
   const looked = `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")}`;
-  output.write(`Nothing says it: realm ${realmNameIn(place, config.store)} has ${looked}.\n`);
+  output.write(`No matches in ${looked}.\n`);
 }
 
 async function pipedText(io: Io): Promise<string> {
@@ -124,14 +113,13 @@ async function pipedText(io: Io): Promise<string> {
   return lines.join("\n").trim();
 }
 
-/** Nothing goes before a person has said so. */
-async function confirm(io: Io, preview: ForgetResult, { yes = false }: ForgetFlags): Promise<void> {
-  if (yes) return;
+/** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
+async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
   if (!canAsk(io)) {
     throw new RuntimeError("INVALID_PARAMS", "--yes: nobody can be asked here; look with --dry-run, then write --yes");
   }
-  showPreview({ ...io, stdout: io.stderr }, preview);
-  const answer = await askLine(io, "Forget this for good? Write yes: ");
+  preview({ ...io, stdout: io.stderr });
+  const answer = await askLine(io, `${question} Write yes: `);
   if (answer.trim().toLowerCase() !== "yes") throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
 }
 
@@ -223,7 +211,7 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more, settin
 }
 
 /** A receipt as a person reads it. */
-export function receiptLines({
+function receiptLines({
   forgetting_id,
   at,
   logs,
@@ -261,45 +249,94 @@ export function receiptLines({
   ];
 }
 
-interface ReceiptFlags {
-  readonly receipt: string | undefined;
-  readonly json?: boolean;
-}
-
-async function showForgettings(io: Io, { runtime }: Opened, { receipt: id, json }: ReceiptFlags): Promise<void> {
-  const told: OperationOutput<"listForgettings"> = await runtime.dispatch("listForgettings", {});
+async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Promise<void> {
+  const id = arg("receipt");
+  const told = await opened.runtime.dispatch("listForgettings", {});
   const receipts = told.forgettings.map((signed) => {
-    // As the runtime signed it.
-    const read = JSON.parse(signed.receipt) as ForgetReceipt;
-    return { signed, read, word: signed.valid ? "right" : createPaint(io.stdout, io.env).red("WRONG") };
+    const read = JSON.parse(signed.receipt) as ForgetReceipt; // As the runtime signed it.
+    return { signed, read, word: signed.valid ? "right" : paint.red("WRONG") };
   });
   if (id !== undefined) {
     const [one, another] = receipts.filter(({ read }) => id !== "" && read.forgetting_id.startsWith(id));
     if (one === undefined || another !== undefined) {
       const what = one === undefined ? "no receipt begins" : "several receipts begin";
-      throw new RuntimeError(
-        "INVALID_PARAMS",
-        `receipt: ${what} with ${oneLine(id, 40)}; rkat memory forgettings lists them`,
-      );
+      const message = `receipt: ${what} with ${oneLine(id, 40)}; rkat memory erasures lists them`;
+      throw new RuntimeError("INVALID_PARAMS", message);
     }
-    if (json) return writeJson(io, one.signed);
-    io.stdout.write(`${[...receiptLines(one.read), `signature  ${one.word}`].join("\n")}\n`);
-    return;
+    return flags.json ? writeJson(io, one.signed) : print(io, [...receiptLines(one.read), `signature  ${one.word}`]);
   }
-  if (json) return writeJson(io, told);
-  if (receipts.length === 0) io.stdout.write("Nothing was forgotten yet.\n");
+  if (flags.json) return writeJson(io, told);
   const rows = receipts.map(({ read: { forgetting_id, at, target, logs, scan }, word }) => {
     const messages = logs.reduce((sum, log) => sum + log.messages, 0);
-    return [
-      forgetting_id,
-      at,
-      target,
-      grouped(messages),
-      scan.matches === 0 ? "nothing" : counted(scan.matches, "place"),
-      word,
-    ];
+    const left = scan.matches === 0 ? "nothing" : counted(scan.matches, "place");
+    return [forgetting_id, at, target, grouped(messages), left, word];
   });
-  if (rows.length > 0) rows.unshift(["RECEIPT", "AT", "OF A", "MESSAGES", "LEFT", "SIGNATURE"]);
-  for (const line of alignColumns(rows)) io.stdout.write(`${line}\n`);
-  if (told.unfinished > 0) io.stdout.write(`${counted(told.unfinished, "forgetting")} goes on\n`);
+  const head = ["RECEIPT", "AT", "OF A", "MESSAGES", "LEFT", "SIGNATURE"];
+  print(io, rows.length === 0 ? "Nothing was forgotten yet." : alignColumns([head, ...rows]));
+  if (told.unfinished > 0) print(io, `${counted(told.unfinished, "forgetting")} goes on`);
+}
+
+interface PruneFlags {
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** `rkat prune`. */
+export const pruneRow = command("prune", {
+  text: "Erase sessions past their retention period, the oldest first, and show one signed receipt. It asks first; an erasure cannot be undone. [retention] of the configuration sets the period.",
+  flags: () => [...fieldOptions("prune", { limit: (limit) => limit.argParser(wholeFrom(1)) }), YES(), jsonFlag()],
+  examples: [
+    ["rkat prune --dry-run", "what would be erased, and why"],
+    ["rkat prune --yes --limit 1000", "at night"],
+  ],
+  notes: [
+    ["How long", '[retention] sessions = "90d", and by label [retention.labels] "team=core" = "30d" or "forever"'],
+    ["Exit codes", "0 also when nothing is due · 2 no retention is configured · 14 not confirmed"],
+  ],
+  run: (call: Call<PruneFlags>) =>
+    onOpened(prune)(call).catch(async (thrown: unknown) => {
+      throw (await untrustedRetention(call.invocation, thrown)) ?? thrown;
+    }),
+});
+
+async function prune(call: OpenedCall<PruneFlags>): Promise<void> {
+  const { io, opened, flags } = call;
+  const { dryRun = false, yes = false } = flags;
+  const ask = (dry_run: boolean, words: string): Promise<PruneResult> =>
+    whileWaiting(io, words, () => opened.runtime.dispatch("prune", { ...fieldsOf("prune", flags), dry_run }));
+  if (dryRun || !yes) {
+    const preview = await ask(true, "looking for what is due");
+    if (dryRun || preview.sessions.length === 0) return show(call, preview, () => pruneLines(io, preview));
+    await confirm(io, "Forget these sessions for good?", (to) => print(to, pruneLines(to, preview)));
+  }
+  const done = await ask(false, "forgetting");
+  show(call, done, () => pruneLines(io, done));
+}
+
+/** Where the project's own retention is not trusted, that is what to do, and not to write another. */
+async function untrustedRetention(invocation: Invocation, thrown: unknown): Promise<RuntimeError | undefined> {
+  if (!(thrown instanceof RuntimeError) || !thrown.message.startsWith("retention: ")) return undefined;
+  const leftOut = (await loadHere(invocation)).brought.filter(({ isObeyed }) => !isObeyed);
+  const file = leftOut.find(({ requests }) => requests.some(({ name }) => name.startsWith("retention.")));
+  const how = "counts once this project is trusted; run rkat trust, or add --trust for this run only";
+  return file && new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
+}
+
+const TITLE_CHARS = 60;
+
+function pruneLines(io: Io, told: PruneResult): readonly string[] {
+  const { dim } = createPaint(io.stdout, io.env);
+  const rows = told.sessions.map(({ session_id, updated_at, rule, kept_for, title = "" }) => [
+    shortId(session_id),
+    updated_at.slice(0, 16).replace("T", " "),
+    oneLine(`${rule} ${kept_for}`, TITLE_CHARS),
+    oneLine(title, TITLE_CHARS),
+  ]);
+  const lines = [...alignColumns(rows), ...(told.receipt === undefined ? [] : receiptLines(told.receipt))];
+  const verb = told.dry_run ? "would go" : "went";
+  const more = told.more === 0 ? "" : `, ${grouped(told.more)} more the next time`;
+  const busy = told.busy === 0 ? "" : `; ${grouped(told.busy)} in a turn or held by somebody, kept until that is over`;
+  const sum = told.sessions.length === 0 ? "No session is due" : `${counted(told.sessions.length, "session")} ${verb}`;
+  return [...lines, dim(`${sum}${more}${busy}`)];
 }

@@ -1,48 +1,41 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import type { BroughtFile, Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { failurePolicyFor, HookPoint } from "../../../contract/hook.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
-import { alignColumns, createPaint, writeJson } from "../io.ts";
+import { table, writeJson } from "../io.ts";
 import { readConfiguration } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 
-/** Declares `rkat hooks`. */
-export function addHooksCommand(program: Command, invocation: Invocation): void {
-  const hooks = holdCommands(program.command("hooks").alias("hook"))
-    .summary("commands that watch and guard turns: list them, try one")
-    .description("Shows the commands of [[hooks.entries]] that are called at steps of a turn, and tries one.");
-  const list = hooks
-    .command("list")
-    .summary("the hooks that turns of this folder have")
-    .description("Lists hooks by the point they are called at, in their order there; nothing is started.")
-    .addOption(jsonFlag())
-    .action((flags: { readonly json?: boolean }) => listHooks(invocation, flags.json === true));
-  describeHelp(list, { examples: [["rkat hooks list", "what is called when, and what nobody trusted"]] });
-  const test = hooks
-    .command("test")
-    .summary("call one hook, as a turn would")
-    .description("Starts the command of a hook with a payload and shows what a turn would make of its answer.")
-    .argument("<id>")
-    .usage("ID [options]")
-    .addOption(new Option("--point <point>", "call it at this point; its own without it").choices(HookPoint.options))
-    .option("--payload <file>", "a JSON file with what it is told, besides point and session_id")
-    .addOption(jsonFlag())
-    .action((id: string, flags: TestFlags) => testHook(invocation, id, flags));
-  describeHelp(test, {
-    examples: [["rkat hooks test no-rm --payload call.json", "what it says to a call of a tool"]],
-    notes: [["Exit codes", "0 the step would be taken · 22 it would be refused · 1 the hook failed, and is let fail"]],
-  });
-  describeHelp(hooks, {
-    examples: [["rkat hooks list", "what is called when, and what nobody trusted"]],
+/** `rkat hooks`. */
+export const hookRows: readonly CommandRow[] = [
+  command("hooks", {
+    text: "List and test the commands that watch and guard turns: those of [[hooks.entries]], called at steps of a turn.",
+    also: ["hook"],
     notes: [["A hook is made by", "[[hooks.entries]] of rkat.toml; see docs/hooks.md"]],
-  });
-}
+  }),
+  command("hooks list", {
+    text: "List hooks by the point they are called at, in their order there; nothing is started.",
+    flags: () => [jsonFlag()],
+    examples: [["rkat hooks list", "which hook is called when, and which are not trusted"]],
+    run: listHooks,
+  }),
+  command("hooks test ID", {
+    text: "Call one hook with a payload, as a turn would, and show what the turn would make of its answer.",
+    flags: () => [
+      new Option("--point <point>", "call it at this point; its own without it").choices(HookPoint.options),
+      new Option("--payload <file>", "a JSON file with its input, besides point and session_id"),
+      jsonFlag(),
+    ],
+    examples: [["rkat hooks test no-rm --payload call.json", "its answer to a tool call"]],
+    notes: [["Exit codes", "0 the step would be taken · 22 it would be refused · 1 the hook failed, and is let fail"]],
+    run: testHook,
+  }),
+];
 
 interface TestFlags {
   readonly point?: HookPoint;
@@ -52,9 +45,8 @@ interface TestFlags {
 
 type Entry = Config["hooks"]["entries"][number];
 
-async function listHooks(invocation: Invocation, isJson: boolean): Promise<void> {
-  const { io } = invocation;
-  const { config, hookFiles, brought } = await readConfiguration(invocation);
+async function listHooks(call: Call): Promise<void> {
+  const { config, hookFiles, brought } = await readConfiguration(call.invocation);
   const { entries, default_timeout_ms } = config.hooks;
   const hooks = entries
     .toSorted((a, b) => placeOf(a.point) - placeOf(b.point) || a.priority - b.priority)
@@ -65,10 +57,6 @@ async function listHooks(invocation: Invocation, isJson: boolean): Promise<void>
       from: hookFiles[entry.id] ?? "configuration",
     }));
   const left_out = untrusted(brought);
-  if (isJson) return writeJson(io, { hooks, left_out });
-  const { dim, yellow } = createPaint(io.stdout, io.env);
-  if (hooks.length + left_out.length === 0)
-    io.stdout.write("No hooks. [[hooks.entries]] of rkat.toml names them; see docs/hooks.md\n");
   const rows = hooks.map((hook) => [
     hook.enabled ? hook.id : `${hook.id} (off)`,
     hook.point,
@@ -79,12 +67,17 @@ async function listHooks(invocation: Invocation, isJson: boolean): Promise<void>
     commandOf(hook),
   ]);
   const head = ["ID", "POINT", "TOOLS", "MAY", "WHEN IT FAILS", "TIME", "COMMAND"];
-  const [first = "", ...lines] = alignColumns([head, ...rows]);
-  if (hooks.length > 0) io.stdout.write(`${dim(first)}\n`);
-  for (const [index, line] of lines.entries()) {
-    io.stdout.write(`${withoutControls(line)}  ${dim(withoutControls(hooks[index]?.from ?? ""))}\n`);
-  }
-  for (const sentence of left_out) io.stdout.write(`${yellow(`– ${withoutControls(sentence)}`)}\n`);
+  const { dim, yellow } = call.paint;
+  show(call, { hooks, left_out }, () => {
+    if (hooks.length + left_out.length === 0)
+      return "No hooks. [[hooks.entries]] of rkat.toml names them; see docs/hooks.md";
+    const [first = "", ...lines] = table(call.paint, head, rows);
+    return [
+      ...(hooks.length === 0 ? [] : [first]),
+      ...lines.map((line, index) => `${line}  ${dim(withoutControls(hooks[index]?.from ?? ""))}`),
+      ...left_out.map((sentence) => yellow(`– ${withoutControls(sentence)}`)),
+    ];
+  });
 }
 
 function placeOf(point: HookPoint): number {
@@ -101,8 +94,9 @@ function untrusted(brought: readonly BroughtFile[]): readonly string[] {
   return requests.filter(({ name }) => name.startsWith("hook ")).map(({ text }) => `not called: it ${text}`);
 }
 
-async function testHook(invocation: Invocation, id: string, flags: TestFlags): Promise<void> {
-  const { io, parts, place } = invocation;
+async function testHook({ invocation, io, flags, arg }: Call<TestFlags>): Promise<void> {
+  const { parts, place } = invocation;
+  const id = arg("id");
   const { config } = await readConfiguration(invocation);
   const { entries } = config.hooks;
   const found = entries.find((entry) => entry.id === id);

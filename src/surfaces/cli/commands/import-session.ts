@@ -1,45 +1,38 @@
 import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type ForeignTranscript, readChat, readPi, readShared } from "../../../service/foreign-transcripts.ts";
 import { bringIn } from "../../../service/session-lines.ts";
 import { createSystemClock } from "../../../service/system-clock.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp } from "../help.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import { withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { createBar } from "../progress.ts";
 import { shortId } from "../session-selector.ts";
 
-/** Declares how sessions come in. */
-export function addImport(parent: Command, invocation: Invocation): void {
-  const back = parent
-    .command("import")
-    .summary("bring in sessions that were exported, or conversations of other programs")
-    .description("Brings in sessions from files; each is checked to its end before anything of it is kept.")
-    .argument("<files...>")
-    .usage("FILE… [options]")
-    .addOption(
-      new Option("--format <format>", "what the files are; without it, what they look like").choices([
-        ...["jsonl", "openai", "sharegpt", "pi"],
-      ]),
-    )
-    .option("-m, --model <name>", "the model that conversations of other programs go on with")
-    .addOption(jsonFlag())
-    .action((files: readonly string[], flags: ImportFlags) => importFiles(invocation, files, flags));
-  describeHelp(back, {
-    examples: [
-      ["rkat session import heron.jsonl", "the same session, under another id where its own is taken"],
-      ["rkat session import sessions/*.jsonl", "what --all wrote"],
-      ["rkat session import chat.json -m offline", "messages of OpenAI's or ShareGPT's form"],
-    ],
-    notes: [["Cut off", "an import that was stopped goes on when the same file is imported again"]],
-  });
-}
+/** `rkat session import`. */
+export const importRow = command("session import FILE…", {
+  text: "Import exported sessions, or conversations of other programs; each file is checked to its end before any of it is stored.",
+  flags: () => [
+    new Option("--format <format>", "the format of the files; without it, it is detected").choices([
+      ...["jsonl", "openai", "sharegpt", "pi"],
+    ]),
+    new Option("-m, --model <name>", "the model that continues conversations of other programs"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat session import heron.jsonl", "the same session, under another id where its own is taken"],
+    ["rkat session import sessions/*.jsonl", "what --all wrote"],
+    ["rkat session import chat.json -m offline", "messages of OpenAI's or ShareGPT's form"],
+  ],
+  notes: [["Cut off", "an import that was stopped continues when the same file is imported again"]],
+  run: ({ invocation, self, flags }: Call<ImportFlags>) => importFiles(invocation, self.args, flags),
+});
 
 interface ImportFlags {
   readonly format?: Foreign | "jsonl";

@@ -1,22 +1,20 @@
 import { lstat, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonSchema } from "../../../contract/requests.ts";
 import { isErrno, readIfThere } from "../../wire/realm.ts";
-import { describeHelp } from "../help.ts";
+import { type Call, command } from "../command-row.ts";
 import type { Invocation } from "../parts.ts";
 
-/** Declares `rkat init`. */
-export function addInitCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command("init")
-    .description("Writes .rkat/config.toml with every common setting, explained and commented out.")
-    .summary("write a commented configuration for this folder")
-    .option("-f, --force", "overwrite the file that is there")
-    .action((flags: { readonly force?: boolean }) => writeConfiguration(invocation, flags.force === true));
-  describeHelp(command, { examples: [["rkat init", "then edit .rkat/config.toml"]] });
-}
+/** `rkat init`. */
+export const initRow = command("init", {
+  text: "Write a commented configuration for this folder: .rkat/config.toml with every common setting.",
+  flags: () => [new Option("-f, --force", "overwrite the file that is there")],
+  examples: [["rkat init", "then edit .rkat/config.toml"]],
+  run: ({ invocation, flags }: Call<{ readonly json?: never; readonly force?: boolean }>) =>
+    writeConfiguration(invocation, flags.force === true),
+});
 
 async function writeConfiguration({ io, parts }: Invocation, isForced: boolean): Promise<void> {
   const path = join(io.cwd, ".rkat", "config.toml");

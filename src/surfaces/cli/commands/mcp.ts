@@ -1,79 +1,52 @@
 import { dirname, join, relative } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import type { BroughtFile } from "../../../config/load-config.ts";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { readIfThere } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { mcpUsage } from "../../wire/usage.ts";
-import { describeHelp, describeServer } from "../help.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
+import { jsonFlag, repeated } from "../flags.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { alone, replaceFile } from "./changed-file.ts";
 import { quoted } from "./config-text.ts";
+import { alone, replaceFile } from "./output-file.ts";
 
-/** Declares `rkat mcp`, which hands its flags to the server as they are, and the commands on servers of others. */
-export function addMcpCommand(program: Command, invocation: Invocation): void {
-  const mcp = program
-    .command("mcp")
-    .summary("serve MCP on stdin and stdout, or over HTTP; list, add, remove: MCP servers for sessions")
-    .description("Serves sessions and their memory to any MCP client; rkat mcp --help lists its flags.")
-    .helpOption(false)
-    .helpCommand(false)
-    .allowUnknownOption()
-    .allowExcessArguments()
-    .action(async () => {
-      const { args } = invocation.io;
-      invocation.exitWith(await invocation.parts.serveMcp(args.toSpliced(args.indexOf("mcp"), 1)));
-    });
-  describeServer(mcp, mcpUsage("rkat mcp"));
-  describeHelp(mcp, {
+/** `rkat mcp`: a server for MCP clients, and the commands on MCP servers that sessions use. */
+export const mcpRows: readonly CommandRow[] = [
+  command("mcp", {
+    text: "Serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions.",
+    server: { usage: () => mcpUsage("rkat mcp"), start: ({ serveMcp }, args) => serveMcp(args) },
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],
       ["rkat mcp list", "the servers whose tools sessions of this folder have"],
     ],
-  });
-  addListCommand(mcp, invocation);
-  addAddCommand(mcp, invocation);
-  addRemoveCommand(mcp, invocation);
-}
-
-function addListCommand(mcp: Command, invocation: Invocation): void {
-  const list = mcp
-    .command("list")
-    .helpOption("-h, --help", "show this help")
-    .summary("try the servers that sessions of this folder use")
-    .description(
-      "Connects to every server of .rkat/mcp.toml, of this folder and yours, and shows its tools; what nobody trusted is not started.",
-    )
-    .option("--json", "as JSON")
-    .action((flags: { readonly json?: boolean }) => listServers(invocation, flags.json === true));
-  describeHelp(list, {
+  }),
+  command("mcp list", {
+    text: "Test the MCP servers that sessions of this folder use, and show their tools; servers that are not trusted are not started.",
+    flags: () => [jsonFlag()],
     examples: [["rkat mcp list", "the names that --allow-tool and --block-tool take"]],
     notes: [["Exit codes", "0 every server answered · 1 one of them failed · 2 the file is not usable"]],
-  });
-}
-
-interface AddFlags {
-  readonly url?: string;
-  readonly env?: readonly string[];
-  readonly header?: readonly string[];
-}
-
-function addAddCommand(mcp: Command, invocation: Invocation): void {
-  const collect = (value: string, before: readonly string[] = []) => [...before, value];
-  const add = mcp
-    .command("add")
-    .helpOption("-h, --help", "show this help")
-    .summary("name a server in .rkat/mcp.toml")
-    .description("Adds a server to .rkat/mcp.toml of this project: a command to start, or an address.")
-    .argument("<name>")
-    .argument("[command...]")
-    .usage("NAME [options] -- COMMAND…\n  rkat mcp add NAME --url URL [options]")
-    .option("--url <url>", "the server's address")
-    .option("--env <name=value>", `give the command a variable; \${NAME} takes it from yours`, collect)
-    .option("--header <name=value>", `send it with every request; \${NAME} takes it from your environment`, collect)
-    .action(async (name: string, words: readonly string[], { url, env, header }: AddFlags) => {
+    run: ({ invocation, flags }) => listServers(invocation, flags.json === true),
+  }),
+  command("mcp add SERVER [COMMAND…]", {
+    text: "Add a server to .rkat/mcp.toml of this project: a command to start, or an address.",
+    usage: "NAME [options] -- COMMAND…\n  rkat mcp add NAME --url URL [options]",
+    flags: () => [
+      new Option("--url <url>", "the server's address"),
+      repeated("--env <name=value>", `a variable for the command; \${NAME} takes it from yours; may be repeated`),
+      repeated(
+        "--header <name=value>",
+        `sent with every request; \${NAME} takes it from your environment; may be repeated`,
+      ),
+    ],
+    examples: [
+      ["rkat mcp add files -- npx -y @modelcontextprotocol/server-filesystem .", "a program"],
+      [`rkat mcp add docs --url https://example.com/mcp --header 'Authorization=Bearer \${DOCS_TOKEN}'`, "an address"],
+    ],
+    run: async ({ invocation, flags: { url, env, header }, self }: Call<AddFlags>) => {
+      const [name = "", ...words] = self.args;
       // The parser leaves some of the marks that end flags.
       const start = words.findIndex((word) => word !== "--");
       const [command, ...args] = start < 0 ? [] : words.slice(start);
@@ -81,27 +54,24 @@ function addAddCommand(mcp: Command, invocation: Invocation): void {
         throw new RuntimeError("INVALID_PARAMS", "give the server's command after --, or its address as --url");
       const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
       await addServer(invocation, server);
-    });
-  describeHelp(add, {
-    examples: [
-      ["rkat mcp add files -- npx -y @modelcontextprotocol/server-filesystem .", "a program"],
-      [`rkat mcp add docs --url https://example.com/mcp --header 'Authorization=Bearer \${DOCS_TOKEN}'`, "an address"],
-    ],
-  });
+    },
+  }),
+  command("mcp remove SERVER", {
+    text: "Remove a server from .rkat/mcp.toml of this project; the rest of the file stays as it is.",
+    usage: "NAME [options]",
+    examples: [["rkat mcp remove files", "sessions no longer have its tools"]],
+    run: ({ invocation, arg }) => removeServer(invocation, arg("server") ?? ""),
+  }),
+];
+
+interface AddFlags {
+  readonly json?: never;
+  readonly url?: string;
+  readonly env: readonly string[];
+  readonly header: readonly string[];
 }
 
-function addRemoveCommand(mcp: Command, invocation: Invocation): void {
-  const remove = mcp
-    .command("remove")
-    .helpOption("-h, --help", "show this help")
-    .summary("take a server out of .rkat/mcp.toml")
-    .description("Takes a server out of .rkat/mcp.toml of this project; the rest of the file stays as it is.")
-    .argument("<name>")
-    .action((name: string) => removeServer(invocation, name));
-  describeHelp(remove, { examples: [["rkat mcp remove files", "sessions do not have its tools any more"]] });
-}
-
-function pairs(flag: string, given: readonly string[] = []): Readonly<Record<string, string>> {
+function pairs(flag: string, given: readonly string[]): Readonly<Record<string, string>> {
   const read = given.map((pair) => {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(pair) ?? [];
     if (name === undefined || value === undefined)

@@ -1,14 +1,13 @@
 import { join, resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { ForgetResult, Going } from "../../../contract/forget.ts";
 import { type Mention, mentionsInSession, mentionsOfAgent } from "../../../service/personal-data.ts";
 import { fenced } from "../../../service/transcript-formats.ts";
+import { command, onOpened } from "../command-row.ts";
 import { type Pair, pairs, repeated } from "../flags.ts";
-import { describeHelp } from "../help.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
+import type { Opened } from "../open-runtime.ts";
 import { createBar } from "../progress.ts";
 import { type ArchivedFile, writeTar } from "../tar-file.ts";
 import { everySession, piecesOf } from "./export-session.ts";
@@ -22,30 +21,25 @@ interface ExportFlags {
   readonly json?: boolean;
 }
 
-/** Declares how everything that is kept of somebody is handed out. */
-export function addMemoryExport(parent: Command, invocation: Invocation): void {
-  const away = parent
-    .command("export")
-    .summary("hand out everything that is kept of somebody, in one archive")
-    .description("Writes everything of the sessions with a label, or every message and memory that contains a text.")
-    .usage("--label K=V|--subject TEXT -o DIR|FILE.tar [options]")
-    .addOption(pairs("--label <key=value>", "all of the sessions with these labels; may be repeated"))
-    .addOption(
-      repeated("--subject <text>", "every message and memory that says this, capitals or not; may be repeated"),
-    )
-    .addOption(new Option("-o, --output <path>", "the folder, or the archive where it ends with .tar"))
-    .option("-f, --force", "overwrite what is there")
-    .option("--json", "say what was written as JSON")
-    .action((flags: ExportFlags) => withSessions(invocation, (opened) => exportData(invocation.io, opened, flags)));
-  describeHelp(away, {
-    examples: [
-      ["rkat memory export --label user=ada -o ada.tar", "all of her sessions, archived ones, too"],
-      ["rkat memory export --subject ada@example.org -o ada/", "whatever mentions her, in any session or agent"],
-      ["rkat memory export --subject Lovelace --subject '0170 12345' -o ada.tar", "by several names at once"],
-    ],
-    notes: [["What to read first", "index.md says what there is, in words; the rest is for programs"]],
-  });
-}
+/** `rkat memory export`: everything that is stored about a person. */
+export const memoryExportRow = command("memory export", {
+  text: "Export everything that is stored about a person: all of the sessions with a label, or every message and memory that contains a text.",
+  usage: "--label K=V|--subject TEXT -o DIR|FILE.tar [options]",
+  flags: () => [
+    pairs("--label <key=value>", "all of the sessions with these labels; may be repeated"),
+    repeated("--subject <text>", "every message and memory that says this, capitals or not; may be repeated"),
+    new Option("-o, --output <path>", "the folder, or the archive where it ends with .tar"),
+    new Option("-f, --force", "overwrite existing files"),
+    new Option("--json", "print what was written as JSON"),
+  ],
+  examples: [
+    ["rkat memory export --label user=ada -o ada.tar", "all of her sessions, archived ones, too"],
+    ["rkat memory export --subject ada@example.org -o ada/", "everything that mentions her, in any session or agent"],
+    ["rkat memory export --subject Lovelace --subject '0170 12345' -o ada.tar", "by several names at once"],
+  ],
+  notes: [["What to read first", "index.md describes the contents in words; the rest is for programs"]],
+  run: onOpened<ExportFlags>(({ io, opened, flags }) => exportData(io, opened, flags)),
+});
 
 async function exportData(io: Io, opened: Opened, flags: ExportFlags): Promise<void> {
   const { label, subject, output } = flags;

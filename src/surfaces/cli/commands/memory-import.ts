@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import { Remember } from "../../../contract/agent.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp } from "../help.ts";
 import { counted, type Io, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -21,26 +21,22 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-/** Declares how notes that somebody wrote become memories. */
-export function addMemoryImport(parent: Command, invocation: Invocation): void {
-  const notes = parent
-    .command("import")
-    .summary("take Markdown notes in, as memories of an agent or notices of a session")
-    .description("Takes the Markdown files of a folder in, a memory each; run again, only what is new or changed.")
-    .argument("<folder>")
-    .usage("DIR --agent NAME|--session SESSION [options]")
-    .option("--agent <name>", "as memories of this agent")
-    .option("--session <session>", "as notices that the model of this session is shown from its next call on")
-    .addOption(jsonFlag())
-    .action((folder: string, flags: ImportFlags) => importNotes(invocation, folder, flags));
-  describeHelp(notes, {
-    examples: [
-      ["rkat memory import notes/ --agent ada", "each with its path in the memory's metadata"],
-      ["rkat memory import notes/ --session last", "for a session that should know them"],
-    ],
-    notes: [SELECTOR_NOTE],
-  });
-}
+/** `rkat memory import`: Markdown notes become memories. */
+export const memoryImportRow = command("memory import FOLDER", {
+  text: "Import the Markdown files of a folder as memories of an agent or notices of a session; run again, it imports what is new or changed.",
+  usage: "DIR --agent NAME|--session SESSION [options]",
+  flags: () => [
+    new Option("--agent <name>", "as memories of this agent"),
+    new Option("--session <session>", "as notices that the model of this session is shown from its next call on"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat memory import notes/ --agent ada", "each with its path in the memory's metadata"],
+    ["rkat memory import notes/ --session last", "as notices of a session"],
+  ],
+  notes: [SELECTOR_NOTE],
+  run: ({ invocation, flags, arg }: Call<ImportFlags>) => importNotes(invocation, arg("folder") ?? "", flags),
+});
 
 /** A file that was written, by its path in the folder. */
 interface Note {

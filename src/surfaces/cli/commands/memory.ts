@@ -1,12 +1,13 @@
 import { setTimeout } from "node:timers/promises";
-import type { Command, Option } from "commander";
+import { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "../../../contract/memory.ts";
+import { OPERATIONS } from "../../../contract/operations.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { addFieldFlags, fieldsOf, wholeFrom } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
+import { type CommandRow, command, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
+import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import {
-  ageOf,
+  ageSince,
   alignColumns,
   bytesText,
   createPaint,
@@ -17,111 +18,71 @@ import {
   writeJson,
 } from "../io.ts";
 import { type Opened, withMemory } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { addForgetCommands } from "./forget.ts";
-import { addMemoryExport } from "./memory-export.ts";
-import { addMemoryImport } from "./memory-import.ts";
-
-/** Declares `rkat memory`: finding again what was said in the sessions of this folder. */
-export function addMemoryCommand(program: Command, invocation: Invocation): void {
-  const memory = holdCommands(program.command("memory"))
-    .summary("search what was said, in any session of this folder")
-    .description("Searches what was said in the sessions of this folder, by words and by meaning; no model is asked.");
-  addSearches(memory, invocation);
-  addForgetCommands(memory, invocation);
-  const status = memory
-    .command("status")
-    .summary("say what memory holds and how it searches")
-    .description("Says what memory holds, what is still to be taken in, and whether it searches by meaning, too.")
-    .option("--json", "as JSON")
-    .action((flags: { readonly json?: boolean }) =>
-      withMemory(invocation, (opened) => showMemoryStatus(invocation.io, opened, flags)),
-    );
-  describeHelp(status, { examples: [["rkat memory status", "how much, how fresh, and by what it searches"]] });
-  const index = memory
-    .command("index")
-    .summary("make the vectors that are still pending")
-    .description(
-      "Makes the vectors that are still pending, so that searches go by meaning; what is made when it is ended stays.",
-    )
-    .option("--json", "as JSON")
-    .action((flags: { readonly json?: boolean }) =>
-      withMemory(invocation, (opened) => makeVectors(invocation.io, opened, flags)),
-    );
-  describeHelp(index, { examples: [["rkat memory index", "before many searches, or by night"]] });
-  addMemoryImport(memory, invocation);
-  addMemoryExport(memory, invocation);
-  describeHelp(memory, {
-    examples: [
-      ['rkat memory search "the staging host"', "what compactions took out of a context"],
-      ['rkat memory history "the staging host"', "everything that was said"],
-      ["rkat memory status", "what there is to search"],
-    ],
-    notes: [SELECTOR_NOTE],
-  });
-}
-
-function addSearches(parent: Command, invocation: Invocation): void {
-  const search = parent
-    .command("search")
-    .summary("search what compactions took out")
-    .description("Searches what compactions took out of the contexts of this folder's sessions, the best hit first.");
-  describeHelp(onQuery(search, invocation, "discarded"), {
-    examples: [
-      ["rkat memory search which port does staging use", "quotes are not needed"],
-      ["rkat memory search heron --session last --limit 1", "the best of one session"],
-      ["rkat memory search heron --session last --as-of 40", "as it stood when seq 40 was said"],
-      ["rkat memory search heron --tokens 600", "with what was said around each hit"],
-    ],
-    notes: NOTES,
-  });
-  const history = parent
-    .command("history")
-    .summary("search everything that was said")
-    .description("Searches everything that was said in this folder's sessions, compacted or not, the best hit first.");
-  describeHelp(onQuery(history, invocation, "everything"), {
-    examples: [
-      ["rkat memory history heron", "also what is still in a context"],
-      ["rkat memory history heron --agent ada", "everything an agent remembers"],
-      ["rkat memory history heron --explain", "why each was found"],
-      ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
-    ],
-    notes: NOTES,
-  });
-}
+import { forgetRows } from "./forget.ts";
+import { memoryExportRow } from "./memory-export.ts";
+import { memoryImportRow } from "./memory-import.ts";
 
 const NOTES = [
-  ["A hit tells", "its score from 0 to 1, when, in which session, at which turn and seq, and who said it"],
+  ["A hit shows", "its score from 0 to 1, when, in which session, at which turn and seq, and the speaker"],
   SELECTOR_NOTE,
   ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
 ] as const;
 
-function onQuery(command: Command, invocation: Invocation, reach: "discarded" | "everything"): Command {
-  const flags = { limit: (limit: Option) => limit.argParser(wholeFrom(1)) };
-  return addFieldFlags(command.argument("<query...>").usage("QUERY… [options]"), "searchMemory", flags)
-    .option("--all", "show every hit whole, not some lines of it")
-    .option("--json", "as JSON")
-    .action((words: readonly string[], flags: SearchFlags) =>
-      withMemory(invocation, (opened) =>
-        searchAndShow(invocation.io, opened, { query: words.join(" "), reach, ...flags }),
-      ),
-    );
+/** `rkat memory`: search, erase, import and export what was said in the sessions of this folder. */
+export const memoryRows: readonly CommandRow[] = [
+  command("memory", {
+    text: "Search, erase, import and export what was said, in any session: searches go by words and by meaning, and ask no model.",
+    notes: [SELECTOR_NOTE],
+  }),
+  searchRow("search", "discarded", [
+    ["rkat memory search which port does staging use", "quotes are not needed"],
+    ["rkat memory search heron --session last --limit 1", "the best hit of one session"],
+    ["rkat memory search heron --session last --as-of 40", "as it was when seq 40 was said"],
+    ["rkat memory search heron --tokens 600", "with what was said around each hit"],
+  ]),
+  searchRow("history", "everything", [
+    ["rkat memory history heron", "also what is still in a context"],
+    ["rkat memory history heron --agent ada", "everything an agent remembers"],
+    ["rkat memory history heron --explain", "why each was found"],
+    ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
+  ]),
+  ...forgetRows,
+  operation("memory status", "readMemoryStatus", {
+    examples: [["rkat memory status", "how much, how fresh, and whether it searches by meaning"]],
+    view: statusLines,
+  }),
+  command("memory index", {
+    text: "Make the vectors that are still pending, so that searches go by meaning; interrupted, it keeps those it made.",
+    flags: () => [jsonFlag()],
+    examples: [["rkat memory index", "before many searches, or at night"]],
+    run: onOpened(makeVectors, withMemory),
+  }),
+  memoryImportRow,
+  memoryExportRow,
+];
+
+function searchRow(name: string, reach: Search["reach"], examples: NonNullable<CommandRow["examples"]>): CommandRow {
+  return command(`memory ${name} QUERY…`, {
+    text: OPERATIONS[reach === "everything" ? "searchHistory" : "searchMemory"].summary,
+    flags: () => [
+      ...fieldOptions("searchMemory", { limit: (limit) => limit.argParser(wholeFrom(1)) }),
+      new Option("--all", "show every hit whole, not some lines of it"),
+      jsonFlag(),
+    ],
+    examples,
+    notes: NOTES,
+    run: onOpened<SearchFlags>(
+      ({ io, opened, flags, arg }) => searchAndShow(io, opened, { ...flags, query: arg("query") ?? "", reach }),
+      withMemory,
+    ),
+  });
 }
 
-/** Prints what memory holds, what is still to be taken in, and how it searches. */
-export async function showMemoryStatus(
-  io: Io,
-  { runtime }: Opened,
-  { json }: { readonly json?: boolean } = {},
-): Promise<void> {
-  const status = await runtime.dispatch("readMemoryStatus", {});
-  if (json) return writeJson(io, status);
-  const { yellow } = createPaint(io.stdout, io.env);
-  for (const line of alignColumns(statusRows(status))) {
-    io.stdout.write(`${line.startsWith(PROBLEM) ? yellow(line) : line}\n`);
-  }
+/** Shows what memory holds, what is pending, and how it searches. */
+export function statusLines(status: MemoryStatusReport, { paint }: Pick<View, "paint">): readonly string[] {
+  return alignColumns(statusRows(status)).map((line) => (line.startsWith(PROBLEM) ? paint.yellow(line) : line));
 }
 
 const LOOK_MS = 250;
@@ -129,19 +90,22 @@ const LOOK_MS = 250;
 const LOOKS_IN_VAIN_MAX = 480;
 
 /** Waits until nothing is pending, or nothing becomes less; then prints what memory holds. */
-async function makeVectors(io: Io, opened: Opened, flags: { readonly json?: boolean }): Promise<void> {
+async function makeVectors(call: OpenedCall): Promise<void> {
+  const { io, opened } = call;
+  // Asking has the vectors made, too.
+  const read = () => opened.runtime.dispatch("readMemoryStatus", {});
   await whileWaiting(io, "making vectors", async () => {
     let least = Number.POSITIVE_INFINITY;
     for (let inVain = 0; inVain < LOOKS_IN_VAIN_MAX && !io.interrupt.aborted; inVain += 1) {
-      // Asking has it worked on, too.
-      const { pending, problem } = await opened.runtime.dispatch("readMemoryStatus", {});
+      const { pending, problem } = await read();
       if (pending === 0 || problem !== undefined) return;
       if (pending < least) inVain = 0;
       least = Math.min(least, pending);
       await setTimeout(LOOK_MS);
     }
   });
-  await showMemoryStatus(io, opened, flags);
+  const status = await read();
+  show(call, status, () => statusLines(status, call));
 }
 
 const PROBLEM = "problem";
@@ -219,7 +183,6 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
     paint,
     query,
     columns: io.stdout.columns,
-    nowMs: Date.now(),
     wholeHint: all ? undefined : hints.whole,
     showsAround: tokens !== undefined,
   };
@@ -263,7 +226,6 @@ interface HitView {
   readonly query: string;
   /** How wide the terminal is, when it is one. */
   readonly columns: number | undefined;
-  readonly nowMs: number;
   /** What to write to see a hit whole; undefined where it is shown whole. */
   readonly wholeHint: string | undefined;
   /** Whether what was said around a hit follows it: for whoever asks for it, since it takes more lines than the hits. */
@@ -274,7 +236,7 @@ interface HitView {
 function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   const { bold, dim } = view.paint;
   const { score, session_id, turn, seq, created_at, agent } = hit;
-  const age = ageOf(Math.floor(Date.parse(created_at) / 1_000), view.nowMs);
+  const age = ageSince(created_at);
   const place = agent === undefined ? `${shortId(session_id)} turn ${turn} seq ${seq}` : `${agent} memory ${turn}`;
   const head = `${bold(score.toFixed(2))}  ${dim(`${age}  ${oneLine(place, PLACE_CHARS_MAX)}`)}  ${speakerOf(hit)}`;
   const text = textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd());

@@ -11,9 +11,8 @@ import { chooseModel, lacksModel } from "../first-run.ts";
 import { counted } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { changeConfigFile, isProjectFile, shownPath, userFileOf } from "./change-config.ts";
-import { LOCK_ENDING } from "./changed-file.ts";
-import { withKeyRenamed } from "./config-text.ts";
+import { changeConfigFile, isProjectFile, shownPath, userFileOf, withKeyRenamed } from "./config-text.ts";
+import { LOCK_ENDING } from "./output-file.ts";
 
 /** What `rkat doctor --fix` did, and what is left to a person; a sentence for each. */
 export interface Mended {

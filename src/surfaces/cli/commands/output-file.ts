@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { type FileHandle, lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isErrno } from "../../wire/realm.ts";
 import type { Io } from "../io.ts";
-import { refuseExisting } from "./session-file.ts";
 
 type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
@@ -14,6 +14,8 @@ const WRITE_BYTES = 1_024 * 1_024;
 interface Shown {
   readonly shown: string;
   readonly isForced: boolean;
+  /** What to do where a file is already; without it, the flag that overwrites it. */
+  readonly instead?: string;
 }
 
 /** Writes a file as it is made. */
@@ -36,10 +38,11 @@ export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promis
  */
 export async function writeWhole(
   path: string,
-  { shown, isForced }: Shown,
+  how: Shown,
   write: (file: FileHandle) => Promise<number>,
 ): Promise<number> {
-  await refuseExisting(path, { shown, isForced });
+  const { shown } = how;
+  await refuseExisting(path, how);
   const written = `${path}.${randomUUID()}`;
   const file = await open(written, "wx", 0o600).catch((cause: unknown) => {
     throw unwritable(shown, cause);
@@ -55,6 +58,18 @@ export async function writeWhole(
     await rm(written, { force: true });
     throw thrown;
   }
+}
+
+/** Refuses a path where a file is that may not be replaced. */
+export async function refuseExisting(
+  path: string,
+  { shown, isForced, instead = "--force overwrites it" }: Shown,
+): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) return;
+  // A link may lead to something else, and a device is nothing to be replaced.
+  if (!found.isFile()) throw new RuntimeError("INVALID_PARAMS", `${shown} is there and is no plain file; name another`);
+  if (!isForced) throw new RuntimeError("INVALID_PARAMS", `${shown} is there already; ${instead}`);
 }
 
 async function* inChunks(pieces: Pieces): AsyncGenerator<Uint8Array> {
@@ -99,4 +114,58 @@ export async function makeOutputFolder({ cwd }: Io, shown: string): Promise<stri
 export async function outputPath({ cwd }: Io, shown: string, name: string): Promise<string> {
   const path = resolve(cwd, shown);
   return (await isFolder(path)) ? join(path, name) : path;
+}
+
+/** Works on a file while nobody else does: two commands at once must not undo each other. */
+export async function alone<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const lock = `${path}${LOCK_ENDING}`;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    for (let tries = 1; !(await isTaken(lock)); tries += 1) {
+      if (tries > LOCK_TRIES_MAX) {
+        throw new RuntimeError(
+          "INVALID_PARAMS",
+          `${path} is being changed by another command; if none is, remove ${lock}`,
+        );
+      }
+      await wait(LOCK_WAIT_MS);
+    }
+  } catch (cause) {
+    throw cause instanceof RuntimeError ? cause : unwritable(path, cause);
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+/** How the file is called that says that another one is being changed. */
+export const LOCK_ENDING = ".lock";
+const LOCK_TRIES_MAX = 100;
+const LOCK_WAIT_MS = 50;
+
+async function isTaken(lock: string): Promise<boolean> {
+  try {
+    await (await open(lock, "wx", 0o600)).close();
+    return true;
+  } catch (thrown) {
+    if (isErrno(thrown) && thrown.code === "EEXIST") return false;
+    throw thrown;
+  }
+}
+
+/** Writes a file whole or not at all: through a link to the file it stands for, and as closed to others as it was. */
+export async function replaceFile(path: string, text: string, newMode = 0o600): Promise<void> {
+  const target = await realpath(path).catch(() => path);
+  const { mode } = await stat(target).catch(() => ({ mode: newMode }));
+  await writeWhole(target, { shown: path, isForced: true }, async (file) => {
+    try {
+      await file.chmod(mode & 0o777);
+      await file.writeFile(text);
+      return text.length;
+    } catch (cause) {
+      throw unwritable(path, cause);
+    }
+  });
 }

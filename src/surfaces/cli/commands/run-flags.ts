@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withPiped } from "../../../contract/message.ts";
@@ -32,6 +32,7 @@ export interface RunFlags {
   readonly allowTool: readonly string[];
   readonly blockTool: readonly string[];
   readonly output: "text" | "json";
+  readonly json?: boolean;
   readonly events?: boolean;
   readonly schema?: string;
   /** As it was written, then what it says. */
@@ -49,8 +50,8 @@ export interface RunFlags {
   readonly evictAt?: number;
 }
 
-/** Declares the flags; what each may hold is checked while the command line is parsed. */
-export function addRunFlags(command: Command, own: readonly Option[]): void {
+/** The flags of a command that runs turns; what each may hold is checked while the command line is parsed. */
+export function runFlags(own: readonly Option[]): readonly Option[] {
   const fields = Map.groupBy(fieldFlags("createSession"), ({ path: [field] }) => field);
   const groups: Readonly<Record<string, readonly (Option | string)[]>> = {
     Model: ["model", "provider", "system_prompt", "additional_instructions", paramFlag(), "provider_params"],
@@ -71,12 +72,11 @@ export function addRunFlags(command: Command, own: readonly Option[]): void {
   for (const { option } of fields.get("tool_preset") ?? []) option.choices(["safe", "workspace", "full", "none"]);
   const named = Object.values(groups).flat();
   const rest = [...fields.keys()].filter((field) => !named.includes(field));
-  for (const [group, members] of Object.entries({ ...groups, "Input and session": [...own, ...rest] })) {
-    for (const one of members) {
-      const options = typeof one === "string" ? (fields.get(one) ?? []).map(({ option }) => option) : [one];
-      for (const option of options) command.addOption(option.helpGroup(group));
-    }
-  }
+  return Object.entries({ ...groups, "Input and session": [...own, ...rest] }).flatMap(([group, members]) =>
+    members
+      .flatMap((one) => (typeof one === "string" ? (fields.get(one) ?? []).map(({ option }) => option) : [one]))
+      .map((option) => option.helpGroup(group)),
+  );
 }
 
 function paramFlag(): Option {

@@ -1,10 +1,9 @@
-import type { Command } from "commander";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { createActivity } from "../activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../ask-person.ts";
+import { type Call, type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
 import { ensureModel } from "../first-run.ts";
-import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
@@ -13,11 +12,11 @@ import { openActivityRow } from "../progress.ts";
 import { findSession, SELECTOR_HINT } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
 import {
-  addRunFlags,
   type RunFlags,
   readPrompt,
   readSchema,
   resumeFlag,
+  runFlags,
   stdinFlag,
   withHooksOverride,
 } from "./run-flags.ts";
@@ -25,84 +24,75 @@ import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionR
 import { askForTrust } from "./trust.ts";
 import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
 
-/** The command that is meant when none is named. */
-export const DEFAULT_COMMAND = "run";
+const EXIT_CODES = [
+  "0 done · 2 wrong input · 20 the provider failed · 21 a budget ran out · 31 the store failed",
+  "30 the output does not match the schema, or too many model calls · 22 a hook refused the step",
+  "41 no skill has this name · 42 a skill cannot be read · 130 interrupted",
+] as const;
 
-/** Declares `rkat run`, which is also meant when no command is named. */
-export function addRunCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command(DEFAULT_COMMAND, { isDefault: true })
-    .summary('ask a model; the same as rkat "PROMPT"')
-    .description("Runs one turn: the model answers, uses the tools it is allowed, and stops.")
-    .argument("[prompt...]")
-    .usage("PROMPT… [options]")
-    .action(async (words: readonly string[], flags: RunFlags) => {
-      invocation.exitWith(await runTurn(invocation, words, flags));
-    });
-  addRunFlags(command, [resumeFlag(), fileFlag(), stdinFlag()]);
-  describeHelp(command, {
-    examples: [
-      ['rkat run "what time is it?" -m offline', "no key, no network"],
-      ['git diff | rkat "review this change"', "what is piped in becomes context"],
-      ['rkat --resume "and the tests?"', "go on with the last session"],
-      ['rkat "fix the failing test" -t workspace', "with files and a shell"],
-      ['rkat "who is Ada?" --schema person.json', "JSON that matches a schema"],
-      ['rkat "plan a trip" --max-tokens 10000 -d 30s', "with budgets"],
-    ],
-    notes: [
-      ["Questions", "a shell and patches run unasked, as for a script; --ask '*' asks first, and so does rkat chat"],
-      ["Exit codes", ...EXIT_CODES],
-    ],
-  });
+/** `rkat run`, which is also meant when no command is named. */
+export const runRow = command(`${DEFAULT_COMMAND} [PROMPT…]`, {
+  text: 'Ask a model, as rkat "PROMPT" does: it answers, uses the tools it is allowed, and stops.',
+  usage: "PROMPT… [options]",
+  flags: () => runFlags([resumeFlag(), fileFlag(), stdinFlag()]),
+  examples: [
+    ['rkat run "what time is it?" -m offline', "no key, no network"],
+    ['git diff | rkat "review this change"', "piped text becomes context"],
+    ['rkat --resume "and the tests?"', "continue the last session"],
+    ['rkat "fix the failing test" -t workspace', "with files and a shell"],
+    ['rkat "who is Ada?" --schema person.json', "JSON that matches a schema"],
+    ['rkat "plan a trip" --max-tokens 10000 -d 30s', "with budgets"],
+  ],
+  notes: [
+    ["Approval", "a shell and patches run without asking, as in a script; --ask '*' and rkat chat ask first"],
+    ["Exit codes", ...EXIT_CODES],
+  ],
+  run: (call: Call<RunFlags>) => runWords(call, call.self.args),
+});
+
+/** `rkat resume` and `rkat continue`; without a session, a person chooses one and talks in it. */
+export function resumeRows(
+  talk: (invocation: Invocation, flags: RunFlags) => Promise<number>,
+): readonly [CommandRow, CommandRow] {
+  const flags = () => runFlags([fileFlag(), stdinFlag()]);
+  const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
+  return [
+    command("resume [SESSION] [PROMPT…]", {
+      text: "Continue a session with a further turn. Without a prompt, on a terminal, it opens a chat in the session, or in one that you choose.",
+      usage: "[SESSION PROMPT…] [options]",
+      flags,
+      examples: [
+        ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
+        ['rkat resume ~1 "go on"', "the one before the last"],
+        ["rkat resume", "choose one from a list, and chat in it"],
+      ],
+      notes,
+      run: async (call: Call<RunFlags>) => {
+        const { invocation, io, flags, self } = call;
+        const [session, ...words] = self.args;
+        if (session !== undefined && (words.length > 0 || !canAsk(io))) return runWords(call, words, session);
+        requirePerson(io, flags);
+        invocation.exitWith(await talk(invocation, session === undefined ? flags : { ...flags, resume: session }));
+      },
+    }),
+    command("continue [PROMPT…]", {
+      text: "Continue the last session with a further turn; rkat c is the same.",
+      also: ["c"],
+      usage: "PROMPT… [options]",
+      flags,
+      examples: [['rkat c "and the tests?"', "with the model and tools it had"]],
+      notes,
+      run: (call: Call<RunFlags>) => runWords(call, call.self.args, "last"),
+    }),
+  ];
 }
 
-/** Declares `rkat resume` and `rkat continue`; without a session, a person chooses one and talks in it. */
-export function addResumeCommands(
-  program: Command,
-  invocation: Invocation,
-  talkWhereChosen: (invocation: Invocation, flags: RunFlags) => Promise<number>,
-): void {
-  const resume = program
-    .command("resume")
-    .summary("go on with a session")
-    .description(
-      `Runs a further turn of a session: ${SELECTOR_HINT}. Alone, on a terminal, it lets you choose one to talk in.`,
-    )
-    .argument("[session]")
-    .argument("[prompt...]")
-    .usage("[SESSION PROMPT…] [options]")
-    .action(async (session: string | undefined, words: readonly string[], flags: RunFlags) => {
-      const isTalk = words.length === 0 && canAsk(invocation.io);
-      if (session === undefined || isTalk) {
-        requirePerson(invocation.io, flags);
-        invocation.exitWith(
-          await talkWhereChosen(invocation, session === undefined ? flags : { ...flags, resume: session }),
-        );
-        return;
-      }
-      invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: session }));
-    });
-  const go = program
-    .command("continue")
-    .alias("c")
-    .summary("go on with the last session")
-    .description("Runs a further turn of the last session; rkat c is the same.")
-    .argument("[prompt...]")
-    .usage("PROMPT… [options]")
-    .action(async (words: readonly string[], flags: RunFlags) => {
-      invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: "last" }));
-    });
-  for (const command of [resume, go]) addRunFlags(command, [fileFlag(), stdinFlag()]);
-  const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
-  describeHelp(resume, {
-    examples: [
-      ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
-      ['rkat resume ~1 "go on"', "the one before the last"],
-      ["rkat resume", "choose one from a list, and talk in it"],
-    ],
-    notes,
-  });
-  describeHelp(go, { examples: [['rkat c "and the tests?"', "with the model and tools it had"]], notes });
+async function runWords(
+  { invocation, flags }: Call<RunFlags>,
+  words: readonly string[],
+  resume = flags.resume,
+): Promise<void> {
+  invocation.exitWith(await runTurn(invocation, words, resume === undefined ? flags : { ...flags, resume }));
 }
 
 /** Only a person can choose. */
@@ -112,12 +102,6 @@ function requirePerson(io: Io, { file }: RunFlags): void {
   }
   if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
 }
-
-const EXIT_CODES = [
-  "0 done · 2 wrong input · 20 the provider failed · 21 a budget ran out · 31 the store failed",
-  "30 the output does not match the schema, or too many model calls · 22 a hook refused the step",
-  "41 no skill has this name · 42 a skill cannot be read · 130 interrupted",
-] as const;
 
 /** Runs the turn and shows it; returns the exit code. */
 async function runTurn(invocation: Invocation, words: readonly string[], given: RunFlags): Promise<number> {

@@ -2,14 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { EventPage } from "../../../contract/event-page.ts";
 import type { AssistantBlock, Content, Message } from "../../../contract/message.ts";
+import type { Cost } from "../../../contract/money.ts";
+import type { OperationOutput } from "../../../contract/operations.ts";
 import type { SessionContext } from "../../../contract/session-context.ts";
 import type { SessionInfo, SessionSummary } from "../../../contract/session-info.ts";
 import { parentageOf } from "../../../contract/sub-agents.ts";
-import type { Runtime } from "../../../runtime.ts";
+import type { Dispatch } from "../../../service/dispatch.ts";
 import { formatSessionRef } from "../../wire/events.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { callBars, contextBar } from "../context-strip.ts";
-import { fieldsOf } from "../flags.ts";
+import { command, type OpenedCall, onSession, print, show, type View } from "../command-row.ts";
+import { jsonFlag } from "../flags.ts";
 import {
   ageOf,
   alignColumns,
@@ -25,63 +27,23 @@ import {
   writeJson,
 } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 import { shortId, shortIds } from "../session-selector.ts";
 import { lineOf, verboseLineOf } from "./turn-view.ts";
-
-export interface ListFlags {
-  readonly limit: number;
-  readonly cost?: boolean;
-  readonly json?: boolean;
-}
 
 export interface ShowFlags {
   readonly history?: boolean;
   readonly json?: boolean;
 }
 
-export interface ContextFlags {
-  readonly calls?: boolean;
-  readonly json?: boolean;
-}
-
-export interface CallsFlags {
-  readonly json?: boolean;
-}
-
-export interface EventsFlags {
-  readonly after: number;
-  readonly follow?: boolean;
-  readonly json?: boolean;
-}
-
-export async function showList({ io }: Invocation, { runtime, place }: Opened, flags: ListFlags): Promise<void> {
-  const { sessions, ...rest } = await runtime.dispatch("listSessions", fieldsOf("listSessions", flags));
-  if (!flags.json) {
-    printSessions(io, sessions, flags.cost === true);
-    const more = rest.next_cursor;
-    if (more !== undefined && io.stdout.isTerminal)
-      io.stdout.write(`\n${createPaint(io.stdout, io.env).dim(`More with: rkat session list --cursor ${more}`)}\n`);
-    return;
-  }
-  const refer = <T extends { session_id: string }>(one: T) => ({
-    ...one,
-    session_ref: formatSessionRef(place.realm, one.session_id),
-  });
-  writeJson(io, { sessions: sessions.map(refer), ...rest });
-}
-
+/** Prints a session: its facts, then its last answer, or the whole conversation. */
 export async function showSession(
-  { io }: Invocation,
-  opened: Opened,
-  { id: session_id, history, json }: ShowFlags & { readonly id: string },
+  { io, paint, opened, id: session_id }: View,
+  { history, json }: ShowFlags,
 ): Promise<void> {
   const { runtime, place } = opened;
-  const session_ref = formatSessionRef(place.realm, session_id);
   const info = await runtime.readSession(session_id);
   const transcript = history ? await runtime.dispatch("readHistory", { session_id }) : undefined;
-  if (json) return writeJson(io, { ...(transcript ?? info), session_ref });
-  const paint = createPaint(io.stdout, io.env);
+  if (json) return writeJson(io, { ...(transcript ?? info), session_ref: formatSessionRef(place.realm, session_id) });
   const now = Date.now();
   const labels = Object.entries(info.labels ?? {}).map(([key, value]) => `${key}=${value}`);
   const rows = [
@@ -97,11 +59,11 @@ export async function showSession(
     ...(await compactedRow(opened, info)),
   ];
   io.stdout.write(`${alignColumns(rows).join("\n")}\n\n`);
-  if (transcript !== undefined) return io.stdout.write(`${transcriptLines(transcript.messages, paint).join("\n")}\n`);
+  if (transcript !== undefined) return print(io, transcriptLines(transcript.messages, paint));
   if (info.last_assistant_text !== undefined)
     io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
   if (info.state === "archived") return;
-  io.stdout.write(`${paint.dim(`Go on with: rkat resume ${shortId(session_id)} PROMPT`)}\n`);
+  print(io, paint.dim(`Go on with: rkat resume ${shortId(session_id)} PROMPT`));
 }
 
 /** How often a session was compacted. Only a session that was is read for it. */
@@ -115,88 +77,44 @@ async function compactedRow({ runtime, config }: Opened, info: SessionInfo): Pro
   return compactions.length === 0 ? [] : [["compacted", times]];
 }
 
-export async function showContext(
-  invocation: Invocation,
-  opened: Opened,
-  { id: session_id, calls, ...flags }: ContextFlags & { readonly id: string },
-): Promise<void> {
-  if (calls === true) return showCalls(invocation, opened, { id: session_id, ...flags });
-  const { io } = invocation;
-  const { runtime } = opened;
-  const context = await runtime.dispatch("readContext", { session_id, ...fieldsOf("readContext", flags) });
-  if (flags.json) return writeJson(io, context);
-  const paint = createPaint(io.stdout, io.env);
-  const shown = context.messages.map((message) => ({ ...message, part: kindIn(context, message.seq) }));
-  for (const line of transcriptLines(shown, paint)) io.stdout.write(`${line}\n`);
-  const { messages, estimated_tokens, sha256 } = context;
-  const size = `${counted(messages.length, "message")}, about ${counted(estimated_tokens, "token")}`;
-  io.stdout.write(`${contextBar(context, io).join("\n")}\n`);
-  io.stdout.write(`${paint.dim(`${size}, sha256 ${sha256}`)}\n`);
-}
-
-export async function showCalls(
-  { io }: Invocation,
-  { runtime }: Opened,
-  { id: session_id, ...flags }: CallsFlags & { readonly id: string },
-): Promise<void> {
-  const answer = await runtime.dispatch("listModelCalls", { session_id, ...fieldsOf("listModelCalls", flags) });
-  if (flags.json) return writeJson(io, answer);
-  if (answer.calls.length === 0) {
-    io.stdout.write("No model was called.\n");
-    return;
-  }
-  io.stdout.write(`${callBars(answer, io).join("\n")}\n`);
-  const { next_before_seq } = answer;
-  if (next_before_seq === undefined) return;
-  const { dim } = createPaint(io.stdout, io.env);
-  io.stdout.write(`${dim(`Older ones: rkat session calls ${shortId(session_id)} --before ${next_before_seq}`)}\n`);
-}
-
 /** The kind of the part that holds a seq: the narrowest, since a summary's seq may lie within a turn's. */
-function kindIn({ parts }: SessionContext, seq: number): string | undefined {
+export function kindIn({ parts }: SessionContext, seq: number): string | undefined {
   const width = ([from, to]: readonly [number, number]): number => to - from;
   const holding = parts.filter(({ seqs: [from, to] }) => from <= seq && seq <= to);
   return holding.toSorted((a, b) => width(a.seqs) - width(b.seqs))[0]?.kind;
 }
 
-export async function showEvents(
-  { io, exitWith }: Invocation,
-  { runtime }: Opened,
-  { id: session_id, after, follow, json }: EventsFlags & { readonly id: string },
-): Promise<void> {
-  await printEvents(io, runtime, { session_id, after, isFollowing: follow === true, isJson: json === true });
-  exitWith(interruptedExit(io) ?? 0);
-}
-
 const COLUMNS_DEFAULT = 120;
 const TITLE_CHARS_MIN = 20;
 
-/** Prints sessions, a line each, newest first. */
-function printSessions(io: Io, sessions: readonly SessionSummary[], withCost: boolean): void {
-  if (sessions.length === 0) {
-    io.stdout.write("No sessions found.\n");
-    return;
-  }
+/** Sessions, one line each, newest first. */
+export function sessionTable(
+  { stdout, env }: Io,
+  { sessions, next_cursor }: OperationOutput<"listSessions">,
+  withCost = false,
+): readonly string[] {
+  if (sessions.length === 0) return ["No sessions found."];
   const now = Date.now();
   const costs = (text: string): readonly string[] => (withCost ? [text] : []);
-  const rows = [["ID", "CHANGED", "MESSAGES", "TOKENS", ...costs("COST"), "STATE", "MODEL", "BEGINS WITH"]];
   const idOf = shortIds(sessions.map(({ session_id }) => session_id));
-  for (const session of sessions) {
-    rows.push([
-      idOf(session.session_id),
-      ageOf(session.updated_at, now),
-      grouped(session.message_count).padStart("MESSAGES".length),
-      grouped(session.total_tokens).padStart("TOKENS".length),
-      ...costs(costText(session.cost)),
-      session.state,
-      session.model,
-      titleOf(session),
-    ]);
-  }
-  const paint = createPaint(io.stdout, io.env);
-  for (const [index, line] of alignColumns(fitting(rows, io.stdout.columns ?? COLUMNS_DEFAULT)).entries()) {
-    io.stdout.write(`${paintRow(paint, line, sessions[index - 1]?.state)}\n`);
-  }
+  const rows = sessions.map((session) => [
+    idOf(session.session_id),
+    ageOf(session.updated_at, now),
+    grouped(session.message_count).padStart("MESSAGES".length),
+    grouped(session.total_tokens).padStart("TOKENS".length),
+    ...costs(costText(session.cost)),
+    session.state,
+    session.model,
+    titleOf(session),
+  ]);
+  const head = ["ID", "CHANGED", "MESSAGES", "TOKENS", ...costs("COST"), "STATE", "MODEL", "BEGINS WITH"];
+  const paint = createPaint(stdout, env);
+  const lines = alignColumns(fitting([head, ...rows], stdout.columns ?? COLUMNS_DEFAULT));
+  const hasMore = next_cursor !== undefined && stdout.isTerminal;
+  return [
+    ...lines.map((line, index) => paintRow(paint, line, sessions[index - 1]?.state)),
+    ...(hasMore ? ["", paint.dim(`More with: rkat session list --cursor ${next_cursor}`)] : []),
+  ];
 }
 
 /** A sub-agent's session says whose it is. */
@@ -224,29 +142,26 @@ const TEXT_CHARS_MAX = 160;
 /** Another process tells nobody when it appends, so a follower looks again this often. */
 const LOOK_AGAIN_MS = 200;
 
-interface EventsOptions {
+export interface EventsFlags {
   readonly after: number;
-  readonly isFollowing: boolean;
-  readonly isJson: boolean;
+  readonly follow?: boolean;
+  readonly json?: boolean;
 }
 
-/** Prints a session's durable events, a line each; following, it goes on until it is interrupted. */
-async function printEvents(
-  io: Io,
-  runtime: Runtime,
-  { session_id, after, isFollowing, isJson }: EventsOptions & { readonly session_id: string },
-): Promise<void> {
-  const scope = { type: "session" as const, session_id };
-  const format = isJson ? (event: EventPage["events"][number]) => jsonText(event) : textLines(io);
-  let sequence = after;
+/** Prints a session's durable events, one line each; following, it continues until it is interrupted. */
+export async function printEvents({ io, invocation, opened, id, flags }: OpenedCall<EventsFlags>): Promise<void> {
+  const scope = { type: "session" as const, session_id: id };
+  const format = flags.json ? (event: EventPage["events"][number]) => jsonText(event) : textLines(io);
+  let sequence = flags.after;
   while (!io.interrupt.aborted) {
-    const page = await runtime.dispatch("listEvents", { scope, cursor: { scope, sequence } });
+    const page = await opened.runtime.dispatch("listEvents", { scope, cursor: { scope, sequence } });
     for (const event of page.events) io.stdout.write(`${format(event)}\n`);
     sequence = page.events.at(-1)?.cursor.sequence ?? sequence;
     if (page.has_more) continue;
-    if (!isFollowing) return;
+    if (!flags.follow) break;
     await sleep(LOOK_AGAIN_MS, undefined, { signal: io.interrupt }).catch(() => {}); // Interrupted: the loop ends.
   }
+  invocation.exitWith(interruptedExit(io) ?? 0);
 }
 
 function textLines(io: Io): (event: EventPage["events"][number]) => string {
@@ -343,4 +258,103 @@ function shortened(text: string): string {
   const lines = text.trimEnd().split("\n");
   if (lines.length <= RESULT_LINES_MAX) return text;
   return [...lines.slice(0, RESULT_LINES_MAX), `… ${lines.length - RESULT_LINES_MAX} more lines`].join("\n");
+}
+
+/** `rkat session tree`. */
+export const treeRow = command("session tree SESSION", {
+  text: "Show a session with the sessions of its sub-agents: the state and the usage of each.",
+  flags: () => [jsonFlag()],
+  examples: [
+    ["rkat session tree last", "the sub-agents it delegated to, and their usage"],
+    ["rkat session tree last --json | jq .total_tokens", "of all of them together"],
+  ],
+  run: onSession(showTree),
+});
+
+/** A session with those of its sub-agents. */
+interface Branch extends Pick<SessionSummary, "session_id" | "state" | "title" | "model" | "total_tokens" | "cost"> {
+  /** Absent at the root of a tree that is no sub-agent's. */
+  readonly agent?: string;
+  readonly children: readonly Branch[];
+}
+
+const SESSIONS_MAX = 1_000;
+const DEPTH_MAX = 16;
+const TITLE_CHARS_MAX = 60;
+
+async function showTree(call: OpenedCall): Promise<void> {
+  const { opened, id, paint } = call;
+  const root = await opened.runtime.readSession(id);
+  const { dispatch } = opened.runtime;
+  const count = { left: SESSIONS_MAX };
+  const tree = await branchOf(root, { dispatch, count, depth: 0 });
+  const all = flat(tree);
+  const total_tokens = all.reduce((sum, { branch }) => sum + branch.total_tokens, 0);
+  const cost = costOf(all.map(({ branch }) => branch));
+  const isCut = count.left < 0;
+  const parent = parentageOf(root)?.parent;
+  const session_ref = formatSessionRef(opened.place.realm, id);
+  const sums = { total_tokens, ...(cost === undefined ? {} : { cost }), ...(isCut ? { has_more: true } : {}) };
+  show(call, { session_ref, ...(parent === undefined ? {} : { parent }), ...sums, tree }, () => {
+    const idOf = shortIds(all.map(({ branch }) => branch.session_id));
+    const rows = all.map(({ branch, lead }) => [
+      `${lead}${branch.agent === undefined ? "session" : oneLine(branch.agent, TITLE_CHARS_MAX)}`,
+      idOf(branch.session_id),
+      branch.state,
+      `${grouped(branch.total_tokens)} tokens`,
+      costText(branch.cost),
+      oneLine(branch.title, TITLE_CHARS_MAX),
+    ]);
+    const more = isCut ? `; more than ${grouped(SESSIONS_MAX)} are not shown` : "";
+    const sum = `${counted(all.length, "session")}, ${grouped(total_tokens)} tokens, ${costText(cost)}${more}`;
+    return [...alignColumns(rows), paint.dim(sum)];
+  });
+}
+
+interface Growing {
+  readonly dispatch: Dispatch;
+  /** How many more sessions the tree may have; below 0 when there were more. */
+  readonly count: { left: number };
+  readonly depth: number;
+}
+
+async function branchOf(session: Omit<SessionSummary, "title"> & { title: string }, growing: Growing): Promise<Branch> {
+  const { session_id, state, title, model, total_tokens, cost } = session;
+  const agent = parentageOf(session)?.agent;
+  const { dispatch, count, depth } = growing;
+  const input = { labels: { parent: session_id }, archived: true };
+  const { sessions } = depth >= DEPTH_MAX ? { sessions: [] } : await dispatch("listSessions", input);
+  const children: Branch[] = [];
+  // In the order in which they were handed their tasks.
+  for (const child of sessions.toSorted((one, other) => (one.session_id < other.session_id ? -1 : 1))) {
+    if (parentageOf(child)?.parent !== session_id) continue;
+    count.left -= 1;
+    if (count.left < 0) break;
+    children.push(await branchOf(child, { ...growing, depth: depth + 1 }));
+  }
+  const own = { session_id, ...(agent === undefined ? {} : { agent }), state, title, model, total_tokens };
+  return { ...own, ...(cost === undefined ? {} : { cost }), children };
+}
+
+interface Row {
+  readonly branch: Branch;
+  /** What stands before it, so that one sees whose it is. */
+  readonly lead: string;
+}
+
+function flat(branch: Branch, lead = "", below = ""): readonly Row[] {
+  const rows = branch.children.flatMap((child, index) => {
+    const isLast = index === branch.children.length - 1;
+    return flat(child, `${below}${isLast ? "└─ " : "├─ "}`, `${below}${isLast ? "   " : "│  "}`);
+  });
+  return [{ branch, lead }, ...rows];
+}
+
+/** What all of them cost; partial where of one of them no price is known. */
+function costOf(branches: readonly Branch[]): Cost | undefined {
+  const known = branches.flatMap(({ cost }) => cost ?? []);
+  if (known.length === 0) return undefined;
+  const amount = known.reduce((sum, cost) => sum + cost.amount, 0);
+  const isPartial = known.some(({ partial }) => partial === true) || known.length < branches.length;
+  return { amount, currency: "USD", ...(isPartial ? { partial: true } : {}) };
 }

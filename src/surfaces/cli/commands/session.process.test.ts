@@ -240,6 +240,7 @@ describe("where sessions are kept", () => {
       sessions: 1,
       agents: 0,
       bytes: 99,
+      blobs: 0,
       problems,
     });
     const damaged = await run(["doctor", "--verify"], { own: { verifyStore } });

@@ -1,23 +1,24 @@
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { Simulation, SummariesBy } from "../../../contract/simulation.ts";
+import type { Figures, Simulation, SummariesBy } from "../../../contract/simulation.ts";
+import type { LaboratoryPolicy } from "../../../laboratory.ts";
 import { readProbes } from "../../../service/probes.ts";
 import { readRecordedLog, writeRecordedLog } from "../../../service/recorded-log.ts";
 import type { SimulatedLog } from "../../../service/simulation.ts";
-import { configuredRealm, isErrno } from "../../wire/realm.ts";
+import { configuredRealm } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
-import { describeHelp } from "../help.ts";
-import { writeJson } from "../io.ts";
+import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
-import type { Invocation, Laboratory, LaboratoryPolicy } from "../parts.ts";
+import type { Invocation, Laboratory } from "../parts.ts";
 import { createBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { refuseExisting, writePage } from "./session-file.ts";
-import { simulationLines } from "./simulation-view.ts";
+import { refuseExisting, writeFileWhole } from "./output-file.ts";
 
 interface Flags {
   readonly policy: readonly string[];
@@ -29,48 +30,34 @@ interface Flags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat compact simulate`: recorded sessions, replayed under other policies. */
-export function addSimulate(parent: Command, invocation: Invocation): void {
-  const command = parent
-    .command("simulate")
-    .summary("replay recorded sessions under other policies")
-    .description(
-      "Replays sessions, or files of recorded logs, under other ways to compact, and compares what each costs and " +
-        "keeps. Nothing of the sessions is changed, and no model is asked unless --summaries says so.",
-    )
-    .addArgument(new Argument("<log...>"))
-    .usage("SESSION|FILE... [options]")
-    .addOption(
-      repeated("--policy <file>", "a file with keys of [compaction]; without it, what is configured and the defaults"),
-    )
-    .addOption(
-      new Option(
-        "--summaries <by>",
-        "who writes summaries: offline, recorded (the log's own, where it has one) or model",
-      )
-        .choices(["offline", "recorded", "model"])
-        .default("offline"),
-    )
-    .option("-m, --model <name>", "count and price as if this model had been asked; without it, the recorded one")
-    .option("--save <file>", "also write the session's log to a file, to be replayed elsewhere")
-    .option("--html <file>", "also write a page with charts that any browser shows")
-    .option("--force", "with --html: overwrite the file")
-    .addOption(jsonFlag())
-    .action((words: readonly string[], flags: Flags) => simulateLogs(invocation, words, flags));
-  describeHelp(command, {
-    examples: [
-      ["rkat compact simulate last", "what is configured, against the defaults"],
-      ["rkat compact simulate last --policy a.toml --policy b.toml", "two policies against each other"],
-      ["rkat compact simulate logs/*.jsonl --policy a.toml --html report.html", "recorded logs, with charts"],
-      ["rkat compact simulate last --summaries model", "with summaries of the configured model, which cost money"],
-    ],
-    notes: [
-      SELECTOR_NOTE,
-      ["A policy file holds", "keys of [compaction], such as auto_compact_threshold = 60_000, and a name if it likes"],
-      ["Exit codes", "0 done · 2 wrong input · 10 no such session · 30 a replay broke off · 130 interrupted"],
-    ],
-  });
-}
+/** `rkat compact simulate`: recorded sessions, replayed under other policies. */
+export const simulateRow = command("compact simulate LOG…", {
+  text: "Replay recorded sessions under other policies, and compare what each costs and keeps. The sessions are not changed, and no model is asked unless --summaries model is given.",
+  usage: "SESSION|FILE... [options]",
+  flags: () => [
+    repeated("--policy <file>", "a file with keys of [compaction]; without it, the configured ones and the defaults"),
+    new Option("--summaries <by>", "who writes summaries: offline, recorded (the log's own, where it has one) or model")
+      .choices(["offline", "recorded", "model"])
+      .default("offline"),
+    new Option("-m, --model <name>", "count and price as if this model had been asked; without it, the recorded one"),
+    new Option("--save <file>", "also write the session's log to a file, to be replayed elsewhere"),
+    new Option("--html <file>", "also write a page with charts that any browser shows"),
+    new Option("--force", "with --html: overwrite the file"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat compact simulate last", "the configured policy against the defaults"],
+    ["rkat compact simulate last --policy a.toml --policy b.toml", "two policies against each other"],
+    ["rkat compact simulate logs/*.jsonl --policy a.toml --html report.html", "recorded logs, with charts"],
+    ["rkat compact simulate last --summaries model", "with summaries of the configured model, which cost money"],
+  ],
+  notes: [
+    SELECTOR_NOTE,
+    ["A policy file holds", "keys of [compaction], such as auto_compact_threshold = 60_000, and an optional name"],
+    ["Exit codes", "0 done · 2 wrong input · 10 no such session · 30 a replay broke off · 130 interrupted"],
+  ],
+  run: ({ invocation, self, flags }: Call<Flags>) => simulateLogs(invocation, self.args, flags),
+});
 
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
   const { io, parts } = invocation;
@@ -78,7 +65,8 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
   // Told before all is replayed for nothing.
-  const isThere = path !== undefined && (await refuseExisting(path, { shown: html ?? "", isForced: force }));
+  const page = { shown: html ?? "", isForced: force };
+  if (path !== undefined) await refuseExisting(path, page);
   const { config } = await readConfiguration(invocation);
   const laboratory = await parts.loadLaboratory();
   const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
@@ -99,14 +87,9 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
     .finally(bar.clear);
   if (json) writeJson(io, simulation);
   else io.stdout.write(`${simulationLines(io, simulation).join("\n")}\n`);
-  if (path !== undefined && html !== undefined) {
-    await writePage(path, { page: Buffer.from(await pageOf(simulation)), shown: html, isThere });
-    io.stderr.write(`Wrote ${html}.\n`);
-  }
-}
-
-function pageOf(simulation: Simulation): Promise<string> {
-  return keptPage("kept-simulation", simulation);
+  if (path === undefined) return;
+  await writeFileWhole(path, [await keptPage("kept-simulation", simulation)], page);
+  io.stderr.write(`Wrote ${html}.\n`);
 }
 
 interface Asked {
@@ -193,13 +176,11 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
   if (log === undefined || others.length > 0) {
     throw new RuntimeError("INVALID_PARAMS", "--save writes one log; name one session");
   }
-  try {
-    await writeFile(resolve(io.cwd, file), writeRecordedLog(log.entries), { flag: "wx", mode: 0o600 });
-  } catch (cause) {
-    const code = isErrno(cause) ? cause.code : undefined;
-    const why = code === "EEXIST" ? "is there already; name another file" : `cannot be written: ${code ?? "it failed"}`;
-    throw new RuntimeError("INVALID_PARAMS", `${file} ${why}`, { cause });
-  }
+  await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], {
+    shown: file,
+    isForced: false,
+    instead: "name another file",
+  });
   io.stderr.write(`Wrote ${file}. Whoever has the file can read all of it.\n`);
 }
 
@@ -216,4 +197,64 @@ async function textOf(path: string, shown: string, what: string): Promise<string
   } catch (cause) {
     throw new RuntimeError("INVALID_PARAMS", `${shown} is not UTF-8 text`, { cause });
   }
+}
+
+/** A simulation for the eye: a table a log, and one of all of them. */
+function simulationLines({ stdout, env }: Io, { logs, runs, sums, summaries }: Simulation): readonly string[] {
+  const { bold, dim, yellow } = createPaint(stdout, env);
+  const tables = logs.flatMap(({ name, model, calls, turns, is_priced, notes }) => [
+    bold(withoutControls(name)) +
+      dim(`  ${withoutControls(model)}, ${counted(turns, "turn")}, ${counted(calls, "call")}`),
+    ...tableOf(runs.filter(({ log }) => log === name)),
+    ...(is_priced ? [] : [yellow(`! no price of ${withoutControls(model)} is known; -m names another model`)]),
+    ...notes.map((note) => dim(`  ${withoutControls(note)}`)),
+    "",
+  ]);
+  const all = logs.length > 1 ? [bold(`All ${logs.length} logs`), ...tableOf(sums), ""] : [];
+  const made =
+    summaries === "model"
+      ? "by the configured model"
+      : summaries === "recorded"
+        ? "as recorded, else offline"
+        : "offline";
+  return [...tables, ...all, dim(`Summaries: ${made}. Cost: turns + summaries. Specifics: kept · recoverable · lost.`)];
+}
+
+const HEADING = [
+  "policy",
+  "input",
+  "cached",
+  "output",
+  "cost",
+  "compactions",
+  "evictions",
+  "summaries",
+  "waited",
+  "largest",
+  "specifics",
+  "recall",
+];
+
+function tableOf(rows: readonly (Figures & { readonly policy: string })[]): readonly string[] {
+  return alignColumns([HEADING, ...rows.map(rowOf)]).map((line) => `  ${line}`);
+}
+
+function rowOf(run: Figures & { readonly policy: string }): readonly string[] {
+  const { cost, specifics, probes } = run;
+  const kept = specifics.in_summary + specifics.in_tail + specifics.pinned;
+  const failed = run.failed === 0 ? "" : ` (${run.failed} failed)`;
+  return [
+    run.policy,
+    grouped(run.input_tokens + run.summary_input_tokens),
+    grouped(run.cached_tokens),
+    grouped(run.output_tokens + run.summary_output_tokens),
+    cost === undefined ? "?" : `${costText({ amount: cost.turns })} + ${costText({ amount: cost.summaries })}`,
+    `${grouped(run.compactions)}${failed}`,
+    grouped(run.evictions),
+    grouped(run.summaries),
+    `${grouped(run.waited)} (${(run.waited_share * 100).toFixed(1)} %)`,
+    grouped(run.largest_context),
+    `${grouped(kept)} · ${grouped(specifics.recoverable)} · ${grouped(specifics.lost)}`,
+    probes.asked === 0 ? "–" : `${probes.found} of ${probes.asked}`,
+  ];
 }

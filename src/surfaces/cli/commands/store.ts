@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import type { CopyReport } from "../../../service/store-copy.ts";
 import { requireRealmId } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
 import { counted, createPaint, grouped, writeJson } from "../io.ts";
 import type { Invocation } from "../parts.ts";
 import { createBar } from "../progress.ts";
@@ -20,40 +20,26 @@ interface CopyFlags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat store` and what it holds. */
-export function addStoreCommand(program: Command, invocation: Invocation): void {
-  const store = program
-    .command("store")
-    .summary("move what is kept to another place")
-    .description("Moves what a realm keeps between folders and databases.");
-  holdCommands(store);
-  describeHelp(store, {
-    examples: [["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "and start using it"]],
-  });
-  const copy = store
-    .command("copy")
-    .summary("copy everything that is kept from one place to another")
-    .description(
-      "Copies sessions, agents, blobs and the realm's configuration from one place to another, and reads back what it wrote. A place is a state folder or a database. What is at the target already is compared and continued, never overwritten: stopped at any point, run it again. Memory is not copied; it is made anew at the first search.",
-    )
-    .usage("FROM TO [options]")
-    .argument("<from>")
-    .argument("<to>")
-    .option("--to-realm <name>", "the realm of the database TO, where it is not that of --realm")
-    .option("--dry-run", "compare, and say what would be copied; nothing is written")
-    .option("--force-config", "replace a configuration at TO that differs")
-    .option("--from-key-file <path>", "the key that FROM is sealed with")
-    .option("--to-key-file <path>", "the key that TO is sealed with; a new folder is sealed by it")
-    .addOption(jsonFlag())
-    .action((from: string, to: string, _flags: unknown, self: Command) =>
-      copyKept(invocation, { from, to }, self.optsWithGlobals<CopyFlags>()),
-    );
-  describeHelp(copy, {
+/** `rkat store`. */
+export const storeRows: readonly CommandRow[] = [
+  command("store", {
+    text: "Copy stored data to another folder or database.",
+  }),
+  command("store copy FROM TO", {
+    text: "Copy everything from one place to another: sessions, agents, blobs and the realm's configuration, which are read back and compared. A place is a state folder or a database. What is at the target already is compared and continued, never overwritten: stopped at any point, run it again. Memory is not copied; it is made anew at the first search.",
+    flags: () => [
+      new Option("--to-realm <name>", "the realm of the database TO, where it is not that of --realm"),
+      new Option("--dry-run", "compare, and print what would be copied; nothing is written"),
+      new Option("--force-config", "replace a configuration at TO that differs"),
+      new Option("--from-key-file <path>", "the key that FROM is encrypted with"),
+      new Option("--to-key-file <path>", "the key that TO is encrypted with; a new folder is encrypted by it"),
+      jsonFlag(),
+    ],
     examples: [
       ["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "a folder to a database; rkat doctor names it"],
       ["rkat store copy postgres://rkat@db/rkat ./back-up", "and back; a new folder is made"],
       ["rkat store copy ./a postgres://rkat@db/rkat --realm team --dry-run", "a realm of its own; nothing is written"],
-      ["rkat store copy ./plain ./sealed --to-key-file realm.key", "all of it, sealed"],
+      ["rkat store copy ./plain ./sealed --to-key-file realm.key", "all of it, encrypted"],
     ],
     notes: [
       ["Realms", "A database holds several: --realm names one, and without it `default` is meant. A folder is one."],
@@ -64,8 +50,10 @@ export function addStoreCommand(program: Command, invocation: Invocation): void 
         "2 a place is wrong · 31 a place cannot be read or written; run it again to go on",
       ],
     ],
-  });
-}
+    run: ({ invocation, flags, arg }: Call<CopyFlags>) =>
+      copyKept(invocation, { from: arg("from") ?? "", to: arg("to") ?? "" }, flags),
+  }),
+];
 
 async function copyKept(
   { io, parts, exitWith }: Invocation,

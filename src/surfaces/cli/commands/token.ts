@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { Scope } from "../../../contract/caller.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { parseDuration, spellDuration } from "../../../contract/input.ts";
@@ -6,74 +6,67 @@ import type { Token } from "../../../contract/token.ts";
 import type { TokenStore } from "../../../ports/token-store.ts";
 import { makeStateFolder, realmNameIn } from "../../wire/realm.ts";
 import { createToken, openTokens, revokeToken } from "../../wire/token-files.ts";
+import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag, type Pair, pairs } from "../flags.ts";
-import { describeHelp, holdCommands } from "../help.ts";
-import { alignColumns, writeJson } from "../io.ts";
+import { table, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
-/** Declares `rkat token`. */
-export function addTokenCommand(program: Command, invocation: Invocation): void {
-  const token = holdCommands(program.command("token"))
-    .summary("let others use this project's servers")
-    .description(
-      "Makes, lists and revokes the tokens that clients of this realm's servers over HTTP send. As soon as one was made, nobody is let in without; servers that run see every change.",
-    );
-  const create = token
-    .command("create")
-    .summary("make a token")
-    .description("Makes a token and prints its secret, once: only its hash is kept.")
-    .requiredOption("--name <name>", "how logs and audits call it")
-    .addOption(
+/** `rkat token`. */
+export const tokenRows: readonly CommandRow[] = [
+  command("token", {
+    text: "Create, list and revoke the tokens of this project's servers: clients over HTTP send them. Once a token exists, the servers refuse requests without one; running servers see every change.",
+  }),
+  command("token create", {
+    text: "Create a token and print its secret, once: only its hash is stored.",
+    flags: () => [
+      new Option("--name <name>", "its name in logs and audits").makeOptionMandatory(),
       new Option("--scope <names>", `what it may do, such as run,read: ${Scope.options.join(", ")}`).argParser(scopes),
-    )
-    .addOption(pairs("--label <key=value>", "only sessions with this label are there for it; may be repeated"))
-    .addOption(
+      pairs("--label <key=value>", "it sees only sessions with this label; may be repeated"),
       new Option("--max-cost <amount/day>", "what its turns may cost a day, such as 5/day").argParser(costADay),
-    )
-    .addOption(new Option("--expires <time>", "when it ends, such as 30d; without it, never").argParser(future))
-    .addOption(new Option("--rate <n/unit>", "how often it may ask, such as 60/min").argParser(rateOf))
-    .addOption(jsonFlag())
-    .action((flags: CreateFlags) => make(invocation, flags));
-  const list = token
-    .command("list")
-    .summary("show the tokens")
-    .description("Shows the tokens of this realm; their secrets are nowhere.")
-    .addOption(jsonFlag())
-    .action((flags: JsonFlags) => show(invocation, flags));
-  const revoke = token
-    .command("revoke")
-    .summary("take a token away")
-    .description("Takes a token away: what it has open ends within a second, and turns it runs are interrupted.")
-    .argument("<name>")
-    .usage("NAME [options]")
-    .addOption(jsonFlag())
-    .action((name: string, flags: JsonFlags) => takeAway(invocation, name, flags));
-  describeHelp(create, {
+      new Option("--expires <time>", "when it ends, such as 30d; without it, never").argParser(future),
+      new Option("--rate <n/unit>", "how many requests it may send, such as 60/min").argParser(rateOf),
+      jsonFlag(),
+    ],
     examples: [
       ["rkat token create --name web --scope run,read", "for a client that runs turns"],
       [
         "rkat token create --name team-a --scope run,read --label team=a --rate 60/min",
-        "that sees its own sessions alone",
+        "that sees only its own sessions",
       ],
       ["rkat token create --name ops --scope admin --expires 30d", "that may do everything, for a month"],
     ],
-  });
-  describeHelp(list, { examples: [["rkat token list", "who may ask, and for what"]] });
-  describeHelp(revoke, { examples: [["rkat token revoke web", "also while it listens"]] });
-  describeHelp(token, {
-    examples: [
-      ["rkat token create --name web --scope run,read", "the secret is shown once"],
-      ["rkat token revoke web", "servers that run obey at once"],
-    ],
-  });
-}
+    run: make,
+  }),
+  command("token list", {
+    text: "List the tokens of this realm; their secrets are not stored.",
+    flags: () => [jsonFlag()],
+    examples: [["rkat token list", "names, scopes and limits"]],
+    run: async (call) => {
+      const rows = await withTokens(call.invocation, async (store) => store.read());
+      const head = ["NAME", "SCOPES", "LABELS", "LIMITS", "EXPIRES"];
+      show(call, { tokens: rows.map(({ sha256: _hash, ...row }) => row) }, () =>
+        rows.length === 0
+          ? "There are no tokens; rkat token create makes one."
+          : table(call.paint, head, rows.map(columnsOf)),
+      );
+    },
+  }),
+  command("token revoke TOKEN", {
+    text: "Revoke a token: its open connections end within a second, and the turns it runs are interrupted.",
+    usage: "NAME [options]",
+    flags: () => [jsonFlag()],
+    examples: [["rkat token revoke web", "also while it listens"]],
+    run: async (call) => {
+      const name = call.arg("token") ?? "";
+      await withTokens(call.invocation, (store) => revokeToken(store, name));
+      show(call, { name, revoked: true }, () => `Revoked ${name}.`);
+    },
+  }),
+];
 
-interface JsonFlags {
+interface CreateFlags {
   readonly json?: boolean;
-}
-
-interface CreateFlags extends JsonFlags {
   readonly name: string;
   readonly scope?: readonly Scope[];
   readonly label: readonly Pair[];
@@ -82,7 +75,7 @@ interface CreateFlags extends JsonFlags {
   readonly rate?: Token["rate"];
 }
 
-async function make(invocation: Invocation, flags: CreateFlags): Promise<void> {
+async function make({ invocation, io, flags }: Call<CreateFlags>): Promise<void> {
   const { name, scope, label, maxCost, expires, rate } = flags;
   if (scope === undefined) {
     throw new RuntimeError("INVALID_PARAMS", `--scope: say what it may do, such as --scope run,read`);
@@ -101,20 +94,9 @@ async function make(invocation: Invocation, flags: CreateFlags): Promise<void> {
     ...(rate === undefined ? {} : { rate }),
   };
   const secret = await withTokens(invocation, (store) => createToken(store, token));
-  const { io } = invocation;
   if (flags.json) return writeJson(io, { ...token, token: secret });
   io.stdout.write(`${secret}\n`);
   io.stderr.write(`Token ${name} (${scope.join(", ")}) is shown this once; send it as Authorization: Bearer TOKEN.\n`);
-}
-
-async function show(invocation: Invocation, { json }: JsonFlags): Promise<void> {
-  const { io } = invocation;
-  const rows = await withTokens(invocation, async (store) => store.read());
-  if (json) return writeJson(io, { tokens: rows.map(({ sha256: _hash, ...row }) => row) });
-  if (rows.length === 0) return void io.stdout.write("There are no tokens; rkat token create makes one.\n");
-  const head = ["NAME", "SCOPES", "LABELS", "LIMITS", "EXPIRES"];
-  const lines = alignColumns([head, ...rows.map(columnsOf)]);
-  io.stdout.write(`${lines.join("\n")}\n`);
 }
 
 function columnsOf({ name, scopes, labels, max_cost_per_day, rate, expires_at = "never" }: Token): readonly string[] {
@@ -124,13 +106,6 @@ function columnsOf({ name, scopes, labels, max_cost_per_day, rate, expires_at = 
   ];
   const own = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return [name, scopes.join(","), own.join(",") || "all", limits.join(", ") || "none", expires_at];
-}
-
-async function takeAway(invocation: Invocation, name: string, { json }: JsonFlags): Promise<void> {
-  const { io } = invocation;
-  await withTokens(invocation, (store) => revokeToken(store, name));
-  if (json) writeJson(io, { name, revoked: true });
-  else io.stdout.write(`Revoked ${name}.\n`);
 }
 
 async function withTokens<T>(invocation: Invocation, use: (store: TokenStore) => Promise<T>): Promise<T> {

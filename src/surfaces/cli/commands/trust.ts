@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import type { Command } from "commander";
+import { Option } from "commander";
 import type { BroughtFile, LoadedConfig } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { canAsk, isAgreed } from "../ask-person.ts";
-import { describeHelp } from "../help.ts";
+import { type Call, command } from "../command-row.ts";
+import { jsonFlag } from "../flags.ts";
 import { counted, createPaint, type Io, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -15,27 +16,18 @@ interface TrustFlags {
   readonly json?: boolean;
 }
 
-/** Declares `rkat trust`. */
-export function addTrustCommand(program: Command, invocation: Invocation): void {
-  const command = program
-    .command("trust")
-    .summary("obey what the files of this folder want")
-    .description(
-      "Shows what the project's rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trusts them as they are now. It is remembered in ~/.rkat/trust; a file that changes is asked about again.",
-    )
-    .option("--status", "only show it")
-    .option("--revoke", "trust them no more")
-    .option("--json", "as JSON")
-    .action((flags: TrustFlags) => act(invocation, flags));
-  describeHelp(command, {
-    examples: [
-      ["rkat trust", "on a terminal it asks first"],
-      ["rkat trust --status", "what is obeyed here, and what is left out"],
-      ["RKAT_TRUST=1 rkat run hello", "for one command, remembering nothing; --trust does the same"],
-    ],
-    notes: [["Exit codes", "0 everything here is obeyed · 1 something is left out"]],
-  });
-}
+/** `rkat trust`. */
+export const trustRow = command("trust", {
+  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
+  flags: () => [new Option("--status", "only show it"), new Option("--revoke", "withdraw the trust"), jsonFlag()],
+  examples: [
+    ["rkat trust", "on a terminal it asks first"],
+    ["rkat trust --status", "what is trusted here, and what is left out"],
+    ["RKAT_TRUST=1 rkat run hello", "for one command, without keeping it; --trust does the same"],
+  ],
+  notes: [["Exit codes", "0 everything here is trusted · 1 something is left out"]],
+  run: ({ invocation, flags }: Call<TrustFlags>) => act(invocation, flags),
+});
 
 async function act(invocation: Invocation, flags: TrustFlags): Promise<void> {
   if (flags.status && flags.revoke)
