@@ -54,7 +54,10 @@ describe("rkat session show --html", () => {
       [["mine.txt"], "mine.txt is there already; --force overwrites it"],
       [["link.html", "--force"], "link.html is there and is no plain file; name another"],
       [["folder", "--force"], "folder is there and is no plain file; name another"],
-      [["no/such.html"], "no/such.html cannot be written: ENOENT; check that its folder is there and yours"],
+      [
+        ["no/such.html"],
+        "no/such.html cannot be written: ENOENT; check that its folder is there and yours, and has room",
+      ],
       [["kept.html", "--history"], "option '--html <file>' cannot be used with option '--history'; see --help"],
     ] as const;
     for (const [words, sentence] of refusals) {

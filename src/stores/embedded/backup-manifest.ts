@@ -13,7 +13,8 @@ export function storedPath({ serial, path }: Pick<BackedFile, "serial" | "path">
 
 /** The folders of a state folder that hold logs. */
 export const LOG_FOLDERS: readonly string[] = ["log", "agents/log"];
-export const SEGMENT = /(?:^|\/)\d{8}\.log$/;
+/** The path of a log in a state folder. */
+export const SEGMENT = /^(?:agents\/)?log\/\d{8}\.log$/;
 
 /** Files that are derived from others, that only matter while a process runs, or that are not finished. */
 const DERIVED: readonly RegExp[] = [

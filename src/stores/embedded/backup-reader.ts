@@ -210,6 +210,18 @@ interface VerifyOptions<R extends LogRow> {
 
 /** Reads everything of a back-up and checks it against the manifest, and its logs and blobs besides; nothing is changed. */
 export async function verifyBackup<R extends LogRow>(
+  place: string,
+  options: VerifyOptions<R>,
+): Promise<BackupVerification> {
+  const reader = openBackup(place);
+  try {
+    return await verify(reader, options);
+  } finally {
+    reader.close();
+  }
+}
+
+async function verify<R extends LogRow>(
   reader: BackupReader,
   { folds, signal, progress }: VerifyOptions<R>,
 ): Promise<BackupVerification> {

@@ -61,9 +61,10 @@ export function openLogs(folder: string): OpenLogs {
   const opened = new Map<string, { readonly fd: number; readonly ino: bigint }>();
   const paths = (): readonly string[] =>
     LOG_FOLDERS.flatMap((logs) =>
-      entriesIn(join(folder, logs)).flatMap((entry) =>
-        SEGMENT.test(entry.name) && entry.isFile() ? `${logs}/${entry.name}` : [],
-      ),
+      entriesIn(join(folder, logs))
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => `${logs}/${name}`)
+        .filter((path) => SEGMENT.test(path)),
     );
   return {
     look: () => {
@@ -135,8 +136,7 @@ export function listTruth(folder: string): { readonly paths: readonly string[]; 
   const visit = (below: string): void => {
     for (const entry of entriesIn(join(folder, below))) {
       const path = below === "" ? entry.name : `${below}/${entry.name}`;
-      const isLog = LOG_FOLDERS.includes(below) && SEGMENT.test(entry.name) && entry.isFile();
-      if (!isTruth(path) || isLog) continue;
+      if (!isTruth(path) || (SEGMENT.test(path) && entry.isFile())) continue;
       if (entry.name.includes("\ufffd")) leftOut.push(`${path} has a name that is no UTF-8; rename it`);
       else if (entry.isDirectory()) visit(path);
       else if (entry.isFile()) paths.push(path);

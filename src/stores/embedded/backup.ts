@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt } from "../../contract/portable.ts";
+import { SEGMENT } from "./backup-manifest.ts";
 import { chunksOf, hashOf } from "./backup-reader.ts";
 import { cutLogs, type LogCut, listTruth, openLogs, openSource, Replaced, stampOf } from "./backup-source.ts";
 import { type BackupTarget, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
@@ -89,8 +90,8 @@ async function backUpOnce(work: Work): Promise<BackupReport> {
       await setImmediate();
       signal.throwIfAborted();
     };
-    for (const cut of cuts) await add(await taking.log(cut), cut.limit);
-    for (const [at, path] of paths.entries()) await add(await taking.whole(path), sizes[at] ?? 0);
+    for (const cut of cuts) await add(await taking.take(cut), cut.limit);
+    for (const [at, path] of paths.entries()) await add(await taking.takeAt(path), sizes[at] ?? 0);
     if (!logs.areStill()) throw new Replaced("log");
     const problems = [...leftOut, ...taking.problems()];
     const known = readNotes(folder).map((note) => ({ place: note.place, at_ms: note.at_ms }));
@@ -140,50 +141,48 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     ),
   ];
 
-  const log = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
+  /** Takes an open file as far as the limit; what the target has of its beginning is proven by its hash, and kept. */
+  const take = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
     const stat = fstatSync(fd, { bigint: true });
     const stamp = stampOf(stat, now());
     const had = heldOf(path);
     if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
-    const io = { ...nodeSegmentIo, size: () => limit };
     const start = had !== undefined && had.bytes <= limit ? hashOf(fd, { from: 0, to: had.bytes }) : undefined;
-    const isGrown = start !== undefined && start.copy().digest("hex") === had?.sha256;
-    const from = isGrown ? had.bytes : 0;
-    const scan = scanSegment(io, fd, from, () => {});
+    const grown = start?.copy().digest("hex") === had?.sha256 ? had : undefined;
+    const from = grown?.bytes ?? 0;
+    const bytes = SEGMENT.test(path) ? endOfRecords({ path, fd, limit }, from) : limit;
+    const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
+    if (had !== undefined && grown === undefined && fault !== undefined) throw worse(path, fault);
+    const file = { path, serial, bytes, stamp: bytes === Number(stat.size) ? stamp : "" };
+    if (grown === undefined || start === undefined) return await copy(fd, file);
+    if (bytes === from) return { ...grown, stamp: file.stamp };
+    return await copy(fd, { ...file, serial: grown.serial }, { from, hashed: start });
+  };
+
+  /** Where the last whole record of a log ends; what is no record before it is damage. */
+  const endOfRecords = ({ path, fd, limit }: LogCut, from: number): number => {
+    const scan = scanSegment({ ...nodeSegmentIo, size: () => limit }, fd, from, () => {});
     damaged.push(...scanFaults(path, { ...scan, torn: undefined }));
     for (const sentence of scanFaults(path, { ...scan, holes: [] }))
       torn.push({ path, size: limit, sentence: `${sentence}, and were left out` });
-    const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
-    if (had !== undefined && !isGrown && fault !== undefined) throw worse(path, fault);
-    const file = { path, serial, bytes: scan.end, stamp: scan.end === Number(stat.size) ? stamp : "" };
-    if (!isGrown) return await copy(fd, file);
-    if (scan.end === from) return { ...had, stamp: file.stamp };
-    return await copy(fd, { ...file, serial: had.serial }, { from, hashed: start });
+    return scan.end;
   };
 
-  /** Undefined for a file that is gone. */
-  const whole = async (path: string): Promise<BackedFile | undefined> => {
+  /** Takes a file by its path; undefined for one that is gone. */
+  const takeAt = async (path: string): Promise<BackedFile | undefined> => {
     for (let attempt = 1; ; attempt += 1) {
+      let fd: number | undefined;
       try {
-        return await wholeNow(path);
+        const source = openSource(folder, path);
+        fd = source.fd;
+        return await take({ path, fd, limit: Number(source.stat.size) });
       } catch (error) {
         if (!(error instanceof Replaced)) throw error;
         if (lstatSync(join(folder, path), { throwIfNoEntry: false }) === undefined) return undefined;
         if (attempt === ATTEMPTS_MAX) throw error;
+      } finally {
+        if (fd !== undefined) closeSync(fd);
       }
-    }
-  };
-  const wholeNow = async (path: string): Promise<BackedFile> => {
-    const { fd, stat } = openSource(folder, path);
-    try {
-      const stamp = stampOf(stat, now());
-      const bytes = Number(stat.size);
-      const had = heldOf(path);
-      if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
-      const isSame = had?.bytes === bytes && hashOf(fd, { from: 0, to: bytes }).digest("hex") === had.sha256;
-      return isSame ? { ...had, stamp } : await copy(fd, { path, serial, bytes, stamp });
-    } finally {
-      closeSync(fd);
     }
   };
 
@@ -192,7 +191,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return had !== undefined && target.holds(had) ? had : undefined;
   };
 
-  return { serial, log, whole, copied, problems };
+  return { serial, take, takeAt, copied, problems };
 }
 
 const ATTEMPTS_MAX = 3;

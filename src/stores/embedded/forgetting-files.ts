@@ -25,6 +25,7 @@ import { sealOn } from "../sealing.ts";
 import { unlock } from "./file-locks.ts";
 import { syncFolder } from "./segments.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
+import { replaceFile } from "./whole-file.ts";
 
 /** Of a realm's folder. */
 const FOLDER = "forgettings";
@@ -215,10 +216,7 @@ function blank(fd: number): void {
 }
 
 function signWith(path: string, receipt: string): SignedReceipt {
-  if (!existsSync(path)) {
-    writeSynced(`${path}.new`, Buffer.from(makeKey()));
-    renameSync(`${path}.new`, path);
-  }
+  if (!existsSync(path)) replaceFile(path, makeKey());
   const key = readFileSync(path, "utf8");
   try {
     return signReceipt(receipt, key);

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt } from "../../contract/portable.ts";
 import { formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
 import { type BackupReader, chunksOf, filesBelow, hashOf, openBackup } from "./backup-reader.ts";
@@ -95,7 +95,6 @@ async function restoreFrom<V>(
     for (const known of manifest.known) noteFinished(state, known);
     noteFinished(state, report);
     const verified = await options.verify(state);
-    for (const folder of foldersBelow(state)) syncFolder(folder);
     renameSync(state, to);
     syncFolder(dirname(to));
     rmSync(beside, { recursive: true });
@@ -103,10 +102,6 @@ async function restoreFrom<V>(
   } finally {
     closeSync(lock);
   }
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 function isMountPoint(folder: string): boolean {
@@ -150,7 +145,7 @@ async function bringFiles<V>(
     const isKeys = ({ path }: BackedFile): boolean => path === "keys";
     for (const file of backup.manifest.files.toSorted((a, b) => Number(isKeys(b)) - Number(isKeys(a)))) {
       signal.throwIfAborted();
-      if (there.get(file.path) === file.bytes && isBrought(join(state, file.path), file)) resumed += 1;
+      if (there.get(file.path) === file.bytes && isBrought(files.pathOf(file.path), file)) resumed += 1;
       else await files.write(file.path, copyOf(backup, file));
       if (isKeys(file)) await admit(state);
       done += file.bytes;
@@ -187,9 +182,4 @@ function* copyOf(backup: BackupReader, file: BackedFile): Generator<Buffer> {
   } finally {
     copy?.close();
   }
-}
-
-function foldersBelow(folder: string): readonly string[] {
-  const inner = entriesIn(folder).filter((entry) => entry.isDirectory());
-  return [folder, ...inner.flatMap((entry) => foldersBelow(join(folder, entry.name)))];
 }

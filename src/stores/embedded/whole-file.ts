@@ -60,12 +60,18 @@ export function createFileWriter(root: string) {
   const settled = async (): Promise<void> => {
     await Promise.all(running);
   };
+  /** The path of a file whose folders are there, and are synced with the others. */
+  const pathOf = (path: string): string => {
+    const whole = join(root, path);
+    mkdirSync(dirname(whole), { recursive: true, mode: 0o700 });
+    for (let at = dirname(whole); !folders.has(at); at = dirname(at)) folders.add(at);
+    return whole;
+  };
   return {
+    pathOf,
     /** Writes a file, or what follows its first `from` bytes. */
     write: async (path: string, chunks: Chunks, from = 0): Promise<void> => {
-      const whole = join(root, path);
-      mkdirSync(dirname(whole), { recursive: true, mode: 0o700 });
-      for (let at = dirname(whole); !folders.has(at); at = dirname(at)) folders.add(at);
+      const whole = pathOf(path);
       const fd = openSync(whole, O_WRONLY | O_CREAT | O_NOFOLLOW | (from === 0 ? O_TRUNC : 0), 0o600);
       try {
         ftruncateSync(fd, from);

@@ -24,6 +24,7 @@ import type {
   restoreBackup,
   StoreAddress,
   verifyBackup,
+  writeArchive,
 } from "../../store-places.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
@@ -67,6 +68,8 @@ export interface Parts {
   readonly verifyBackup: typeof verifyBackup;
   readonly restoreBackup: typeof restoreBackup;
   readonly listBackups: typeof listBackups;
+  /** Writes files to a tar; resolves with its length. */
+  readonly writeArchive: typeof writeArchive;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */

@@ -49,12 +49,8 @@ export async function replaceFile(path: string, text: string, newMode = 0o600): 
   const target = await realpath(path).catch(() => path);
   const { mode } = await stat(target).catch(() => ({ mode: newMode }));
   await writeWhole(target, { shown: path, isForced: true }, async (file) => {
-    try {
-      await file.chmod(mode & 0o777);
-      await file.writeFile(text);
-      return text.length;
-    } catch (cause) {
-      throw unwritable(path, cause);
-    }
+    await file.chmod(mode & 0o777);
+    await file.writeFile(text);
+    return text.length;
   });
 }

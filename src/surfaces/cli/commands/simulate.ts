@@ -3,7 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { Simulation, SummariesBy } from "../../../contract/simulation.ts";
+import type { SummariesBy } from "../../../contract/simulation.ts";
 import { readProbes } from "../../../service/probes.ts";
 import { readRecordedLog, writeRecordedLog } from "../../../service/recorded-log.ts";
 import type { SimulatedLog } from "../../../service/simulation.ts";
@@ -13,10 +13,10 @@ import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, Laboratory, LaboratoryPolicy } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { refuseExisting, writePage } from "./session-file.ts";
+import { refuseExisting, writeFileWhole } from "./output-file.ts";
 import { simulationLines } from "./simulation-view.ts";
 
 interface Flags {
@@ -77,16 +77,16 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   const { html, force = false, json, model } = flags;
   if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
-  // Told before all is replayed for nothing.
-  const isThere = path !== undefined && (await refuseExisting(path, { shown: html ?? "", isForced: force }));
+  const file = { shown: html ?? "", isForced: force };
+  // Before everything is replayed for nothing.
+  if (path !== undefined) await refuseExisting(path, file);
   const { config } = await readConfiguration(invocation);
   const laboratory = await parts.loadLaboratory();
   const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
   const logs = await logsOf(invocation, laboratory, words);
   if (flags.save !== undefined) await saveLog(invocation, logs, flags.save);
-  const bar = createBar(io);
-  const simulation = await laboratory
-    .runSimulation({
+  const simulation = await withBar(io, (bar) =>
+    laboratory.runSimulation({
       logs,
       policies,
       summariesBy: flags.summaries,
@@ -95,18 +95,14 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
       env: io.env,
       signal: io.interrupt,
       progress: (done, total, what) => bar.show(what, done, total),
-    })
-    .finally(bar.clear);
+    }),
+  );
   if (json) writeJson(io, simulation);
   else io.stdout.write(`${simulationLines(io, simulation).join("\n")}\n`);
   if (path !== undefined && html !== undefined) {
-    await writePage(path, { page: Buffer.from(await pageOf(simulation)), shown: html, isThere });
+    await writeFileWhole(path, [await keptPage("kept-simulation", simulation)], file);
     io.stderr.write(`Wrote ${html}.\n`);
   }
-}
-
-function pageOf(simulation: Simulation): Promise<string> {
-  return keptPage("kept-simulation", simulation);
 }
 
 interface Asked {
