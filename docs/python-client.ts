@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { ERRORS } from "../src/contract/error.ts";
+import { AgentEvent } from "../src/contract/event.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { CONTRACT_VERSION } from "../src/contract/version.ts";
 import {
@@ -21,6 +22,7 @@ interface Operation {
   readonly input: z.ZodType;
   readonly output: z.ZodType;
   readonly rpc: string;
+  readonly method?: string;
   readonly http: string;
 }
 
@@ -37,6 +39,7 @@ export async function generatePython(): Promise<Readonly<Record<string, string>>
   return {
     [`${FOLDER}/operations.py`]: operationsFile(),
     [`${FOLDER}/errors.py`]: errorsFile(),
+    [`${FOLDER}/events.py`]: eventsFile(),
     [`${FOLDER}/methods.py`]: methods,
     [`${FOLDER}/options.py`]: optionsFile(options),
     [`${FOLDER}/results.py`]: resultsFile(results),
@@ -86,6 +89,45 @@ function errorsFile(): string {
     [
       'class ErrorRow(NamedTuple):\n    """What a code means."""\n\n    category: str\n    meaning: str\n',
       `ERRORS: dict[str, ErrorRow] = {\n${rows.join("")}}\n`,
+    ],
+  );
+}
+
+/** What Python reads a JSON value as. */
+const READ_AS: Readonly<Record<string, string>> = {
+  string: "str",
+  integer: "int",
+  number: "int, float",
+  boolean: "bool",
+  object: "dict",
+  array: "list",
+};
+
+/** The types of a field; none where it may be anything. */
+function readAs({ type, const: value, anyOf, oneOf }: Schema): readonly string[] {
+  const own = [type ?? (value === undefined ? [] : typeof value)].flat();
+  return [...new Set([...own.map((one) => READ_AS[one] ?? one), ...(anyOf ?? oneOf ?? []).flatMap(readAs)])];
+}
+
+function eventsFile(): string {
+  const rows = AgentEvent.options.map((option) => {
+    const { properties: { type = {}, ...properties } = {}, required = [] } = schemaOf(option, "output");
+    const fields = Object.entries(properties)
+      .map(([field, schema]) => ({ field, types: readAs(schema) }))
+      .filter(({ field, types }) => required.includes(field) && types.length > 0)
+      .map(
+        ({ field, types }) => `            ${python(field)}: (${types.join(", ")}${types.length === 1 ? "," : ""}),\n`,
+      );
+    const meaning = `        ${python(type.description ?? "")},\n`;
+    const always = fields.length === 0 ? "        {},\n" : `        {\n${fields.join("")}        },\n`;
+    return `    ${python(String(type.const))}: EventRow(\n${meaning}${always}    ),\n`;
+  });
+  return file(
+    "The table of events: what each means, and the fields that it always has.",
+    ["from typing import NamedTuple"],
+    [
+      'class EventRow(NamedTuple):\n    """A row of the table."""\n\n    meaning: str\n    required: dict[str, tuple[type, ...]]\n',
+      `EVENTS: dict[str, EventRow] = {\n${rows.join("")}}\n`,
     ],
   );
 }
@@ -180,13 +222,6 @@ const BY_HAND: Readonly<Record<string, string>> = {
   listEvents: "Session.events",
   readBlob: "Client.read_blob",
 };
-/** Names the rule would not give. */
-const CALLED: Readonly<Record<string, string>> = {
-  readSession: "read",
-  listSessions: "list_sessions",
-  injectContext: "inject",
-  takeNote: "note",
-};
 /** The field of an answer that is all a method gives, where it is not the only one. */
 const GIVES: Readonly<Record<string, string>> = {
   listSessions: "sessions",
@@ -226,13 +261,10 @@ function ownerOf(row: Operation): Owner {
   return NAMED_BY.find(([, field]) => required.includes(field))?.[0] ?? "Client";
 }
 
-/** `readHistory` as `history`: what is only read needs no verb, and what the owner is no mention. */
-function calls(name: string, row: Operation): string {
-  const words = name.split(/(?=[A-Z])/);
-  const spoken = words.filter((word) => ![ownerOf(row), "Message", "Turn"].includes(word));
-  const [verb, ...rest] = spoken;
-  const isRead = (verb === "read" || verb === "list") && rest.length > 0;
-  return CALLED[name] ?? (isRead ? rest : spoken).join("_").toLowerCase();
+/** `modelCalls` as `model_calls`; a client's `readUsage` as `usage`, since what is only read needs no verb. */
+function calls(name: string, { method }: Operation): string {
+  const called = method ?? (name === "listSessions" ? name : name.replace(/^(?:read|list)/, ""));
+  return called.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase();
 }
 
 interface Answer {

@@ -14,6 +14,7 @@ export type { CommandOptions, ConnectOptions, RuntimeOption } from "./clients/co
 export type { HttpOptions } from "./clients/http.ts";
 export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent.ts";
 export type { Compaction, CompactResult } from "./contract/compaction.ts";
+export { describeEvent, type EventLine } from "./contract/describe-event.ts";
 export { type ErrorCode, RuntimeError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType } from "./contract/event.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";

@@ -4,6 +4,7 @@ export type { TrustRequest } from "./config/trust-requests.ts";
 export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";
 export type { Capability } from "./contract/capability.ts";
 export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
+export { describeEvent, type EventLine } from "./contract/describe-event.ts";
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
 export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";

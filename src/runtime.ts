@@ -268,7 +268,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
       return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
     },
-    cutsInvented: () => configuration.current().compaction?.cutInvented ?? true,
+    cutsInvented: () => configuration.current().compaction?.settings.cut_invented ?? true,
     spentToday,
     telemetry,
     tell: options.log,

@@ -329,8 +329,10 @@ describe("MCP servers of a folder", () => {
   it("[G9] are used by the servers, too, and end with them", { timeout: 90_000 }, async () => {
     write(serverTable("stubborn"));
     const create = { jsonrpc: "2.0", id: 1, method: "session/create", params: { prompt: "Hello!", model: "offline" } };
-    const rpc = await startRkat(folder, ["rpc"], { input: `${JSON.stringify(create)}\n` }).ended;
-    expect({ code: rpc.code, pids: pidsOf(notes).length }).toEqual({ code: 0, pids: 1 });
+    const rpc = startRkat(folder, ["rpc"], { input: `${JSON.stringify(create)}\n`, staysOpen: true });
+    await rpc.saw('"id":1');
+    rpc.child.stdin?.end();
+    expect({ code: (await rpc.ended).code, pids: pidsOf(notes).length }).toEqual({ code: 0, pids: 1 });
 
     const rest = startRkat(folder, ["serve", "--port", "0", "--json"]);
     let stdout = "";

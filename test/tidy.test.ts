@@ -14,6 +14,7 @@ import {
   roomFaults,
   rootFaults,
 } from "./tidy-rules.ts";
+import { tableFaults } from "./tidy-tables.ts";
 import { specFaults, testFaults } from "./tidy-tests.ts";
 
 const files = projectFiles();
@@ -35,6 +36,7 @@ describe("the project", () => {
   it("exports by name", () => expect(exportFaults(files)).toEqual([]));
   it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
   it("has tests named by their cost, with one seed", () => expect(testFaults(files)).toEqual([]));
+  it("lists operations, events and providers in their tables alone", () => expect(tableFaults(files)).toEqual([]));
   it("names no machine", () => expect(foreignFaults(files)).toEqual([]));
 });
 
@@ -183,6 +185,29 @@ describe("the rules bite", () => {
       "test/c.test.ts imports fast-check",
       "test/c.test.ts draws a seed of its own",
     ]);
+  });
+
+  it("on lists of operations, events and providers, and not on what implements them or tells events apart", () => {
+    const at = (text: string, path = "src/service/a.ts") => tableFaults([file(path, text)]);
+    expect(at('\nconst RUNS = ["createSession", "startTurn", "resumeSession"];\n')).toEqual([
+      "src/service/a.ts:2 lists operations (createSession, startTurn, resumeSession, …): add a column to the table in src/contract/operations.ts",
+    ]);
+    const lists = [
+      'const COST = { createSession: 1, "startTurn": 2, resumeSession: 3 };',
+      'new Set(["meerkat_run", "meerkat_read", "session/create"]);',
+      'switch (name) { case "readSession": case "readHistory": case "readContext": return 1; }',
+      'const isOne = (n: string) => n === "readSession" || n === "readHistory" || n === "readContext";',
+      'const TOLD: readonly string[] = ["run_failed", "retrying", "hook_failed"];',
+      'const KEYS = [["anthropic", 1], ["openai", 2], ["gemini", 3]];',
+    ];
+    expect(lists.map((text) => at(text).length)).toEqual(lists.map(() => 1));
+    const fine = [
+      'const pair = ["createSession", "startTurn"];',
+      "const service = { createSession, startTurn: () => 1, resumeSession: start };",
+      'switch (event.type) { case "run_failed": case "retrying": case "hook_failed": return 1; }',
+    ];
+    expect(fine.flatMap((text) => at(text))).toEqual([]);
+    expect(at("const COST = { createSession: 1, startTurn: 2, forget: 3 };", "src/contract/forget.ts")).toEqual([]);
   });
 
   it("on paths and registries of one machine", () => {

@@ -9,4 +9,5 @@ export const connect = createConnect(async () => {
   );
 });
 
+export { describeEvent, type EventLine } from "../contract/describe-event.ts";
 export { RuntimeError } from "../contract/error.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
+import { CompactionDefaults } from "../contract/compaction.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import { Agents, SubAgents } from "./agents-schema.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
@@ -117,44 +118,18 @@ const Retry = z
     stall_timeout_ms: msOrNone(retry.stall_timeout),
   }));
 
+/** A field of the contract as a key that `rkat init` writes, with this value for an example. */
+const example = <S extends z.ZodType>(field: S, value: unknown): S =>
+  field.meta({ ...field.meta(), examples: [value] });
+const { shape } = CompactionDefaults;
+
 /** What is left out follows from the model, or is the default of the compaction itself. */
-const Compaction = z.strictObject({
-  auto_compact_threshold: whole(1).optional().meta(common("tokens; without it, 80 % of the model's window", 100_000)),
-  recent_turn_budget: whole(1).optional().meta(common("turns that stay as they were said; without it, 4", 4)),
-  max_summary_tokens: whole(1)
-    .optional()
-    .meta(common("without it, 4096, or a quarter of the threshold of a small model", 4_096)),
-  policy: oneOf(["threshold", "economy"])
-    .optional()
-    .meta(common("at the threshold, or when that is cheaper than going on; without it, `threshold`", "economy")),
-  prepare: flag
-    .optional()
-    .meta(common("summaries are made behind turns, before they are needed; without it, with `economy` only", true)),
-  prepare_at: fraction("write a fraction above 0 and up to 1, like 0.8")
-    .optional()
-    .describe("the share of the threshold at which one is prepared; without it, 0.8"),
-  min_turns_between_compactions: whole(0).optional().describe("model calls between two; without it, 3"),
-  strategy: oneOf(["summary", "cascade"])
-    .optional()
-    .meta(common("one summary, or one of the recent past and one of all before; without it, `summary`", "cascade")),
-  evict: flag
-    .optional()
-    .meta(common("tool output leaves the context before anything is summarised, unless `false`", false)),
-  evict_at: fraction("write a fraction above 0 and up to 1, like 0.6")
-    .optional()
-    .describe("the part of the threshold from which on tool output is evicted; without it, 0.6"),
-  prune_tool_results: flag.optional().describe("large old tool results are shown as references, unless `false`"),
-  cut_invented: flag.optional().describe("what a summary says and its source does not is cut from it, unless `false`"),
-  judge: oneOf(["off", "model"])
-    .optional()
-    .describe(
-      "`model`: the session's model judges what a summary claims, in a call more for each compaction; without it, `off`",
-    ),
-  native: flag
-    .optional()
-    .describe(
-      "`true`: a provider's own compaction is kept beside the summary and sent in its place, in a call more for each; without it, `false`",
-    ),
+const Compaction = CompactionDefaults.extend({
+  recent_turn_budget: example(shape.recent_turn_budget, 4),
+  max_summary_tokens: example(shape.max_summary_tokens, 4_096),
+  policy: example(shape.policy, "economy"),
+  prepare: example(shape.prepare, true),
+  evict: example(shape.evict, false),
 });
 
 const Rest = z.strictObject({

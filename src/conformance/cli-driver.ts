@@ -3,9 +3,9 @@ import type { Readable } from "node:stream";
 import type { Capability } from "../contract/capability.ts";
 import { ERRORS } from "../contract/error.ts";
 import { type WrittenField, writtenFields } from "../contract/input.ts";
-import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { type OperationName, operationOf } from "../contract/operations.ts";
 import { type Start, startChild } from "./child.ts";
-import { type Driver, type Fields, failure, isFields, type Outcome, RUNS_TURN, type ToldEvent } from "./driver.ts";
+import { type Driver, type Fields, failure, isFields, type Outcome, runsTurn, type ToldEvent } from "./driver.ts";
 import type { Ability } from "./scenario.ts";
 
 /** A command that was given its words. */
@@ -21,10 +21,10 @@ export function createCliDriver(run: (words: readonly string[]) => Promise<Runni
   return {
     surface: "cli",
     lacks,
-    hears: (operation) => RUNS_TURN.includes(operation),
+    hears: (operation) => runsTurn(operation),
     call: async (operation, input, onEvent) => {
       const command = await run(wordsOf(operation, input));
-      if (RUNS_TURN.includes(operation)) return watchTurn(command, onEvent ?? (() => {}));
+      if (runsTurn(operation)) return watchTurn(command, onEvent ?? (() => {}));
       const [printed, exit] = await Promise.all([printedBy(command), command.ended]);
       return outcomeOf(operation, printed, { exit, command });
     },
@@ -132,25 +132,12 @@ function broken({ complaints }: RunningCommand, exit: number | null): Outcome {
   return { ok: false, code: `no JSON, exit code ${exit}`, message: complaints() || "it said nothing" };
 }
 
-/** What makes a command answer as the table does, where that is not `--json`. */
-const ANSWERS: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
-  createSession: ["--events", "--stdin=off"],
-  startTurn: ["--events", "--stdin=off"],
-  resumeSession: ["--events", "--stdin=off"],
-  readBlob: [],
-  forget: ["--json", "--yes"],
-  readConfig: ["--json", "--with-generation"],
-  setConfig: [],
-  patchConfig: [],
-  prune: ["--json", "--yes"],
-};
-
 /** There is one kind of event, and a session that is named is the scope of a search. */
 const IMPLIED: readonly string[] = ["kind", "scope"];
 
 /** An operation's input as the words of the command line (contract §7, §15), as its fields say they are written. */
 function wordsOf(operation: OperationName, input: Fields): readonly string[] {
-  const { cli, input: schema } = OPERATIONS[operation];
+  const { cli, cliJson, input: schema } = operationOf(operation);
   const fields = writtenFields(schema);
   const known = [...IMPLIED, ...fields.map(({ path: [field] }) => field)];
   const stray = Object.keys(input).find((field) => input[field] !== undefined && !known.includes(field));
@@ -170,7 +157,7 @@ function wordsOf(operation: OperationName, input: Fields): readonly string[] {
   const places = words.filter((word) => ARGUMENT.test(word)).map(argument);
   const given = places.filter((one) => one !== undefined);
   const dashes = given.length === 0 ? [] : ["--"];
-  return [...command, ...(ANSWERS[operation] ?? ["--json"]), ...flags, ...dashes, ...given];
+  return [...command, ...(cliJson ?? ["--json"]), ...flags, ...dashes, ...given];
 }
 
 /** An argument's name, in brackets where it may be left out. */

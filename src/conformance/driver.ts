@@ -1,6 +1,6 @@
 import type { Capability } from "../contract/capability.ts";
 import { ERRORS, type ErrorCode, RuntimeError } from "../contract/error.ts";
-import type { OperationName } from "../contract/operations.ts";
+import { type OperationName, operationOf } from "../contract/operations.ts";
 import type { Runtime } from "../service/runtime-calls.ts";
 import type { Ability } from "./scenario.ts";
 
@@ -36,8 +36,10 @@ export interface Driver {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Operations that run a turn, and tell its events on every surface. */
-export const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
+/** Whether an operation runs a turn, and tells its events on every surface. */
+export function runsTurn(operation: OperationName): boolean {
+  return operationOf(operation).runs === "turn";
+}
 
 /** Where one name stands for both (contract §15), a session nobody knows is one that would have to be resumed. */
 export function lackOfTurns(ability: Ability, present: ReadonlySet<Capability>): string | undefined {

@@ -1,6 +1,6 @@
 import type { Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { OPERATIONS, type OperationName, operationOf } from "../contract/operations.ts";
 import { type Start, withinTime } from "./child.ts";
 import {
   type Driver,
@@ -9,7 +9,7 @@ import {
   isFields,
   lackOfTurns,
   type Outcome,
-  RUNS_TURN,
+  runsTurn,
   type ToldEvent,
 } from "./driver.ts";
 import { sseFrames } from "./rest-driver.ts";
@@ -41,7 +41,7 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
   return {
     surface: target.surface,
     lacks: (ability, present) => target.lacks(ability) ?? lackOfTools(ability, present),
-    hears: (operation) => RUNS_TURN.includes(operation),
+    hears: (operation) => runsTurn(operation),
     call: async (operation, input, onEvent) => {
       const row = OPERATIONS[operation];
       if (!("mcp" in row)) return { ok: false, code: "no tool", message: `${operation} has no tool` };
@@ -105,9 +105,10 @@ function outcomeOf(operation: OperationName, { result, error }: Fields): Outcome
 
 /** A turn's text is a block, what is absent is null (contract §6), and a search answers with the list alone (§16). */
 function asTable(operation: OperationName, payload: unknown): unknown {
-  if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
+  const { mcpGives } = operationOf(operation);
+  if (mcpGives !== undefined) return { [mcpGives]: payload };
   if (operation === "readSession") return readAsTable(payload);
-  if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
+  if (!runsTurn(operation) || !isFields(payload)) return payload;
   const { content, status, pending_tool_calls, ...rest } = payload;
   const fields = { ...rest, pending_calls: pendingAsTable(pending_tool_calls) };
   const present = Object.entries(fields).filter(([, value]) => value !== null);

@@ -1,14 +1,6 @@
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
-import {
-  type Driver,
-  eventIn,
-  type Fields,
-  failure,
-  isFields,
-  lackOfTurns,
-  type Outcome,
-  RUNS_TURN,
-} from "./driver.ts";
+import { WIRE_TABLE } from "../contract/wire-table.ts";
+import { type Driver, eventIn, type Fields, failure, isFields, lackOfTurns, type Outcome } from "./driver.ts";
 
 /** A server of REST: where it is, and how it is started again, when that is in our hands. */
 export interface HttpServer {
@@ -17,8 +9,6 @@ export interface HttpServer {
   readonly restart?: (() => Promise<string>) | undefined;
   close(): Promise<void>;
 }
-
-const HEARD: readonly OperationName[] = [...RUNS_TURN, "compactSession"];
 
 /** Tells scenarios through a server of REST. */
 export function createRestDriver(server: HttpServer): Driver {
@@ -29,7 +19,7 @@ export function createRestDriver(server: HttpServer): Driver {
       if (ability === "questions" && server.token === undefined) return "only who has a token may answer";
       return lackOfServer(server, ability) ?? lackOfTurns(ability, present);
     },
-    hears: (operation) => HEARD.includes(operation),
+    hears: (operation) => WIRE_TABLE[operation].hasEvents,
     call: async (operation, input, onEvent) => {
       const { method, path, query, body } = requestOf(operation, input);
       const headers = {

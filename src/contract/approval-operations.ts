@@ -22,6 +22,7 @@ export const APPROVAL_OPERATIONS = {
     http: "GET /approvals",
     cli: "rkat session approvals",
     scope: "read",
+    sees: "own",
   },
   answerApproval: {
     summary: "Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.",

@@ -39,6 +39,7 @@ export const ACCESS_OPERATIONS = {
     mcpListed: false,
     cli: "rkat access",
     scope: "read",
+    sees: "public",
   },
 } as const;
 
@@ -53,15 +54,6 @@ export interface Audited {
   /** Fields of the output that say how many it was of: numbers, and lists by their length. */
   readonly counts?: readonly string[];
 }
-
-/** Something that whoever runs a server may want to know afterwards: who did what, never what was said. */
-export interface AuditFact {
-  readonly what: string;
-  readonly who: string;
-  readonly why?: string;
-}
-
-export type Audit = (fact: AuditFact) => void;
 
 /** Nobody in particular is the user of this process, who may do everything. */
 export function hasScope(caller: Caller | undefined, scope: Scope): boolean {

@@ -116,3 +116,29 @@ export const ModelsCatalog = z.object({
     .describe("who serves models, each with its own"),
 });
 export type ModelsCatalog = z.infer<typeof ModelsCatalog>;
+
+/** The rows of the table about what a runtime can do. */
+export const CAPABILITY_OPERATIONS = {
+  readCapabilities: {
+    summary: "Say what this runtime can do and what was left out.",
+    input: z.object({}),
+    output: Capabilities,
+    rpc: "capabilities/get",
+    http: "GET /capabilities",
+    mcp: "meerkat_capabilities",
+    cli: "rkat capabilities",
+    scope: "read",
+    sees: "public",
+  },
+  readModels: {
+    summary: "List the known models with their context window and output limit.",
+    input: z.object({}),
+    output: ModelsCatalog,
+    rpc: "models/catalog",
+    http: "GET /models/catalog",
+    mcp: "meerkat_models_catalog",
+    cli: "rkat models",
+    scope: "read",
+    sees: "public",
+  },
+} as const;

@@ -206,6 +206,8 @@ export const PrunedResult = z.object({
 const CompactionPolicy = z.enum(["threshold", "economy"], { error: "write threshold or economy" });
 export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
 
+const yesOrNo = z.boolean({ error: "write true or false" });
+
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
   auto_compact_threshold: written(
@@ -222,8 +224,7 @@ export const CompactionSettings = z.strictObject({
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
   evict: written(
     "--evict <true|false>",
-    z
-      .boolean({ error: "write true or false" })
+    yesOrNo
       .optional()
       .describe(
         "whether a new session's tool output leaves the context before anything is summarised; it does unless false",
@@ -244,8 +245,7 @@ export const CompactionSettings = z.strictObject({
   ),
   prepare: written(
     "--compact-prepare",
-    z
-      .boolean({ error: "write true or false" })
+    yesOrNo
       .optional()
       .describe(
         "summaries of a new session are made behind its turns, before they are needed; economy does unless false",
@@ -257,6 +257,31 @@ export const CompactionSettings = z.strictObject({
     .meta({ examples: [0.8] }),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
+
+/** How a runtime compacts: what a session may ask for, and what holds for all of its sessions. */
+export const CompactionDefaults = CompactionSettings.extend({
+  strategy: z
+    .enum(["summary", "cascade"], { error: 'write one of "summary", "cascade"' })
+    .optional()
+    .describe("one summary, or one of the recent past and one of all before; without it, `summary`")
+    .meta({ examples: ["cascade"] }),
+  prune_tool_results: yesOrNo.optional().describe("large old tool results are shown as references, unless `false`"),
+  cut_invented: yesOrNo
+    .optional()
+    .describe("what a summary says and its source does not is cut from it, unless `false`"),
+  judge: z
+    .enum(["off", "model"], { error: 'write one of "off", "model"' })
+    .optional()
+    .describe(
+      "`model`: the session's model judges what a summary claims, in a call more for each compaction; without it, `off`",
+    ),
+  native: yesOrNo
+    .optional()
+    .describe(
+      "`true`: a provider's own compaction is kept beside the summary and sent in its place, in a call more for each; without it, `false`",
+    ),
+});
+export type CompactionDefaults = z.infer<typeof CompactionDefaults>;
 
 const INSTRUCTIONS_CHARS_MAX = 20_000;
 

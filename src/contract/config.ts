@@ -20,13 +20,13 @@ const named = (name: "config" | "patch") => (given: unknown) => {
 };
 
 /** Replaces the realm's own layer of the configuration. */
-export const SetConfig = z.preprocess(
+const SetConfig = z.preprocess(
   named("config"),
   z.object({ config: layer("the whole layer as JSON, by the keys of the file"), expected_generation }),
 );
 
 /** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
-export const PatchConfig = z.preprocess(
+const PatchConfig = z.preprocess(
   named("patch"),
   z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
 );
@@ -53,6 +53,16 @@ export const ConfigEnvelope = ConfiguredRealm.extend({
 });
 export type ConfigEnvelope = z.infer<typeof ConfigEnvelope>;
 
+/** What `meerkat_config` takes: one tool for the three operations on the configuration. */
+export const ConfigTool = z.object({
+  action: z
+    .enum(["get", "set", "patch"], { error: 'write one of "get", "set", "patch"' })
+    .describe("get reads what holds, set replaces the project's own layer, patch changes it"),
+  config: SetConfig.out.shape.config.optional(),
+  patch: PatchConfig.out.shape.patch.optional(),
+  expected_generation: SetConfig.out.shape.expected_generation,
+});
+
 /** The rows of the table about the configuration. */
 export const CONFIG_OPERATIONS = {
   readConfig: {
@@ -63,7 +73,9 @@ export const CONFIG_OPERATIONS = {
     http: "GET /config",
     mcp: "meerkat_config",
     cli: "rkat config get",
+    cliJson: ["--json", "--with-generation"],
     scope: "read",
+    sees: "public",
   },
   setConfig: {
     summary: "Replace the realm's own layer of the configuration; turns that start afterwards follow it.",
@@ -73,7 +85,9 @@ export const CONFIG_OPERATIONS = {
     http: "PUT /config",
     mcp: "meerkat_config",
     cli: "rkat config set FILE",
+    cliJson: [],
     scope: "config",
+    sees: "project",
     audited: { action: "config_changed" },
   },
   patchConfig: {
@@ -83,8 +97,13 @@ export const CONFIG_OPERATIONS = {
     rpc: "config/patch",
     http: "PATCH /config",
     mcp: "meerkat_config",
+    mcpInput: () => ConfigTool,
+    mcpSummary:
+      "Read the effective configuration (get), replace the project's own layer of it (set), or change that layer by a merge patch in which null removes a key (patch).",
     cli: "rkat config patch FILE",
+    cliJson: [],
     scope: "config",
+    sees: "project",
     audited: { action: "config_changed" },
   },
 } as const;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { ConfigTool } from "./config.ts";
 import { metaOf, unwrapped } from "./input.ts";
-import { ConfigTool, EXTRA_TOOLS, objectSchemaOf, ResumeTool, RunTool } from "./mcp-tools.ts";
+import { EXTRA_TOOLS, objectSchemaOf, ResumeTool, RunTool } from "./mcp-tools.ts";
 import { OPERATIONS } from "./operations.ts";
 import { CallbackResult, CloseStream, ExternalTools, OpenStream, operationSchema, RegisterTools } from "./requests.ts";
 

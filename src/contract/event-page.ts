@@ -15,13 +15,14 @@ export const EventCursor = z.object({
     z.number().int().nonnegative().describe("the number of the last event that was seen"),
   ),
 });
+export type EventCursor = z.infer<typeof EventCursor>;
 
-export const OneScope = z.object({ scope: Scope });
+const OneScope = z.object({ scope: Scope });
 
 /** Events of one page; a reader asks again for the next. */
 const EVENTS_PAGE_MAX = 1_000;
 
-export const ListEvents = OneScope.extend({
+const ListEvents = OneScope.extend({
   cursor: EventCursor.optional().describe("only what came after this place; without it, everything"),
   limit: positive
     .max(EVENTS_PAGE_MAX, { error: `write at most ${EVENTS_PAGE_MAX}` })
@@ -66,3 +67,34 @@ export const EventPage = z.object({
   has_more: z.boolean().describe("whether newer ones follow"),
 });
 export type EventPage = z.infer<typeof EventPage>;
+
+/** The rows of the table about events. */
+export const EVENT_OPERATIONS = {
+  readEventCursor: {
+    summary: "Read the number of a session's newest durable event; 0 when it has none.",
+    input: OneScope,
+    output: z.object({
+      contract_version: ContractVersion,
+      cursor: EventCursor.describe("the place of the newest event"),
+    }),
+    rpc: "events/latest_cursor",
+    http: "GET /sessions/{session_id}/events/cursor",
+    mcp: "meerkat_events_cursor",
+    mcpListed: false,
+    cli: "rkat session events ID",
+    scope: "read",
+    requires: "session-store",
+  },
+  listEvents: {
+    summary: "List a session's durable events after a cursor, oldest first.",
+    input: ListEvents,
+    output: EventPage,
+    rpc: "events/list_since",
+    http: "GET /sessions/{session_id}/events/list",
+    mcp: "meerkat_events_list",
+    mcpListed: false,
+    cli: "rkat session events ID",
+    scope: "read",
+    requires: "session-store",
+  },
+} as const;

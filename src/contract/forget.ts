@@ -167,7 +167,9 @@ export const FORGET_OPERATIONS = {
     http: "POST /memory/forget",
     mcp: "meerkat_forget",
     cli: "rkat memory forget",
+    cliJson: ["--json", "--yes"],
     scope: "admin",
+    sees: "project",
     audited: { action: "erased", counts: ["going", "more", "settings"] },
     requires: "session-store",
   },
@@ -186,6 +188,7 @@ export const FORGET_OPERATIONS = {
     mcpListed: false,
     cli: "rkat memory forgettings",
     scope: "admin",
+    sees: "project",
     requires: "session-store",
   },
 } as const;

@@ -1,14 +1,12 @@
 import { z } from "zod";
 import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { CompactionSettings } from "./compaction.ts";
-import { PatchConfig, SetConfig } from "./config.ts";
 import { HooksOverride } from "./hook.ts";
 import { nonnegative, SkillRef, UNSERVED } from "./input.ts";
 import { ContentBlock } from "./message.ts";
 import { PermissionRules } from "./permission.ts";
 import { ForkReplacing, RewriteMessage } from "./rewrite.ts";
 import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "./session.ts";
-import { SkillRow } from "./skill.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 export interface ObjectSchema {
@@ -100,24 +98,6 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
 
 export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
 export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
-
-/** What `meerkat_config` takes: one tool for the three operations on the configuration. */
-export const ConfigTool = z.object({
-  action: z
-    .enum(["get", "set", "patch"], { error: 'write one of "get", "set", "patch"' })
-    .describe("get reads what holds, set replaces the project's own layer, patch changes it"),
-  config: SetConfig.out.shape.config.optional(),
-  patch: PatchConfig.out.shape.patch.optional(),
-  expected_generation: SetConfig.out.shape.expected_generation,
-});
-
-/** What `meerkat_skills` takes: one tool for the two operations on skills. */
-export const SkillsTool = z.strictObject({
-  action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
-  skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
-  file: z.string().optional().describe("a file beside it to read, of those that reading it lists"),
-  source: z.string().optional().describe("list only those of this source_uuid"),
-});
 
 const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
 const READ_MS_MAX = 600_000;

@@ -151,6 +151,51 @@ export const MemoryStatusReport = z.object({
 });
 export type MemoryStatusReport = z.infer<typeof MemoryStatusReport>;
 
+/** The rows of the table about memory. */
+export const MEMORY_OPERATIONS = {
+  searchMemory: {
+    summary: "Search what compactions took out of the contexts of this project's sessions.",
+    input: MemorySearch,
+    output: MemoryResults,
+    rpc: "memory/search",
+    http: "GET /memory/search",
+    mcp: "memory_search",
+    mcpMemory: true,
+    mcpGives: "results",
+    cli: "rkat memory search QUERY",
+    scope: "read",
+    sees: "own",
+    requires: "memory-store",
+  },
+  searchHistory: {
+    summary: "Search everything that was said in this project's sessions, compacted or not.",
+    input: MemorySearch,
+    output: MemoryResults,
+    rpc: "memory/search_history",
+    http: "GET /memory/history",
+    mcp: "search_project_history",
+    mcpMemory: true,
+    mcpGives: "results",
+    cli: "rkat memory history QUERY",
+    scope: "read",
+    sees: "own",
+    requires: "memory-store",
+  },
+  readMemoryStatus: {
+    summary: "Say what memory holds, what is still to be taken in, and how it searches.",
+    input: z.strictObject({}),
+    output: MemoryStatusReport,
+    rpc: "memory/status",
+    http: "GET /memory/status",
+    mcp: "meerkat_memory_status",
+    mcpMemory: true,
+    cli: "rkat memory status",
+    scope: "read",
+    sees: "project",
+    requires: "memory-store",
+  },
+} as const;
+
 const SOURCE_UUID = "5d8e4a52-7b1c-4f0e-9c39-6f2a1b8d7e10";
 
 /** The skill that comes with the runtime: its text goes along with every request of a session that has memory. */

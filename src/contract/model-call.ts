@@ -66,6 +66,7 @@ export const MODEL_CALL_OPERATIONS = {
     input: ListModelCalls,
     output: ModelCalls,
     rpc: "session/model_calls",
+    method: "modelCalls",
     http: "GET /sessions/{session_id}/model_calls",
     mcp: "meerkat_model_calls",
     mcpListed: false,

@@ -3,7 +3,7 @@ import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
 import type { Audited, Scope } from "./caller.ts";
 import { ACCESS_OPERATIONS } from "./caller.ts";
-import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
+import { CAPABILITY_OPERATIONS, type Capability } from "./capability.ts";
 import {
   Compaction,
   CompactNow,
@@ -15,11 +15,12 @@ import {
   UndoResult,
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config.ts";
-import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
+import { EVENT_OPERATIONS } from "./event-page.ts";
 import { FORGET_OPERATIONS } from "./forget.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
 import { positive, written } from "./input.ts";
-import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
+import { ResumeTool, RunTool } from "./mcp-tools.ts";
+import { MEMORY_OPERATIONS } from "./memory.ts";
 import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
 import { PORTABLE_OPERATIONS } from "./portable.ts";
 import { PRUNE_OPERATIONS } from "./prune.ts";
@@ -32,22 +33,54 @@ import { ListSessions, SessionPage } from "./session-list.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
+/** A row that changes something says whether that is audited; one whose input names no session, what callers see. */
 type Operation = Row &
-  ({ readonly http: `GET /${string}` } | { readonly http: `${Change} /${string}`; readonly audited: Audited | false });
-type Change = "POST" | "PUT" | "PATCH" | "DELETE";
+  ({ readonly http: `GET /${string}` } | ({ readonly http: `${Method} /${string}` } & Change)) &
+  ({ readonly input: z.ZodType<OfSession> } | { readonly sees: "public" | "own" | "project" });
+type Method = "POST" | "PUT" | "PATCH" | "DELETE";
+type OfSession = { readonly session_id: string } | { readonly scope: { readonly session_id: string } };
+
+interface Change {
+  readonly audited: Audited | false;
+  /** What MCP clients are told: it only adds, or repeating it changes nothing more; without it, it may destroy. */
+  readonly effect?: "adds" | "idempotent";
+}
 
 interface Row {
   readonly summary: string;
   readonly input: z.ZodType;
   readonly output: z.ZodType;
+  /** REST and MCP add the session's id to the output. */
+  readonly namesSession?: true;
   readonly rpc: string;
+  readonly http: string;
+  /** The method of a session or an agent in the SDKs, where it has another name than the operation. */
+  readonly method?: string;
+  /** Clients of JSON-RPC may send null for a field that they leave out. */
+  readonly rpcNulls?: true;
   /** Absent where a person decides, not an agent. */
   readonly mcp?: string;
   /** Absent where `tools/list` always has the tool; the others are called by name, and listed with `--all-tools`. */
   readonly mcpListed?: false;
+  /** Whether a memory server has the tool; it runs no turn and shows no session whole. */
+  readonly mcpMemory?: true;
+  /** The tool's input and summary, where they are not the operation's: of several rows with one tool, in the last. */
+  readonly mcpInput?: () => z.ZodType;
+  readonly mcpSummary?: string;
+  /** The field of the output that is all of the tool's answer. */
+  readonly mcpGives?: string;
   readonly cli: string;
-  /** What whoever asks must be allowed to do. */
+  /** The flags that make the command print the output as JSON, where that is not `--json`. */
+  readonly cliJson?: readonly string[];
+  /** What the caller must be allowed to do. */
   readonly scope: Scope;
+  /** What calls a model, and so costs money. The caller may receive the events of a turn or a session's compaction. */
+  readonly runs?: "turn" | "compaction" | "agent_compaction";
+  /**
+   * What a caller with labels sees of an operation that is about no session: the same as every caller, what belongs to
+   * sessions with its labels, or nothing, since it is about the whole project.
+   */
+  readonly sees?: "public" | "own" | "project";
   readonly requires?: Capability;
 }
 
@@ -61,10 +94,15 @@ export const OPERATIONS = {
     input: CreateSession,
     output: z.union([RunResult, DeferredSession]),
     rpc: "session/create",
+    rpcNulls: true,
     http: "POST /sessions",
     mcp: "meerkat_run",
+    mcpInput: () => RunTool,
     cli: "rkat run PROMPT",
+    cliJson: ["--events", "--stdin=off"],
     scope: "run",
+    runs: "turn",
+    sees: "own",
     audited: false,
   },
   startTurn: {
@@ -72,10 +110,13 @@ export const OPERATIONS = {
     input: StartTurn,
     output: RunResult,
     rpc: "turn/start",
+    rpcNulls: true,
     http: "POST /sessions/{session_id}/messages",
     mcp: "meerkat_resume",
     cli: "rkat run --resume=ID PROMPT",
+    cliJson: ["--events", "--stdin=off"],
     scope: "run",
+    runs: "turn",
     audited: false,
   },
   resumeSession: {
@@ -85,8 +126,11 @@ export const OPERATIONS = {
     rpc: "session/resume",
     http: "POST /sessions/{session_id}/messages",
     mcp: "meerkat_resume",
+    mcpInput: () => ResumeTool,
     cli: "rkat resume ID PROMPT",
+    cliJson: ["--events", "--stdin=off"],
     scope: "run",
+    runs: "turn",
     audited: false,
     requires: "session-store",
   },
@@ -94,18 +138,22 @@ export const OPERATIONS = {
     summary: "Stop the running turn; a session that is idle is left as it is.",
     input: OneSession,
     output: z.object({ interrupted: z.literal(true).describe("that no turn is running") }),
+    namesSession: true,
     rpc: "turn/interrupt",
+    method: "interrupt",
     http: "POST /sessions/{session_id}/interrupt",
     mcp: "meerkat_interrupt",
     cli: "rkat session interrupt ID",
     scope: "run",
     audited: false,
+    effect: "idempotent",
   },
   readSession: {
     summary: "Read what a session is and how far it got.",
     input: OneSession,
     output: SessionInfo,
     rpc: "session/read",
+    method: "read",
     http: "GET /sessions/{session_id}",
     mcp: "meerkat_read",
     cli: "rkat session show ID",
@@ -117,10 +165,12 @@ export const OPERATIONS = {
     input: ListSessions,
     output: SessionPage,
     rpc: "session/list",
+    rpcNulls: true,
     http: "GET /sessions",
     mcp: "meerkat_sessions",
     cli: "rkat session list",
     scope: "read",
+    sees: "own",
     requires: "session-store",
   },
   readHistory: {
@@ -128,6 +178,8 @@ export const OPERATIONS = {
     input: OneSession.extend(MessagePage),
     output: SessionHistory,
     rpc: "session/history",
+    method: "history",
+    rpcNulls: true,
     http: "GET /sessions/{session_id}/history",
     mcp: "meerkat_history",
     cli: "rkat session show ID --history",
@@ -138,7 +190,9 @@ export const OPERATIONS = {
     summary: "Archive a session: it stays readable and runs no more turns.",
     input: OneSession,
     output: z.object({ archived: z.literal(true).describe("that it runs no more turns") }),
+    namesSession: true,
     rpc: "session/archive",
+    method: "archive",
     http: "DELETE /sessions/{session_id}",
     mcp: "meerkat_archive",
     cli: "rkat session delete ID",
@@ -151,12 +205,15 @@ export const OPERATIONS = {
     input: InjectContext,
     output: InjectedContext,
     rpc: "session/inject_context",
+    method: "inject",
+    rpcNulls: true,
     http: "POST /sessions/{session_id}/system_context",
     mcp: "meerkat_inject_context",
     mcpListed: false,
     cli: "rkat session inject ID TEXT",
     scope: "run",
     audited: false,
+    effect: "idempotent",
   },
   sendExternalEvent: {
     summary: "Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.",
@@ -175,11 +232,13 @@ export const OPERATIONS = {
     input: OneSession.extend({ message_index, running_behavior }),
     output: ForkedSession,
     rpc: "session/fork_at",
+    method: "fork",
     http: "POST /sessions/{session_id}/fork",
     mcp: "meerkat_fork",
     cli: "rkat session fork ID --at N",
     scope: "run",
     audited: false,
+    effect: "adds",
     requires: "session-store",
   },
   ...PORTABLE_OPERATIONS,
@@ -190,6 +249,7 @@ export const OPERATIONS = {
     input: ReadContext,
     output: SessionContext,
     rpc: "session/context",
+    method: "context",
     http: "GET /sessions/{session_id}/context",
     mcp: "meerkat_context",
     cli: "rkat session context ID",
@@ -202,11 +262,14 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId, ...CompactNow }),
     output: CompactResult,
     rpc: "session/compact",
+    method: "compact",
     http: "POST /sessions/{session_id}/compact",
     mcp: "meerkat_compact",
     cli: "rkat compact run ID",
     scope: "run",
+    runs: "compaction",
     audited: false,
+    effect: "adds",
     requires: "session-compaction",
   },
   listCompactions: {
@@ -214,6 +277,7 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId }),
     output: z.object({ compactions: z.array(Compaction).describe("the compactions, oldest first") }),
     rpc: "session/compactions",
+    method: "compactions",
     http: "GET /sessions/{session_id}/compactions",
     mcp: "meerkat_compactions",
     cli: "rkat compact list ID",
@@ -225,6 +289,7 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId, compaction_id: ExpandInput.compaction_id }),
     output: SummarySources,
     rpc: "session/summary_sources",
+    method: "summarySources",
     http: "GET /sessions/{session_id}/compactions/{compaction_id}/sources",
     mcp: "meerkat_summary_sources",
     mcpListed: false,
@@ -242,6 +307,7 @@ export const OPERATIONS = {
     cli: "rkat compact undo ID CID",
     scope: "run",
     audited: { action: "compaction_undone", counts: ["compaction_ids"] },
+    effect: "adds",
     requires: "session-compaction",
   },
   expandCompaction: {
@@ -254,6 +320,7 @@ export const OPERATIONS = {
     cli: "rkat compact expand ID CID",
     scope: "run",
     audited: false,
+    effect: "adds",
     requires: "session-compaction",
   },
   pinMessage: {
@@ -261,6 +328,7 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId, seq }),
     output: PinResult,
     rpc: "session/pin",
+    method: "pin",
     http: "PUT /sessions/{session_id}/pins/{seq}",
     cli: "rkat session pin ID SEQ",
     scope: "run",
@@ -273,6 +341,7 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId, seq }),
     output: PinResult,
     rpc: "session/unpin",
+    method: "unpin",
     http: "DELETE /sessions/{session_id}/pins/{seq}",
     cli: "rkat session unpin ID SEQ",
     scope: "run",
@@ -284,74 +353,17 @@ export const OPERATIONS = {
     input: z.strictObject({ session_id: SessionId }),
     output: PinResult.pick({ pins: true }),
     rpc: "session/pins",
+    method: "pins",
     http: "GET /sessions/{session_id}/pins",
     cli: "rkat session pins ID",
     scope: "read",
     requires: "session-compaction",
   },
-  searchMemory: {
-    summary: "Search what compactions took out of the contexts of this project's sessions.",
-    input: MemorySearch,
-    output: MemoryResults,
-    rpc: "memory/search",
-    http: "GET /memory/search",
-    mcp: "memory_search",
-    cli: "rkat memory search QUERY",
-    scope: "read",
-    requires: "memory-store",
-  },
-  searchHistory: {
-    summary: "Search everything that was said in this project's sessions, compacted or not.",
-    input: MemorySearch,
-    output: MemoryResults,
-    rpc: "memory/search_history",
-    http: "GET /memory/history",
-    mcp: "search_project_history",
-    cli: "rkat memory history QUERY",
-    scope: "read",
-    requires: "memory-store",
-  },
-  readMemoryStatus: {
-    summary: "Say what memory holds, what is still to be taken in, and how it searches.",
-    input: z.strictObject({}),
-    output: MemoryStatusReport,
-    rpc: "memory/status",
-    http: "GET /memory/status",
-    mcp: "meerkat_memory_status",
-    cli: "rkat memory status",
-    scope: "read",
-    requires: "memory-store",
-  },
+  ...MEMORY_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...FORGET_OPERATIONS,
   ...PRUNE_OPERATIONS,
-  readEventCursor: {
-    summary: "Read the number of a session's newest durable event; 0 when it has none.",
-    input: OneScope,
-    output: z.object({
-      contract_version: ContractVersion,
-      cursor: EventCursor.describe("the place of the newest event"),
-    }),
-    rpc: "events/latest_cursor",
-    http: "GET /sessions/{session_id}/events/cursor",
-    mcp: "meerkat_events_cursor",
-    mcpListed: false,
-    cli: "rkat session events ID",
-    scope: "read",
-    requires: "session-store",
-  },
-  listEvents: {
-    summary: "List a session's durable events after a cursor, oldest first.",
-    input: ListEvents,
-    output: EventPage,
-    rpc: "events/list_since",
-    http: "GET /sessions/{session_id}/events/list",
-    mcp: "meerkat_events_list",
-    mcpListed: false,
-    cli: "rkat session events ID",
-    scope: "read",
-    requires: "session-store",
-  },
+  ...EVENT_OPERATIONS,
   readBlob: {
     summary: "Read a blob whole, such as the full text of a tool output that was cut.",
     input: z.object({ blob_id: written("ID", z.string().min(1).describe("the blob, by its id")) }),
@@ -364,34 +376,25 @@ export const OPERATIONS = {
     http: "GET /blobs/{blob_id}",
     mcp: "meerkat_blob_get",
     cli: "rkat blob get ID",
+    cliJson: [],
     scope: "read",
+    sees: "own",
   },
   ...CONFIG_OPERATIONS,
   ...SKILL_OPERATIONS,
   ...USAGE_OPERATIONS,
   ...ACCESS_OPERATIONS,
-  readCapabilities: {
-    summary: "Say what this runtime can do and what was left out.",
-    input: z.object({}),
-    output: Capabilities,
-    rpc: "capabilities/get",
-    http: "GET /capabilities",
-    mcp: "meerkat_capabilities",
-    cli: "rkat capabilities",
-    scope: "read",
-  },
-  readModels: {
-    summary: "List the known models with their context window and output limit.",
-    input: z.object({}),
-    output: ModelsCatalog,
-    rpc: "models/catalog",
-    http: "GET /models/catalog",
-    mcp: "meerkat_models_catalog",
-    cli: "rkat models",
-    scope: "read",
-  },
+  ...CAPABILITY_OPERATIONS,
 } as const satisfies Record<string, Operation>;
 
 export type OperationName = keyof typeof OPERATIONS;
+/** The names of the table, in its order. */
+export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // The keys of the table are its names.
+
+/** The row of an operation, with the columns that not all rows have. */
+export function operationOf(name: OperationName): Row & Partial<Change> {
+  return OPERATIONS[name];
+}
+
 export type OperationInput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["input"]>;
 export type OperationOutput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["output"]>;

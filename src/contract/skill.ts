@@ -58,6 +58,14 @@ export const LOAD_SKILL = "load_skill";
 /** What a notice says it is about that holds a skill's text. */
 export const SKILL_NOTICE = "skill";
 
+/** What `meerkat_skills` takes: one tool for the two operations on skills. */
+export const SkillsTool = z.strictObject({
+  action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
+  skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
+  file: z.string().optional().describe("a file beside it to read, of those that reading it lists"),
+  source: z.string().optional().describe("list only those of this source_uuid"),
+});
+
 /** The rows of the table about skills. */
 export const SKILL_OPERATIONS = {
   listSkills: {
@@ -71,6 +79,7 @@ export const SKILL_OPERATIONS = {
     mcp: "meerkat_skills",
     cli: "rkat skill list",
     scope: "read",
+    sees: "public",
   },
   readSkill: {
     summary: "Read a skill's text, or one of the files beside it, as a model that loads it is given it.",
@@ -86,7 +95,10 @@ export const SKILL_OPERATIONS = {
     rpc: "skills/inspect",
     http: "GET /skills/{source_uuid}/{skill_name}",
     mcp: "meerkat_skills",
+    mcpInput: () => SkillsTool,
+    mcpSummary: "List the skills of this server (list), or read the one a key of the list names (inspect).",
     cli: "rkat skill show NAME",
     scope: "read",
+    sees: "public",
   },
 } as const;

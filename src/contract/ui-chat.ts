@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ClientTools } from "./client-tools.ts";
-import type { AgentEventOf, Usage } from "./event.ts";
+import type { AgentEventOf, AgentEventType, Usage } from "./event.ts";
 import type { MemoryHit } from "./memory.ts";
 import type { Cost } from "./money.ts";
 
@@ -70,6 +70,8 @@ export type UiChatData = {
     | ({ readonly phase: "completed" } & Omit<AgentEventOf<"compaction_completed">, "type">)
     | ({ readonly phase: "evicted" } & Omit<AgentEventOf<"context_evicted">, "type">)
     | ({ readonly phase: "failed" } & Omit<AgentEventOf<"compaction_failed">, "type">);
+  /** What everybody should know of the turn, in one line: a retry, a budget that runs out; not kept in the message. */
+  notice: { readonly event: AgentEventType; readonly text: string };
   /** What was found in memory by a call of the model's. */
   memory: { readonly query: string; readonly hits: readonly MemoryHit[] };
   /** Calls that wait for a person's word; each has a `tool-approval-request` of its own besides. */

@@ -59,6 +59,7 @@ export const USAGE_OPERATIONS = {
     mcpListed: false,
     cli: "rkat usage",
     scope: "read",
+    sees: "own",
     requires: "session-store",
   },
 } as const;

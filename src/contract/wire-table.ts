@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { UNSERVED } from "./input.ts";
-import { OPERATIONS, type OperationName } from "./operations.ts";
+import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "./operations.ts";
 import { AT_CREATION } from "./session.ts";
 
 type Written<S extends z.ZodType> = unknown extends z.input<S> ? z.output<S> : z.input<S>;
@@ -16,13 +16,13 @@ export interface FieldNames {
 export interface WireRow {
   readonly rpc: string;
   readonly http: string;
+  readonly method: string;
+  readonly runsTurn: boolean;
   /** Whether a client may hear what happens while it waits for the answer. */
   readonly hasEvents: boolean;
   readonly fields: FieldNames;
   readonly required: readonly string[];
 }
-
-const HAS_EVENTS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
 
 /** Fields that are there for older clients alone: they are refused as soon as they ask for something. */
 const FOR_OLDER_CLIENTS = { ...UNSERVED, skill_references: null, external_tools: null };
@@ -36,21 +36,22 @@ export type NoOption<N extends OperationName> =
 
 /** The table of operations without its schemas. The package is built with its value, so that no page loads them. */
 export const WIRE_TABLE: Readonly<Record<OperationName, WireRow>> = Object.fromEntries(
-  // The keys of the table are its names.
-  (Object.keys(OPERATIONS) as OperationName[]).map((name) => [name, rowOf(name)]),
+  OPERATION_NAMES.map((name) => [name, rowOf(name)]),
 ) as Record<OperationName, WireRow>; // A row for each of them, by the line before.
 
 function rowOf(name: OperationName): WireRow {
-  const { rpc, http, input } = OPERATIONS[name];
+  const { rpc, http, input, method = name, runs } = operationOf(name);
   const schema = unwrap(input);
   if (schema.def.type !== "object") throw new Error(`the input of ${name} is no object`);
-  const isTurn = OPERATIONS[name].input === OPERATIONS.startTurn.input;
+  const isTurn = input === OPERATIONS.startTurn.input;
   const hidden = { ...FOR_OLDER_CLIENTS, ...(isTurn ? SAID_AT_CREATION : {}) };
   const shape = Object.entries(schema.def.shape).filter(([field]) => !(field in hidden));
   return {
     rpc,
     http,
-    hasEvents: HAS_EVENTS.includes(name),
+    method,
+    runsTurn: runs === "turn",
+    hasEvents: runs === "turn" || runs === "compaction",
     fields: Object.fromEntries(shape.map(([field, value]) => [field, namesIn(value)])),
     required: shape.flatMap(([field, value]) => (value._zod.optin === undefined ? [field] : [])),
   };

@@ -1,7 +1,7 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { OperationInput, OperationName } from "../contract/operations.ts";
+import { type OperationInput, type OperationName, operationOf } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
 import { entryPages } from "./portable-log.ts";
@@ -17,45 +17,6 @@ export interface CallerView {
   requireListening(caller: Caller, sessionId: string): Promise<void>;
 }
 
-type Sessioned = { readonly session_id: string } | { readonly scope: { readonly session_id: string } };
-/** The operations whose input names no session: each must say what is there for a caller with labels. */
-type Unplaced = {
-  [N in OperationName]: OperationInput<N> extends Sessioned ? never : N;
-}[OperationName];
-
-/** `everyone` is told the same; `nobody`: it speaks of the whole project, so a caller with labels is refused. */
-const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
-  createSession: "own",
-  listSessions: "own",
-  listApprovals: "own",
-  readUsage: "own",
-  searchMemory: "own",
-  searchHistory: "own",
-  readBlob: "own",
-  importSession: "nobody",
-  exportAgent: "nobody",
-  readMemoryStatus: "nobody",
-  forget: "nobody",
-  listForgettings: "nobody",
-  prune: "nobody",
-  remember: "nobody",
-  takeNote: "nobody",
-  readAgentContext: "nobody",
-  compactAgent: "nobody",
-  readAgentStatus: "nobody",
-  readAgentHistory: "nobody",
-  readAgentReceipt: "nobody",
-  listAgents: "nobody",
-  readConfig: "everyone",
-  setConfig: "nobody",
-  patchConfig: "nobody",
-  listSkills: "everyone",
-  readSkill: "everyone",
-  readAccess: "everyone",
-  readCapabilities: "everyone",
-  readModels: "everyone",
-};
-
 export function createCallerView(store: Store): CallerView {
   const requireSession = async (sessionId: string, labels: Labels): Promise<void> => {
     const row = await store.sessions.get(sessionId);
@@ -67,7 +28,7 @@ export function createCallerView(store: Store): CallerView {
   return {
     narrow: async (name, input, { labels }) => {
       if (Object.keys(labels).length === 0) return input;
-      if (isUnplaced(name) && UNPLACED[name] === "nobody") throw ofAll(name);
+      if (operationOf(name).sees === "project") throw ofAll(name);
       const sessionId = sessionIn(input);
       if (sessionId !== undefined) await requireSession(sessionId, labels);
       if ("agent" in input && input.agent !== undefined) throw ofAll("agent");
@@ -92,10 +53,6 @@ export async function sessionsWith(store: Store, labels: Labels = {}): Promise<R
   const found = new Set<string>();
   for await (const { session_id } of walkRows(store.sessions, { labels })) found.add(session_id);
   return found;
-}
-
-function isUnplaced(name: OperationName): name is Unplaced {
-  return Object.hasOwn(UNPLACED, name);
 }
 
 function sessionIn(input: object): string | undefined {

@@ -1,4 +1,4 @@
-import type { CompactionSettings } from "../contract/compaction.ts";
+import type { CompactionDefaults, CompactionSettings } from "../contract/compaction.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
@@ -12,12 +12,8 @@ import type { ToolSpec } from "../ports/model.ts";
 /** The capability `session-compaction`, for every session of a runtime. */
 export interface CompactionPart {
   /** What was configured; what is absent follows from the model or the defaults. */
-  readonly settings: CompactionSettings;
-  readonly strategy: string;
-  readonly pruneToolResults: boolean;
-  readonly cutInvented: boolean;
+  readonly settings: CompactionDefaults;
   readonly judge: "model" | Judge | undefined;
-  readonly native: boolean;
   readonly compactor: Compactor | undefined;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
@@ -52,19 +48,20 @@ export function compactingFor(
     minTurnsBetweenCompactions,
   });
   const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
+  const { strategy = "summary", prune_tool_results = true, cut_invented = true, native = false } = settings;
   return {
     policy,
     prepares: prepare && part.isBrief !== true,
     prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
-    strategy: part.compactor === undefined ? part.strategy : CUSTOM,
+    strategy: part.compactor === undefined ? strategy : CUSTOM,
     threshold,
     minTurnsBetweenCompactions,
     evictFrom: evicts(part, session) ? threshold * (settings.evict_at ?? EVICT_AT) : undefined,
-    prune: part.pruneToolResults,
-    cutInvented: part.cutInvented,
+    prune: prune_tool_results,
+    cutInvented: cut_invented,
     judge: part.judge,
-    native: part.native,
+    native,
     curator: part.curator,
     hooks: part.hooks,
     extract: part.extract,
@@ -74,11 +71,8 @@ export function compactingFor(
 }
 
 /** Whether tool output may leave the contexts of a session; who wants no references is given none unasked. */
-export function evicts(
-  { settings, pruneToolResults }: CompactionPart,
-  { compaction }: Pick<SessionSettings, "compaction">,
-) {
-  return compaction?.evict ?? settings.evict ?? pruneToolResults;
+export function evicts({ settings }: CompactionPart, { compaction }: Pick<SessionSettings, "compaction">): boolean {
+  return compaction?.evict ?? settings.evict ?? settings.prune_tool_results ?? true;
 }
 
 /** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */

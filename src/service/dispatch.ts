@@ -7,7 +7,7 @@ import {
 } from "../contract/capability.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput, requireNames } from "../contract/input.ts";
-import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
+import { type OperationInput, type OperationName, type OperationOutput, operationOf } from "../contract/operations.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Unattended } from "../core/approval.ts";
 import type { ToolChoice } from "../ports/model.ts";
@@ -51,15 +51,6 @@ export type Dispatch = <N extends OperationName>(
   call?: CallContext,
 ) => Promise<OperationOutput<N>>;
 
-/** Whose calls cost money: they are begun only while whoever asks may still spend some. */
-const COSTS: readonly OperationName[] = [
-  "createSession",
-  "startTurn",
-  "resumeSession",
-  "compactSession",
-  "compactAgent",
-];
-
 /**
  * The one way in: what the caller may do, the capability gate, validation, what is there for the caller, then the
  * service. It throws errors of the table only.
@@ -72,10 +63,10 @@ export function createDispatch(
   spentToday: (name: string) => Promise<number>,
 ): Dispatch {
   return async (name, input, given = {}) => {
-    const operation = OPERATIONS[name];
+    const operation = operationOf(name);
     const { caller } = given;
     requireScope(caller, operation.scope, operation.rpc);
-    if ("requires" in operation) requireCapability(capabilities, operation.requires);
+    if (operation.requires !== undefined) requireCapability(capabilities, operation.requires);
     requireNames(input);
     const parsed = operation.input.safeParse(input ?? {});
     if (!parsed.success) throw invalidInput(parsed.error);
@@ -85,7 +76,8 @@ export function createDispatch(
     const handler = service[name] as (input: unknown, call: CallContext) => Promise<OperationOutput<typeof name>>;
     try {
       if (caller === undefined) return await handler(parsed.data, call);
-      if (COSTS.includes(name)) await requireLeft(caller, spentToday);
+      // What costs money begins only while the caller may still spend some.
+      if (operation.runs !== undefined) await requireLeft(caller, spentToday);
       // As above, of the row's input.
       const seen = await view.narrow(name, parsed.data as OperationInput<typeof name>, caller);
       return await handler(seen, call);

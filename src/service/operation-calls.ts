@@ -1,7 +1,7 @@
 import type { Remember } from "../contract/approval.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
-import type { OperationName, OperationOutput } from "../contract/operations.ts";
+import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import { questionIn } from "../contract/sub-agents.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
@@ -48,22 +48,10 @@ type OperationAbout<Field extends string> = {
   [N in OperationName]: Field extends RequiredKey<OperationWritten<N>> ? N : never;
 }[OperationName];
 
-/** What a method is called whose object is said already: `readHistory` of a session is `history`, `pinMessage` is `pin`. */
-type MethodName<N extends string> = N extends `${"read" | "list"}${Subject}`
-  ? "read"
-  : N extends `${"read" | "list"}${infer Noun}`
-    ? Uncapitalize<Noun extends `Agent${infer Rest}` ? Rest : Noun>
-    : N extends `${infer Verb}${Subject | "Turn" | "Message" | "Transcript" | "Revision" | "Context"}`
-      ? Verb
-      : N;
-type Subject = "Session" | "Agent";
-
-function methodName(name: OperationName): string {
-  if (/^(?:read|list)(?:Session|Agent)$/.test(name)) return "read";
-  const noun = /^(?:read|list)(?:Agent)?(.+)$/.exec(name)?.[1];
-  if (noun !== undefined) return `${noun.charAt(0).toLowerCase()}${noun.slice(1)}`;
-  return name.replace(/(?:Session|Agent|Turn|Message|Transcript|Revision|Context)$/, "");
-}
+/** What a method is called whose object is known already: `readHistory` of a session is `history`. */
+type MethodName<N extends OperationName> = (typeof OPERATIONS)[N] extends { readonly method: infer M extends string }
+  ? M
+  : N;
 
 /** The operations about a session or an agent as methods of it; its turns have more to them than a method. */
 export type MethodsAbout<Field extends "session_id" | "agent"> = {
@@ -84,8 +72,6 @@ export type Ask = <N extends OperationName>(
   more?: CallContext & { readonly onApproval?: OnApproval | undefined },
 ) => Promise<OperationOutput<N>>;
 
-const RUNS_TURNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
-
 /** Sentences that say what to do, by the code of the error they take the place of. */
 export type Advice = Partial<Record<ErrorCode, string>>;
 
@@ -95,7 +81,7 @@ export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
     const context = { ...call, ...more };
     const isHeard = onApproval !== undefined || context.listener !== undefined;
     const approver = onApproval && createApprover(dispatch, onApproval, context);
-    const unattended = RUNS_TURNS.includes(name) && !isHeard ? { unattended: NO_APPROVER } : {};
+    const unattended = WIRE_TABLE[name].runsTurn && !isHeard ? { unattended: NO_APPROVER } : {};
     try {
       const output = await dispatch(name, fields, { ...context, ...unattended, ...approver?.context });
       approver?.requireUsable();
@@ -183,14 +169,10 @@ function readOptions(
   given: Readonly<Record<string, unknown>>,
   options: object,
 ): { readonly fields: Record<string, unknown>; readonly call: CallContext; readonly onApproval?: OnApproval } {
-  const { fields } = WIRE_TABLE[name];
+  const { fields, runsTurn } = WIRE_TABLE[name];
   const own = Object.keys(fields).filter((field) => !(field in given));
   // Tools are code, which only who makes a session can give it.
-  const beside = [
-    "signal",
-    ...(name === "createSession" ? ["tools"] : []),
-    ...(RUNS_TURNS.includes(name) ? ["onApproval"] : []),
-  ];
+  const beside = ["signal", ...(name === "createSession" ? ["tools"] : []), ...(runsTurn ? ["onApproval"] : [])];
   requireNames(options, [...own.map(camelOf), ...beside]);
   const {
     signal,
@@ -232,7 +214,7 @@ export function createMethodsAbout<Field extends "session_id" | "agent">(
     const { required } = WIRE_TABLE[name];
     return required.includes(field) && !required.includes("prompt");
   });
-  const methods = names.map((name) => [methodName(name), createMethod(ask, name, { [field]: value })]);
+  const methods = names.map((name) => [WIRE_TABLE[name].method, createMethod(ask, name, { [field]: value })]);
   return Object.fromEntries(methods); // Named and made as the type says, of the same table.
 }
 

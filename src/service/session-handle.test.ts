@@ -125,9 +125,9 @@ describe("methods of the SDK", () => {
     expect(session).toEqual(expect.arrayContaining([...ofSession]));
     expect(session).not.toContain("start");
     expectTypeOf<keyof MethodsAbout<"agent">>().toEqualTypeOf<
-      "remember" | "takeNote" | "context" | "compact" | "status" | "history" | "receipt" | "export"
+      "remember" | "note" | "context" | "compact" | "status" | "history" | "receipt" | "export"
     >();
-    const ofAgent = ["compact", "context", "export", "history", "receipt", "remember", "status", "takeNote"];
+    const ofAgent = ["compact", "context", "export", "history", "note", "receipt", "remember", "status"];
     expect(Object.keys(createMethodsAbout(ask, "agent", "a")).sort()).toEqual(ofAgent);
     expect(Object.keys(createOtherMethods(ask)).filter((name) => !(name in runtime))).toEqual([]);
   });

@@ -1,17 +1,17 @@
-import { type CompactionPolicy, CompactionSettings } from "../contract/compaction.ts";
+import { CompactionDefaults, type CompactionSettings } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
+import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import type { Reading } from "../core/compaction/reading.ts";
 import { CASCADE } from "../core/compaction/shown-messages.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { SessionState } from "../core/session-state.ts";
-import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
+import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits } from "./ceiling.ts";
 import type { CompactionPart } from "./compaction-part.ts";
-import { requireNames } from "./options.ts";
+import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "./options.ts";
 
 /** What a session gets where its creator is silent. */
 export interface SessionDefaults {
@@ -214,8 +214,8 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
   }
 }
 
-/** How sessions are compacted; what is left out follows from the configuration, then from the model. */
-export interface CompactionOptions extends Partial<CompactionConfig>, PolicyOptions {
+/** How sessions are compacted: the keys of the configuration's section, and code. What is left out follows from there. */
+export interface CompactionOptions extends Omit<CamelCased<CompactionDefaults>, "judge"> {
   /** A compactor of one's own decides when, and what stays. Gates, receipt, pins and undo hold for it, too. */
   readonly compactor?: Compactor;
   /** Writes the summary instead of the model. */
@@ -224,133 +224,52 @@ export interface CompactionOptions extends Partial<CompactionConfig>, PolicyOpti
   readonly beforeCompaction?: CompactionHooks["before"];
   /** Told of each compaction. */
   readonly afterCompaction?: CompactionHooks["after"];
-  /** Whether large old tool results are shown as references; they are unless this is false. */
-  readonly pruneToolResults?: boolean;
-  /** Whether tool output that is superseded, failed, or old and large leaves the context before anything is summarised. */
-  readonly evict?: boolean;
-  /** The share of the threshold from which on that is done; 0.6 unless given. */
-  readonly evictAt?: number;
-  /** Whether what a summary invents is cut from it; it is unless this is false. */
-  readonly cutInvented?: boolean;
   /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
   readonly judge?: "off" | "model" | Judge;
-  /** Whether the provider's own compaction is kept beside the summary, and sent in its place; it is not unless said. */
-  readonly native?: boolean;
 }
 
-/** What may be said of when a session is compacted, besides numbers. */
-interface PolicyOptions {
-  /** At the threshold, or when that pays by the model's prices; the threshold unless said. */
-  readonly policy?: CompactionPolicy;
-  /** Whether summaries are made behind turns, before they are needed; only with the policy `economy` unless said. */
-  readonly prepare?: boolean;
-  /** The share of the threshold at which one is prepared; 0.8 unless said. */
-  readonly prepareAt?: number;
-}
-
-/** The configuration's section. */
-export interface ConfiguredCompaction extends CompactionSettings {
-  readonly strategy?: string | undefined;
-  readonly prune_tool_results?: boolean | undefined;
-  readonly cut_invented?: boolean | undefined;
-  readonly judge?: "off" | "model" | undefined;
-  readonly native?: boolean | undefined;
-}
-
-const SETTINGS = {
-  autoCompactThreshold: "auto_compact_threshold",
-  recentTurnBudget: "recent_turn_budget",
-  maxSummaryTokens: "max_summary_tokens",
-  minTurnsBetweenCompactions: "min_turns_between_compactions",
-} as const satisfies Record<keyof CompactionConfig, keyof CompactionSettings>;
-
-const POLICY = {
-  policy: "policy",
-  prepare: "prepare",
-  prepareAt: "prepare_at",
-} as const satisfies Record<keyof PolicyOptions, keyof CompactionSettings>;
-
-const CODE = [
-  "compactor",
-  "curator",
-  "beforeCompaction",
-  "afterCompaction",
-  "pruneToolResults",
-  "evict",
-  "evictAt",
-  "cutInvented",
-  "judge",
-  "native",
-];
+const CODE = ["compactor", "curator", "beforeCompaction", "afterCompaction"];
 
 /** Composes the capability. Throws INVALID_PARAMS, in a sentence, for an option that is unknown or wrong. */
 export function composeCompaction(
   options: CompactionOptions,
-  configured: ConfiguredCompaction,
+  configured: CompactionDefaults,
   extract: ExtractSummary,
 ): CompactionPart {
-  requireNames(options, [...Object.keys(SETTINGS), ...Object.keys(POLICY), ...CODE]);
-  const {
-    strategy = "summary",
-    prune_tool_results = true,
-    cut_invented = true,
-    judge: asked,
-    native = false,
-    ...settings
-  } = configured;
-  const judge = options.judge ?? asked;
-  if (strategy === CASCADE && options.compactor !== undefined) {
+  const { compactor, curator, beforeCompaction: before, afterCompaction: after } = options;
+  const settings = { ...configured, ...settingsIn(options) };
+  const judge = typeof options.judge === "object" ? options.judge : settings.judge;
+  if (settings.strategy === CASCADE && compactor !== undefined) {
     throw invalid(`compaction.strategy: "${CASCADE}" is not for a compactor of one's own; leave one of the two out`);
   }
-  const isNative = options.native ?? native;
-  if (typeof isNative !== "boolean") throw invalid("compaction.native: give true or false");
-  if (isNative && options.curator !== undefined) {
+  if (settings.native && curator !== undefined) {
     const why = "would stand in the place of what a curator of one's own writes";
     throw invalid(`compaction.native: the provider's compaction ${why}; leave one of the two out`);
   }
-  const sizes = Object.entries(SETTINGS).flatMap(([name, wire]) => {
-    // The keys of SETTINGS are those of a configuration.
-    const value = options[name as keyof CompactionConfig];
-    return value === undefined ? [] : [[wire, checked(name, value)]];
-  });
-  const policies = Object.entries(POLICY).flatMap(([name, wire]) => {
-    // As above.
-    const value = options[name as keyof PolicyOptions];
-    if (value === undefined) return [];
-    const read = CompactionSettings.shape[wire].safeParse(value);
-    if (!read.success) throw invalid(`compaction.${name}: ${read.error.issues[0]?.message}`);
-    return [[wire, value]];
-  });
-  const all: CompactionSettings = {
-    ...settings,
-    ...Object.fromEntries([...sizes, ...policies]),
-    ...evictionOf(options),
-  };
-  requirePolicy({ compactor: options.compactor }, all);
+  requirePolicy({ compactor }, settings);
   return {
-    settings: all,
-    strategy,
-    pruneToolResults: options.pruneToolResults ?? prune_tool_results,
-    cutInvented: options.cutInvented ?? cut_invented,
+    settings,
     judge: judge === "off" ? undefined : judge,
-    native: isNative,
-    compactor: options.compactor,
-    curator: options.curator,
-    hooks: {
-      ...(options.beforeCompaction === undefined ? {} : { before: options.beforeCompaction }),
-      ...(options.afterCompaction === undefined ? {} : { after: options.afterCompaction }),
-    },
+    compactor,
+    curator,
+    hooks: { ...given("before", before), ...given("after", after) },
     extract,
     reading: readApart,
   };
 }
 
-function evictionOf({ evict, evictAt }: CompactionOptions): Pick<CompactionSettings, "evict" | "evict_at"> {
-  if (evict !== undefined && typeof evict !== "boolean") throw invalid("compaction.evict: write true or false");
-  if (evictAt !== undefined && !(evictAt > 0 && evictAt <= 1)) {
-    throw invalid("compaction.evictAt: write a fraction above 0 and up to 1, like 0.8");
-  }
-  return { ...given("evict", evict), ...given("evict_at", evictAt) };
+/** The options that the configuration has, too, under its names. */
+function settingsIn(options: CompactionOptions): CompactionDefaults {
+  const present = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (present.length === 0) return {};
+  const fields = Object.fromEntries(Object.keys(CompactionDefaults.shape).map((field) => [field, null]));
+  requireNames(options, [...Object.keys(fields).map(camelOf), ...CODE]);
+  const isCode = ([name, value]: [string, unknown]) =>
+    CODE.includes(name) || (name === "judge" && typeof value === "object");
+  const settings = toWire(Object.fromEntries(present.filter((option) => !isCode(option))), fields);
+  const read = CompactionDefaults.safeParse(settings);
+  if (read.success) return read.data;
+  throw invalid(`compaction.${inCamelCase(invalidInput(read.error).message, fields)}`);
 }
 
 /** Refuses a policy that nobody could follow: what a compactor of one's own would take out is not known before. */
@@ -364,12 +283,6 @@ export function requirePolicy(
 
 /** Loaded when there is something to read. */
 const readApart: Reading = async (...work) => (await import("./reading-worker.ts")).readApart(...work);
-
-function checked(name: string, value: number): number {
-  const least = name === "minTurnsBetweenCompactions" ? 0 : 1;
-  if (Number.isSafeInteger(value) && value >= least) return value;
-  throw invalid(`compaction.${name}: write a whole number of at least ${least}`);
-}
 
 function invalid(message: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);

@@ -139,8 +139,8 @@ describe("clients that cancel, leave, or do not answer", () => {
     await editor.prompt(sessionId, "Fail once.");
     const titles = editor.of("notice").map(({ title }) => title);
     expect(titles).toEqual([
-      expect.stringMatching(/^The model is asked again: /),
-      expect.stringMatching(/^\d+ % of the tokens are used$/),
+      expect.stringMatching(/^Retrying in [\d.]+ s \(1 of \d+\): /),
+      expect.stringMatching(/^\d+ % of the token budget is used: \d+ of 250$/),
     ]);
     await editor.close();
   });

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { OPERATION_NAMES } from "../../src/contract/operations.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
-import { OPERATION_NAMES } from "../../src/surfaces/rest/operation-routes.ts";
 import { inputPlaces } from "../../src/surfaces/rest/operation-shape.ts";
 import { chance, pick } from "../compaction/chances.ts";
 import { openServerHere } from "../support/server-here.ts";

@@ -14,13 +14,7 @@ import {
   settleFolder,
   TOKEN,
 } from "../../src/conformance/conformance.ts";
-import {
-  type Driver,
-  lackOfTurns,
-  openRuntimeDriver,
-  RUNS_TURN,
-  type ToldEvent,
-} from "../../src/conformance/driver.ts";
+import { type Driver, lackOfTurns, openRuntimeDriver, runsTurn, type ToldEvent } from "../../src/conformance/driver.ts";
 import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
 import { normalised, readPresent, type Telling, tellScenario } from "../../src/conformance/tell-scenario.ts";
 import type { Capability } from "../../src/contract/capability.ts";
@@ -141,9 +135,9 @@ function withoutName(event: ToldEvent): ToldEvent {
 export function essenceOf({ told, kept }: Telling): unknown {
   const turns = told.map(({ call, events, outcome }) => ({
     call,
-    events: RUNS_TURN.includes(call) ? events.filter(isTold).map(withoutName) : [],
+    events: runsTurn(call) ? events.filter(isTold).map(withoutName) : [],
     outcome: outcome.ok
-      ? { ok: true as const, result: RUNS_TURN.includes(call) ? outcome.result : "an answer" }
+      ? { ok: true as const, result: runsTurn(call) ? outcome.result : "an answer" }
       : { ok: false as const, code: outcome.code, message: "a sentence" },
   }));
   return normalised(turns, kept);

@@ -18,11 +18,11 @@ export interface Started {
   said(): string;
 }
 
-/** The real command in a folder with an empty environment; without input its stdin is `/dev/null`. */
+/** The real command in a folder with an empty environment; without input its stdin is `/dev/null`. `staysOpen` leaves its end to the caller. */
 export function startRkat(
   folder: string,
   args: readonly string[],
-  given: { input?: string; env?: Record<string, string> } = {},
+  given: { input?: string; staysOpen?: boolean; env?: Record<string, string> } = {},
 ): Started {
   const child = spawn(process.execPath, [DOOR, ...args], {
     cwd: folder,
@@ -30,7 +30,8 @@ export function startRkat(
     stdio: [given.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
   });
   child.stdin?.on("error", () => {}); // A command that refuses its input closes it early.
-  child.stdin?.end(given.input);
+  child.stdin?.write(given.input ?? "");
+  if (given.staysOpen !== true) child.stdin?.end();
   let stdout = "";
   let stderr = "";
   child.stdout?.on("data", (data) => {

@@ -6,6 +6,7 @@ from .connection import connect
 from .contract.results import RunResult
 from .errors import RkatError
 from .events.delivery import Delivery, Event
+from .events.reading import describe_event
 from .events.stream import EventStream, SessionStream
 from .session import Session
 from .tools import Tool
@@ -23,4 +24,5 @@ __all__ = [
     "SessionStream",
     "Tool",
     "connect",
+    "describe_event",
 ]

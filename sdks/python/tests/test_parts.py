@@ -7,7 +7,7 @@ import unittest
 from collections.abc import AsyncIterator
 from unittest import mock
 
-from rkat import Delivery, RkatError
+from rkat import Delivery, RkatError, describe_event
 from rkat.contract.json_text import json_bytes
 from rkat.events import buffer as event_buffer
 from rkat.events.buffer import EventBuffer
@@ -53,6 +53,14 @@ class Buffers(unittest.IsolatedAsyncioTestCase):
             await buffer.next()
         buffer.end()
         self.assertIsNone(await first)
+
+
+class Events(unittest.TestCase):
+    """Events in words."""
+
+    def test_an_event_is_described_by_what_its_type_means_and_why(self) -> None:
+        self.assertEqual(describe_event({"type": "run_failed", "error": "no key"}), "a turn has failed: no key")
+        self.assertEqual(describe_event({"type": "a_new_one"}), "a new one")
 
 
 class Wire(unittest.IsolatedAsyncioTestCase):

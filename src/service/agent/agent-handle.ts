@@ -4,7 +4,7 @@ import type { OperationOutput } from "../../contract/operations.ts";
 import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../operation-calls.ts";
 
 /** An agent that remembers, for as long as it lives. Every operation about one is a method. */
-export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "takeNote"> {
+export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "note"> {
   readonly name: string;
   /** Adds a memory. A compaction that is due with it begins; nobody waits for it. */
   remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
@@ -17,12 +17,12 @@ export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "takeNot
 }
 
 export function createAgentHandle(ask: Ask, name: string): Agent {
-  const { takeNote, ...methods } = createMethodsAbout(ask, "agent", name);
+  const methods = createMethodsAbout(ask, "agent", name);
   return {
     ...methods,
     name,
     remember: (content, metadata) => methods.remember(content, { metadata }),
-    note: async (content, title) => (await takeNote(content, { title })).notes,
+    note: async (content, title) => (await methods.note(content, { title })).notes,
     shouldCompact: async () => (await methods.status()).compaction_due,
     recall: (query, options) => ask("searchHistory", { query, agent: name }, options),
   };

@@ -1,4 +1,5 @@
 import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
+import { describeEvent } from "../../contract/describe-event.ts";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { heardIn } from "../../contract/sub-agents.ts";
@@ -62,14 +63,15 @@ export function updatesOf(event: AgentEvent, telling: Telling): readonly Session
     case "turn_completed":
       return usageUpdate(usedBy(event.usage), telling.window);
     case "context_evicted":
-      return notice(telling.wishes, "info", `${event.outputs} older tool outputs became one line each`);
-    case "budget_warning":
-      return notice(telling.wishes, "warning", `${Math.round(event.percent)} % of the ${event.budget_type} are used`);
-    case "retrying":
-      return notice(telling.wishes, "warning", `The model is asked again: ${event.error}`);
+      return notice(telling.wishes, "info", titleOf(event));
     default:
-      return [];
+      return describeEvent(event).level === "notice" ? notice(telling.wishes, "warning", titleOf(event)) : [];
   }
+}
+
+function titleOf(event: AgentEvent): string {
+  const { text } = describeEvent(event);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: Telling): readonly SessionUpdate[] {

@@ -1,3 +1,4 @@
+import { describeEvent } from "../../contract/describe-event.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
@@ -6,7 +7,6 @@ import { requireCapability } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createAsker, UNATTENDED } from "./ask-person.ts";
 import type { Stage } from "./chat-stage.ts";
-import { evictionLine } from "./commands/event-words.ts";
 import { chooseView } from "./commands/run.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import {
@@ -228,7 +228,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
 /** What a chat says of a compaction, which changes what the model knows of the talk. */
 function remark(event: AgentEvent): string | undefined {
   if (event.type === "context_evicted")
-    return `(${evictionLine(event)}; the model can read them again, /undo brings them back)`;
+    return `(${describeEvent(event).text}; the model can read them again, /undo brings them back)`;
   if (event.type !== "compaction_completed") return undefined;
   const { messages_before, messages_after } = event;
   const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;

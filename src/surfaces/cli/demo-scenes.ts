@@ -1,6 +1,6 @@
+import { describeEvent } from "../../contract/describe-event.ts";
 import type { ModelRequest } from "../../ports/model.ts";
 import type { Session } from "../../service/session-handle.ts";
-import { compactionLine } from "./commands/event-words.ts";
 import { eventsOf, type Scene, type Stage } from "./demo-stage.ts";
 import { counted, grouped, oneLine } from "./io.ts";
 
@@ -111,7 +111,7 @@ async function takeQuietly(
 ): Promise<void> {
   await stage.tell(`turn ${turn}`, prompt);
   for await (const event of session.stream(prompt)) {
-    if (event.type === "compaction_completed") await stage.tell("", compactionLine(event));
+    if (event.type === "compaction_completed") await stage.tell("", describeEvent(event).text);
   }
 }
 

@@ -1,9 +1,9 @@
+import { describeEvent } from "../../contract/describe-event.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { RunResult } from "../../contract/session.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import type { EventStream } from "../../service/session-handle.ts";
-import { compactionLine } from "./commands/event-words.ts";
 import { noticeOf } from "./commands/turn-view.ts";
 import type { Page } from "./demo-page.ts";
 import { oneLine } from "./io.ts";
@@ -77,7 +77,7 @@ async function showEvent(page: Page, event: AgentEvent, before: AgentEvent | und
   const indent = "          ";
   const line = toolLine(event);
   if (line !== undefined) return page.line(dim(`${indent}${oneLine(line, page.columns - indent.length)}`));
-  if (event.type === "compaction_completed") return page.line(dim(`${indent}${compactionLine(event)}`));
+  if (event.type === "compaction_completed") return page.line(dim(`${indent}${describeEvent(event).text}`));
   const notice = noticeOf(event);
   if (notice !== undefined) return page.line(yellow(`${indent}! ${notice}`));
 }

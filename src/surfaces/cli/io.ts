@@ -2,6 +2,8 @@ import { styleText } from "node:util";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 
+export { costText, counted, grouped } from "../../contract/describe-event.ts";
+
 /** The process as the command line sees it: only the door touches the real one. */
 export interface Io {
   /** What was typed after the command's name. */
@@ -165,31 +167,6 @@ export function alignColumns(given: readonly (readonly string[])[]): readonly st
 
 function widen(width: number | undefined, cell: string): number {
   return Math.max(width ?? 0, cell.length);
-}
-
-const NUMBER = new Intl.NumberFormat("en");
-
-/** `1048576` as `1,048,576`. */
-export function grouped(count: number): string {
-  return NUMBER.format(count);
-}
-
-/** `1 message`, `2 messages`, `3 memories`. */
-export function counted(count: number, noun: string): string {
-  const plural = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
-  return `${grouped(count)} ${count === 1 ? noun : plural}`;
-}
-
-/** Of an amount below a cent so many digits are told. */
-const SMALL_DIGITS = 2;
-
-/** `$1.20`, `$0.0013`; `≥ $1.20` where some of it has no known price, `?` where none has. */
-export function costText(cost: { readonly amount: number; readonly partial?: true | undefined } | undefined): string {
-  if (cost === undefined) return "?";
-  const { amount, partial } = cost;
-  const isSmall = amount > 0 && amount < 0.01;
-  const text = amount.toFixed(isSmall ? Math.ceil(-Math.log10(amount)) + SMALL_DIGITS - 1 : 2);
-  return `${partial === true ? "≥ " : ""}$${text}`;
 }
 
 const UNITS = ["bytes", "KB", "MB", "GB", "TB"];

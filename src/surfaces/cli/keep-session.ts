@@ -1,5 +1,6 @@
-import type { AgentEvent, AgentEventType } from "../../contract/event.ts";
-import type { EventPage } from "../../contract/event-page.ts";
+import { describeEvent } from "../../contract/describe-event.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { EventCursor, EventPage } from "../../contract/event-page.ts";
 import type { KeptContext, KeptPlaces, KeptSession } from "../../contract/kept-session.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { SessionHistory } from "../../contract/session-info.ts";
@@ -77,30 +78,10 @@ function joined(places: readonly number[]): KeptPlaces {
   return runs;
 }
 
-/** What befell turns; the rest of the events say what the messages say. */
-const TOLD: readonly AgentEventType[] = [
-  "run_failed",
-  "run_completed",
-  "retrying",
-  "tool_execution_timed_out",
-  "tool_approval_answered",
-  "sub_agent_started",
-  "sub_agent_completed",
-  "compaction_failed",
-  "native_compaction_refused",
-  "compaction_dropped",
-  "budget_warning",
-  "extraction_failed",
-  "hook_denied",
-  "hook_failed",
-  "background_job_completed",
-  "transcript_rewrite_committed",
-];
-
 async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<EventPage["events"]> {
   const scope = { type: "session", session_id };
   const found: EventPage["events"] = [];
-  let cursor: EventPage["latest_cursor"] | undefined;
+  let cursor: EventCursor | undefined;
   for (;;) {
     const input = { scope, ...(cursor === undefined ? {} : { cursor }) };
     const { events, has_more } = await dispatch("listEvents", input, { signal });
@@ -110,9 +91,10 @@ async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<Ev
   }
 }
 
+/** Whether it says what befell a turn; the rest of the events say what the messages say. */
 function isTold(event: AgentEvent): boolean {
-  if (event.type === "run_completed") return event.terminal_cause_kind !== undefined;
-  return TOLD.includes(event.type);
+  const { level } = describeEvent(event);
+  return level === "remark" || level === "notice";
 }
 
 async function readCompactions(

@@ -1,21 +1,23 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../../contract/caller.ts";
 import type { PendingCall } from "../../contract/client-tools.ts";
+import { ConfigTool } from "../../contract/config.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import { ConfigTool, SkillsTool, TurnExtras } from "../../contract/mcp-tools.ts";
-import type { OperationName } from "../../contract/operations.ts";
+import { TurnExtras } from "../../contract/mcp-tools.ts";
+import { type OperationName, operationOf } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { SystemTime } from "../../contract/rewrite.ts";
 import type { RunResult } from "../../contract/session.ts";
 import type { SessionInfo } from "../../contract/session-info.ts";
+import { SkillsTool } from "../../contract/skill.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
 import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../wire/events.ts";
 import { isRecord } from "../wire/incoming.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
 import { askingClient, type Elicit } from "./questions.ts";
-import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
+import type { OperationTool } from "./tools.ts";
 
 /** What tools are called with. */
 export interface CallParts {
@@ -42,9 +44,10 @@ export async function callTool(parts: CallParts, called: OperationTool, call: To
   try {
     const { operation, args } = settleOperation(called.operation, call.args);
     const params = withPlainIds(args, parts.realm);
-    const output = RUNS_TURN.includes(operation)
-      ? await runTurn(parts, operation, { ...call, args: params })
-      : await parts.dispatch(operation, params, { signal: call.signal });
+    const output =
+      operationOf(operation).runs === "turn"
+        ? await runTurn(parts, operation, { ...call, args: params })
+        : await parts.dispatch(operation, params, { signal: call.signal });
     const payload = payloadOf(operation, withSessionRefs(output, parts.realm), params);
     return jsonResult(payload);
   } catch (thrown) {
@@ -123,14 +126,14 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
 
 function payloadOf(operation: OperationName, output: unknown, { session_id }: Params): unknown {
   if (!isRecord(output)) return output;
-  if (ANSWERS_LIST.includes(operation)) return output.results;
-  if (RUNS_TURN.includes(operation)) {
+  const { mcpGives, namesSession, runs } = operationOf(operation);
+  if (mcpGives !== undefined) return output[mcpGives];
+  if (runs === "turn") {
     return turnPayload(output as TurnResult); // The operation's output, which its row's schema describes.
   }
   // The operation's output, which its row's schema describes.
   if (operation === "readSession") return readPayload(output as unknown as SessionInfo);
-  // These two answer with the session they were about.
-  return operation === "interruptTurn" || operation === "archiveSession" ? { session_id, ...output } : output;
+  return namesSession ? { session_id, ...output } : output;
 }
 
 /** A session's times are objects here, and what it has used stands apart. */

@@ -96,6 +96,19 @@ describe("MCP over streamable HTTP", () => {
     expect((await two.call("meerkat_sessions")).payload.sessions).toHaveLength(1);
   });
 
+  it("[G4] [H5] refuses an id that another request still has, and answers both ids' owners", async () => {
+    const { url } = await serve();
+    const { connection } = await send(url, { body: greeting });
+    const call = { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "meerkat_sessions", arguments: {} } };
+    const post = (message: unknown) =>
+      send(url, { headers: { "mcp-session-id": connection }, body: JSON.stringify(message) });
+    const answers = await Promise.all([post(call), post(call), post([call, call])]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400, 400]);
+    const refused = answers.find(({ status }) => status === 400);
+    expect(refused?.text).toContain("id: 7 belongs to a request that has no answer yet; give each request its own id");
+    expect((await post(call)).status).toBe(200);
+  });
+
   it("[H5] refuses a message nested too deeply, and goes on", async () => {
     const { url } = await serve();
     const { connection } = await send(url, { body: greeting });

@@ -9,7 +9,7 @@ import { faultFrame } from "../wire/frames.ts";
 import { urlHost } from "../wire/guard.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
 import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
-import { NO_ID } from "../wire/incoming.ts";
+import { isRecord, NO_ID } from "../wire/incoming.ts";
 import { currentRequest } from "../wire/request-record.ts";
 import { within } from "../wire/running-turns.ts";
 import { checkRequests } from "./checked-requests.ts";
@@ -136,6 +136,8 @@ interface Connection {
   readonly transport: StreamableHTTPServerTransport;
   /** Requests that are being answered, the standing one for notices included. */
   open: number;
+  /** The ids of requests without an answer: the SDK would answer the newest of an id and leave the others waiting. */
+  readonly pending: Set<unknown>;
 }
 
 /** Clients rarely say goodbye: when there are this many, the one that was quiet for longest makes room. */
@@ -161,7 +163,7 @@ function createConnections(parts: {
         connections.set(id, connection);
       },
     });
-    const connection: Connection = { caller, server, transport, open: 0 };
+    const connection: Connection = { caller, server, transport, open: 0, pending: new Set() };
     const onEnd = (): void => void server.close();
     caller.until?.addEventListener("abort", onEnd);
     transport.onclose = () => {
@@ -191,10 +193,20 @@ function createConnections(parts: {
     handle: async (request, response, { message, caller }) => {
       const id = request.headers["mcp-session-id"];
       const connection = typeof id === "string" ? find(id, caller) : await connect(caller);
-      const { transport, server } = connection;
+      const { transport, server, pending } = connection;
+      const own = new Set<unknown>();
+      for (const one of requestIds(message)) {
+        if (pending.has(one) || own.has(one)) {
+          const problem = `id: ${one} belongs to a request that has no answer yet; give each request its own id`;
+          throw new RuntimeError("INVALID_PARAMS", problem);
+        }
+        own.add(one);
+      }
+      for (const one of own) pending.add(one);
       connection.open += 1;
       response.once("close", () => {
         connection.open -= 1;
+        for (const one of own) pending.delete(one);
         // What was no greeting has begun nothing.
         if (transport.sessionId === undefined) void server.close();
       });
@@ -204,6 +216,13 @@ function createConnections(parts: {
       await Promise.all([...connections.values()].map(({ server }) => server.close()));
     },
   };
+}
+
+function requestIds(message: unknown): readonly (string | number)[] {
+  return (Array.isArray(message) ? message : [message]).flatMap((one) => {
+    const id: unknown = isRecord(one) && "method" in one ? one.id : undefined;
+    return typeof id === "string" || typeof id === "number" ? [id] : [];
+  });
 }
 
 interface Sent {

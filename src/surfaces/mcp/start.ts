@@ -42,7 +42,7 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
 }
 
 async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
-  const { runtime, about, flags, http, clock, log, audit } = serving;
+  const { runtime, about, flags, http, clock, log } = serving;
   const { memoryOnly, allTools } = flags;
   const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock };
   if (http === undefined) {
@@ -53,7 +53,7 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const { listenHttp } = await import("./serve-http.ts");
   const turns = watchTurns(runtime.dispatch, { clock, log });
   const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
-  const listener = await listenHttp({ ...http, createServer, clock, log, audit });
+  const listener = await listenHttp({ ...http, createServer, clock, log });
   const drain = async (graceMs: number): Promise<void> => {
     listener.drain();
     await turns.drain(graceMs);

@@ -19,9 +19,6 @@ interface LoggedTurn {
 const PAGE_EVENTS = 1_000;
 /** A turn with more events than this is not told whole. */
 const PAGES_MAX = 100;
-const ENDS: ReadonlySet<AgentEvent["type"]> = new Set(["run_completed", "run_failed", "extraction_succeeded"]);
-
-const LAST: ReadonlySet<AgentEvent["type"]> = new Set(["run_failed", "extraction_succeeded", "extraction_failed"]);
 
 /** The events of a response's turn; throws SESSION_NOT_FOUND where there is none. */
 export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promise<LoggedTurn> {
@@ -38,7 +35,7 @@ export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promi
         throw notThere("response", responseId(place));
       }
       deliveries.push({ seq: at.sequence, timestamp_ms, event: payload });
-      if (ENDS.has(payload.type)) endSeq = at.sequence;
+      if (endOf(payload) !== undefined) endSeq = at.sequence;
     }
     if (!has_more) break;
     sequence = events.at(-1)?.cursor.sequence ?? sequence;
@@ -47,10 +44,23 @@ export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promi
   return { deliveries, endSeq, isNewest: true };
 }
 
+/** Which end of a turn an event is: its last event, or one that the extraction of a result follows. */
+function endOf(event: AgentEvent): "last" | "before extraction" | undefined {
+  switch (event.type) {
+    case "run_completed":
+      return event.extraction_required ? "before extraction" : "last";
+    case "run_failed":
+    case "extraction_succeeded":
+      return "last";
+    default:
+      return undefined;
+  }
+}
+
 /** Resolves when a response's turn is over, or the signal aborts. */
 export async function turnEnd({ subscribe }: Asked, place: ResponsePlace, signal: AbortSignal): Promise<void> {
   for await (const { event } of subscribe(place.session_id, { after: place.seq, signal })) {
-    if (event.type === "run_completed" ? !event.extraction_required : LAST.has(event.type)) return;
+    if (event.type === "extraction_failed" || endOf(event) === "last") return;
   }
 }
 

@@ -44,6 +44,17 @@ describe("the encoder of UI message streams", () => {
     ]);
   });
 
+  it("[K1] tells what everybody should know as a notice, and nothing of steps", () => {
+    const retrying = { attempt: 1, max_attempts: 3, error: "overloaded", delay_ms: 500 };
+    expect(told([{ type: "retrying", ...retrying }, { type: "compaction_prepared" } as AgentEvent])).toEqual([
+      {
+        type: "data-notice",
+        data: { event: "retrying", text: "retrying in 0.5 s (1 of 3): overloaded" },
+        transient: true,
+      },
+    ]);
+  });
+
   it("[K1] tells compactions and evictions as data", () => {
     const started = { input_tokens: 9, estimated_history_tokens: 8, message_count: 7 };
     const completed = { summary_tokens: 3, messages_before: 7, messages_after: 2 };

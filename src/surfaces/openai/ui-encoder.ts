@@ -1,3 +1,4 @@
+import { describeEvent } from "../../contract/describe-event.ts";
 import type { AgentEvent, AgentEventOf } from "../../contract/event.ts";
 import type { ContentBlock, StopReason } from "../../contract/message.ts";
 import { questionIn } from "../../contract/sub-agents.ts";
@@ -139,8 +140,15 @@ function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: Enco
       return [...last, { type: "error", errorText: event.error }];
     }
     default:
-      return [];
+      return noticeOf(event);
   }
+}
+
+/** What everybody should know of a turn, in words; not kept in the message. */
+function noticeOf(event: AgentEvent): readonly UiChunk[] {
+  const { level, text } = describeEvent(event);
+  const data: UiChatData["notice"] = { event: event.type, text };
+  return level === "notice" ? [{ type: "data-notice", data, transient: true }] : [];
 }
 
 /** A part of a stream that only says something. */

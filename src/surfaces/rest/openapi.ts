@@ -1,10 +1,9 @@
 import type { Scope } from "../../contract/caller.ts";
 import { CAPABILITY_ABSENT } from "../../contract/capability.ts";
 import { ERRORS } from "../../contract/error.ts";
-import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import { OPERATION_NAMES, OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
 import { WIRE_TABLE } from "../../contract/wire-table.ts";
-import { OPERATION_NAMES } from "./operation-routes.ts";
 import { type InputPlaces, inputPlaces, restSchema } from "./operation-shape.ts";
 
 /** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
@@ -99,7 +98,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
     parameters: [
       ...parametersOf(places.inPath, "path", () => true),
       ...parametersOf(places.inQuery, "query", (field) => places.required.includes(field)),
-      ...(HEADERS[name] ?? []),
+      ...(WIRE_TABLE[name].runsTurn ? turnHeaders : []),
     ],
     ...(hasBody ? { requestBody: body } : {}),
     responses: {
@@ -195,12 +194,6 @@ const FAILURES = {
     Object.values(ERRORS).flatMap(({ http }): [number, object][] => (http < 500 ? [[http, failure]] : [])),
   ),
   default: failure,
-};
-
-/** The headers that operations take besides their input. */
-const HEADERS: Readonly<Partial<Record<OperationName, readonly OpenApiParameter[]>>> = {
-  createSession: turnHeaders,
-  startTurn: turnHeaders,
 };
 
 const resume =

@@ -1,4 +1,4 @@
-import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import { OPERATION_NAMES, type OperationName, operationOf } from "../../contract/operations.ts";
 import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Listener } from "../../service/event-queue.ts";
 import { sessionLeftBy } from "../wire/events.ts";
@@ -14,21 +14,15 @@ interface OperationParts {
   readonly turns: TurnRequests;
 }
 
-/** The names of OPERATIONS in the table's order. */
-export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // The keys of the table are its names.
-
-/** Where a request may take minutes, be cancelled, and must not be done twice. */
-const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
-
 /** A route a row of the table; of two rows with the same route, the first is found. */
 export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
   const once = createOnce();
   return OPERATION_NAMES.map((name) => {
-    const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
+    const { http, scope, runs } = operationOf(name);
+    const [method = "", path = ""] = http.split(" ");
     const call = createCall(parts, name);
     const { hasEvents } = WIRE_TABLE[name];
-    const { scope } = OPERATIONS[name];
-    if (!RUNS_TURN.includes(name)) {
+    if (runs !== "turn") {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
       return { method, path, operation: name, scope, hasEvents, serve };
     }

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import { type OperationName, operationOf } from "../../contract/operations.ts";
 import { type JsonSchema, operationSchema } from "../../contract/requests.ts";
 import { fieldsOf } from "../wire/body.ts";
 import { withPlainIds, withSessionRefs } from "../wire/events.ts";
@@ -19,6 +19,8 @@ export interface InputPlaces {
   /** In the body, where the method has one. */
   readonly inBody: Readonly<Record<string, JsonSchema>>;
   readonly required: readonly string[];
+  /** Whether the session is an object that names it, as that of events is. */
+  readonly hasScope: boolean;
 }
 
 const WITH_BODY: readonly string[] = ["POST", "PUT", "PATCH"];
@@ -28,7 +30,7 @@ const SESSION_ID: JsonSchema = { type: "string", format: "uuid", description: "t
 
 /** Where the fields of an operation's input stand. What a query cannot hold has a form of its own there. */
 export function inputPlaces(name: OperationName): InputPlaces {
-  const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
+  const [method = "", path = ""] = operationOf(name).http.split(" ");
   const { properties = {}, required = [] } = operationSchema(name, "input");
   const { scope, labels, cursor, ...plain } = properties;
   const all: Readonly<Record<string, JsonSchema>> = {
@@ -49,6 +51,7 @@ export function inputPlaces(name: OperationName): InputPlaces {
     inQuery: hasBody ? {} : rest,
     inBody: hasBody ? rest : {},
     required,
+    hasScope: scope?.type === "object",
   };
 }
 
@@ -65,7 +68,7 @@ export function createInputReader(name: OperationName, realm: string): (request:
     const stray = WITH_BODY.includes(method) ? undefined : Object.keys(fromBody).find((field) => !(field in inPath));
     if (stray !== undefined) throw new RuntimeError("INVALID_PARAMS", `${stray}: write it in the query, not in a body`);
     const fromQuery = readQuery(query, inQuery);
-    return inWireForm(name, { ...fromBody, ...withPlainIds(fromQuery, realm), ...fromPath });
+    return inWireForm(places, { ...fromBody, ...withPlainIds(fromQuery, realm), ...fromPath });
   };
 }
 
@@ -106,22 +109,15 @@ function convert(value: unknown, type: JsonSchema["type"]): unknown {
 }
 
 /** The fields as the operation's schema has them: labels as a map, a session's events by their scope. */
-function inWireForm(name: OperationName, fields: Fields): Fields {
-  switch (name) {
-    case "listSessions":
-    case "readUsage": {
-      const { label, ...rest } = fields;
-      return label === undefined ? rest : { ...rest, labels: labelsOf(label) };
-    }
-    case "readEventCursor":
-    case "listEvents": {
-      const { session_id, cursor, ...rest } = fields;
-      const scope = { type: "session", session_id };
-      return { ...rest, scope, ...(cursor === undefined ? {} : { cursor: { scope, sequence: cursor } }) };
-    }
-    default:
-      return fields;
+function inWireForm({ inQuery, hasScope }: InputPlaces, fields: Fields): Fields {
+  if (hasScope) {
+    const { session_id, cursor, ...rest } = fields;
+    const scope = { type: "session", session_id };
+    return { ...rest, scope, ...(cursor === undefined ? {} : { cursor: { scope, sequence: cursor } }) };
   }
+  if (!("label" in inQuery && "label" in fields)) return fields;
+  const { label, ...rest } = fields;
+  return { ...rest, labels: labelsOf(label) };
 }
 
 function labelsOf(texts: unknown): Record<string, string> {
@@ -138,12 +134,10 @@ function without<T>(fields: Readonly<Record<string, T>>, names: readonly string[
 }
 
 const TIMES = ["created_at", "updated_at"];
-/** What answers only with what it did also says to which session. */
-const NAMES_SESSION: readonly OperationName[] = ["interruptTurn", "archiveSession"];
 
 /** An operation's output as REST sends it: where it differs from the table, it is in these two functions. */
 export function restShape(name: OperationName, output: unknown, context: { input: Fields; realm: string }): unknown {
-  if (NAMES_SESSION.includes(name) && isRecord(output)) return { session_id: context.input.session_id, ...output };
+  if (operationOf(name).namesSession && isRecord(output)) return { session_id: context.input.session_id, ...output };
   const told = withSessionRefs(output, context.realm);
   if (name !== "readSession" || !isRecord(told)) return told;
   return { ...told, ...Object.fromEntries(TIMES.map((field) => [field, rfc3339(told[field])])) };
@@ -153,7 +147,7 @@ export function restShape(name: OperationName, output: unknown, context: { input
 export function restSchema(name: OperationName): JsonSchema {
   const schema = operationSchema(name, "output");
   const { properties = {}, required = [] } = schema;
-  if (NAMES_SESSION.includes(name)) {
+  if (operationOf(name).namesSession) {
     const session_id = { type: "string", description: "the session that was asked about" };
     return { ...schema, properties: { session_id, ...properties }, required: ["session_id", ...required] };
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Caller, requireScope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import { type Asked, askedBy } from "../wire/asked-by.ts";
 import { createBodyReader } from "../wire/body.ts";
 import { parseSessionRef } from "../wire/events.ts";
@@ -10,7 +11,7 @@ import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import type { OpenMount } from "../wire/mount.ts";
 import { createRouter, parseTarget, type Route } from "../wire/router.ts";
-import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
+import { watchTurns, within } from "../wire/running-turns.ts";
 import { createTurnRequests } from "../wire/turn-requests.ts";
 import { createConsoleRoutes } from "./console-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
@@ -110,13 +111,12 @@ function createFind(
       return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
     };
     const { operation } = route;
-    const isRead = operation === undefined || !beginsTurn(operation);
     return {
       isOpen: route.scope === undefined,
       isPage: route.isPage === true,
       isLasting: route.isLasting === true,
       route: route.path,
-      beginsTurn: !isRead,
+      beginsTurn: operation !== undefined && WIRE_TABLE[operation].hasEvents,
       ...(operation === undefined ? {} : { operation }),
       answer,
     };

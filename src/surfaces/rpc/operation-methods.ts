@@ -1,4 +1,4 @@
-import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "../../contract/operations.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { createEventQueue, type Listener } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
@@ -29,11 +29,10 @@ export interface OperationParts {
 
 /** Every row of the table of operations under its JSON-RPC name. */
 export function createOperationMethods(parts: OperationParts): Readonly<Record<string, Method>> {
-  const rows = Object.entries(OPERATIONS).map(([name, { rpc }]): [string, Method] => {
-    // The keys of OPERATIONS are the names of operations.
-    const operation = name as OperationName;
-    const read = TAKES_NULL.includes(operation) ? withoutNulls : (params: Params) => params;
-    return [rpc, (params, asked) => callOperation(parts, operation, { params: read(params), ...asked })];
+  const rows = OPERATION_NAMES.map((name): [string, Method] => {
+    const { rpc, rpcNulls } = operationOf(name);
+    const read = rpcNulls ? withoutNulls : (params: Params) => params;
+    return [rpc, (params, asked) => callOperation(parts, name, { params: read(params), ...asked })];
   });
   return {
     ...Object.fromEntries(rows),
@@ -43,14 +42,6 @@ export function createOperationMethods(parts: OperationParts): Readonly<Record<s
   };
 }
 
-/** Clients of this wire may write null for what they leave out. */
-const TAKES_NULL: readonly OperationName[] = [
-  "startTurn",
-  "readHistory",
-  "listSessions",
-  "injectContext",
-  "readRevision",
-];
 /** Fields whose own fields are options as well; what else is in a field is the client's business. */
 const OPTION_FIELDS = ["budget_limits", "flow_tool_overlay"];
 

@@ -1,10 +1,11 @@
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
-import type { Audit, Caller, Scope } from "../../contract/caller.ts";
+import type { Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Token } from "../../contract/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { TokenStore } from "../../ports/token-store.ts";
+import type { Operator } from "./operator.ts";
 import { digestOf } from "./token-files.ts";
 
 /** Who may speak to a server, by what they send. */
@@ -26,7 +27,7 @@ export interface CallerParts {
   readonly tokens?: TokenStore | undefined;
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly log?: (sentence: string) => void;
-  readonly audit?: Audit | undefined;
+  readonly operator?: Pick<Operator, "audit"> | undefined;
 }
 
 /** Whoever is let in without a token; what the server's ceiling allows is decided by whoever started it. */
@@ -51,7 +52,7 @@ interface Known {
 }
 
 export function createCallers(parts: CallerParts): Callers {
-  const { clock, token, tokens, audit, log = () => {} } = parts;
+  const { clock, token, tokens, operator, log = () => {} } = parts;
   const owner = token === undefined ? undefined : digestOf(token);
   const known = new Map<string, Known>();
   const closing = new AbortController();
@@ -67,7 +68,7 @@ export function createCallers(parts: CallerParts): Callers {
   };
   const end = ({ token: { name, sha256 }, ending }: Known, why: string): void => {
     known.delete(sha256);
-    audit?.({ what: "token ended", who: name, why });
+    operator?.audit({ action: "token_ended", detail: `${name} ${why}` });
     ending.abort(`the token ${name} ${why}`);
   };
   const refresh = (): void => {
@@ -112,14 +113,7 @@ export function createCallers(parts: CallerParts): Callers {
     identify: (authorization = "") => {
       refresh();
       const isOpen = owner === undefined && tokens?.isInUse() !== true && isLoopback(parts.host);
-      if (isOpen) return OPEN;
-      try {
-        return find(authorization);
-      } catch (thrown) {
-        const why = thrown instanceof RuntimeError ? thrown.message : "it failed";
-        audit?.({ what: "request refused", who: NOBODY.name, why });
-        throw thrown;
-      }
+      return isOpen ? OPEN : find(authorization);
     },
     close: () => closing.abort("closed"),
   };

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
-import { type Audit, type Caller, hasScope, requireScope } from "../../contract/caller.ts";
+import { type Caller, hasScope, requireScope } from "../../contract/caller.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -53,8 +53,6 @@ export interface HttpService extends Admission {
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
-  /** Told who did what; without it, nobody is. */
-  readonly audit?: Audit | undefined;
   /** Finds what a request asks for, before anybody knows who asks. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;

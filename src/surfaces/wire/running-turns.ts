@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { spellDuration } from "../../contract/input.ts";
-import type { OperationName } from "../../contract/operations.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 
@@ -10,13 +10,6 @@ export interface RunningTurns {
   readonly dispatch: Dispatch;
   /** Begins no more turns, waits for those that run, for as long as it may, and says how many there are. */
   drain(graceMs: number): Promise<void>;
-}
-
-const RUNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
-
-/** Whether an operation runs a turn, or what takes as long. */
-export function beginsTurn(name: OperationName): boolean {
-  return RUNS.includes(name);
 }
 
 /** What a server that ends says to whoever wants it to begin something. */
@@ -43,7 +36,7 @@ export function watchTurns(
   };
   return {
     dispatch: (name, input, call = {}) => {
-      if (!beginsTurn(name)) return dispatch(name, input, call);
+      if (!WIRE_TABLE[name].hasEvents) return dispatch(name, input, call);
       if (isEnding) return Promise.reject(new RuntimeError("AGENT_ERROR", IS_ENDING));
       const answer = dispatch(name, input, { ...call, behind: watch, leaving: leaving.signal });
       watch(answer);

@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Config, loadConfig } from "../../config/load-config.ts";
-import type { Audit, AuditFact } from "../../contract/caller.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
@@ -84,8 +83,6 @@ export interface Serving<F extends ServerFlags> {
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
-  /** Told who did what; without it, nobody is. */
-  readonly audit?: Audit | undefined;
   /** Closes the runtime; calling it twice does no harm. */
   close(): Promise<void>;
 }
@@ -208,11 +205,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
   try {
     const about = { realm, backend: backendOf(config.store), instance, ...told };
-    // What operations change is told with their requests; a token ends without one.
-    const audit = ({ what, who, why }: AuditFact): void => {
-      if (what === "token ended") http?.operator.audit({ action: "token_ended", detail: `${who} ${why}` });
-    };
-    await kind.serve({ flags, config, runtime, about, http, clock, log, audit, close });
+    await kind.serve({ flags, config, runtime, about, http, clock, log, close });
   } finally {
     await close();
   }

@@ -5,52 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.events import EVENTS
 from .delivery import Delivery, Event
 
 _ENVELOPE = ("event_id", "source", "source_id", "seq", "timestamp_ms", "mob_id")
-_TEXT, _COUNT, _NUMBER, _FLAG, _MAP, _LIST = (str,), (int,), (int, float), (bool,), (dict,), (list,)
-_CONTENT = (str, list)
+_REASONS = ("error", "reason", "message", "name")
 
-# The fields without which an event of this type means nothing.
-_REQUIRED: dict[str, dict[str, tuple[type, ...]]] = {
-    "run_started": {"session_id": _TEXT, "prompt": _CONTENT},
-    "run_completed": {"session_id": _TEXT, "result": _TEXT, "usage": _MAP},
-    "extraction_failed": {"session_id": _TEXT, "last_output": _TEXT, "attempts": _COUNT, "reason": _TEXT},
-    "run_failed": {"session_id": _TEXT, "error_class": _TEXT, "error": _TEXT},
-    "hook_started": {"hook_id": _TEXT, "point": _TEXT},
-    "hook_completed": {"hook_id": _TEXT, "point": _TEXT, "duration_ms": _COUNT},
-    "hook_failed": {"hook_id": _TEXT, "point": _TEXT, "error": _TEXT},
-    "hook_denied": {"hook_id": _TEXT, "point": _TEXT, "reason_code": _TEXT, "message": _TEXT},
-    "turn_started": {"turn_number": _COUNT},
-    "reasoning_delta": {"delta": _TEXT},
-    "reasoning_complete": {"content": _TEXT},
-    "text_delta": {"delta": _TEXT},
-    "text_complete": {"content": _TEXT},
-    "tool_call_requested": {"id": _TEXT, "name": _TEXT, "args": _MAP},
-    "tool_result_received": {"id": _TEXT, "name": _TEXT, "is_error": _FLAG},
-    "turn_completed": {"stop_reason": _TEXT, "usage": _MAP},
-    "tool_execution_started": {"id": _TEXT, "name": _TEXT},
-    "tool_execution_completed": {"id": _TEXT, "name": _TEXT, "result": _TEXT},
-    "tool_execution_timed_out": {"id": _TEXT, "name": _TEXT, "timeout_ms": _COUNT},
-    "compaction_started": {"input_tokens": _COUNT, "estimated_history_tokens": _COUNT, "message_count": _COUNT},
-    "compaction_completed": {"summary_tokens": _COUNT, "messages_before": _COUNT, "messages_after": _COUNT},
-    "compaction_failed": {"error": _TEXT},
-    "context_evicted": {"compaction_id": _TEXT, "outputs": _COUNT, "tokens_before": _COUNT, "tokens_after": _COUNT},
-    "budget_warning": {"budget_type": _TEXT, "used": _COUNT, "limit": _COUNT, "percent": _NUMBER},
-    "retrying": {"attempt": _COUNT, "max_attempts": _COUNT, "error": _TEXT, "delay_ms": _COUNT},
-    "skills_resolved": {"skills": _LIST, "injection_bytes": _COUNT},
-    "skill_resolution_failed": {"reference": _TEXT, "error": _TEXT},
-    "interaction_complete": {"interaction_id": _TEXT, "result": _TEXT},
-    "interaction_failed": {"interaction_id": _TEXT, "error": _TEXT},
-    "stream_truncated": {"reason": _TEXT},
-    "tool_config_changed": {"payload": _MAP},
-    "background_job_completed": {
-        "job_id": _TEXT,
-        "display_name": _TEXT,
-        "terminal_status": _TEXT,
-        "detail": _TEXT,
-    },
-}
+
+def describe_event(event: Event) -> str:
+    """An event in one line: what its type means, and why or what it is about."""
+    kind = str(event.get("type"))
+    meaning = EVENTS[kind].meaning if kind in EVENTS else kind.replace("_", " ")
+    why = next((event[field] for field in _REASONS if isinstance(event.get(field), str)), None)
+    return meaning if why is None else f"{meaning}: {why}"
 
 
 def delivery_of_hybrid(hybrid: object) -> Delivery:
@@ -94,7 +61,8 @@ def _checked(event: object) -> Event:
     """The event as it is, or `malformed_event` with what came and what is wrong with it; nothing is repaired."""
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):
         return _malformed("an event without a type", event)
-    for field, types in _REQUIRED.get(event["type"], {}).items():
+    row = EVENTS.get(event["type"])
+    for field, types in row.required.items() if row is not None else ():
         value = event.get(field)
         # A bool is an int to Python and never a count to the wire.
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { CompactResult } from "../../../contract/compaction.ts";
+import { describeEvent } from "../../../contract/describe-event.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
@@ -20,7 +21,6 @@ import {
   showCompaction,
   showSources,
 } from "./compaction-views.ts";
-import { compactionLine } from "./event-words.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { addSimulate } from "./simulate.ts";
 
@@ -219,7 +219,8 @@ export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flag
   let hasFailed = false;
   const listener: Listener = ({ event }) => {
     if (event.type === "compaction_failed") hasFailed = true;
-    if (event.type === "compaction_started" && io.stderr.isTerminal) io.stderr.write(`${dim(compactionLine(event))}\n`);
+    if (event.type === "compaction_started" && io.stderr.isTerminal)
+      io.stderr.write(`${dim(describeEvent(event).text)}\n`);
   };
   const input = { session_id: id, ...fieldsOf("compactSession", flags) };
   const result = await runtime.dispatch("compactSession", input, { listener, signal });

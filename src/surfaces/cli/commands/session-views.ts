@@ -27,8 +27,7 @@ import {
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { shortId, shortIds } from "../session-selector.ts";
-import { toolName } from "./event-words.ts";
-import { verboseLineOf } from "./turn-view.ts";
+import { lineOf, verboseLineOf } from "./turn-view.ts";
 
 export interface ListFlags {
   readonly limit: number;
@@ -254,22 +253,15 @@ function textLines(io: Io): (event: EventPage["events"][number]) => string {
   const { dim } = createPaint(io.stdout, io.env);
   return ({ cursor, timestamp_ms, payload }) => {
     const time = new Date(timestamp_ms).toISOString().slice(11, 19);
-    return `${dim(`${String(cursor.sequence).padStart(5)}  ${time}`)}  ${lineOf(payload)}`;
+    return `${dim(`${String(cursor.sequence).padStart(5)}  ${time}`)}  ${loggedLine(payload)}`;
   };
 }
 
-/** As it is told while it happens, and what the deltas told then. */
-function lineOf(event: AgentEvent): string {
-  switch (event.type) {
-    case "run_started":
-      return `asked: ${oneLine(typeof event.prompt === "string" ? event.prompt : JSON.stringify(event.prompt), TEXT_CHARS_MAX)}`;
-    case "text_complete":
-      return `said: ${oneLine(event.content, TEXT_CHARS_MAX)}`;
-    case "tool_result_received":
-      return `the result of ${toolName(event)} was shown to the model`;
-    default:
-      return verboseLineOf(event) ?? event.type;
-  }
+/** As it is told while it happens, and what was asked. */
+function loggedLine(event: AgentEvent): string {
+  if (event.type !== "run_started") return verboseLineOf(event) ?? lineOf(event);
+  const { prompt } = event;
+  return `asked: ${oneLine(typeof prompt === "string" ? prompt : JSON.stringify(prompt), TEXT_CHARS_MAX)}`;
 }
 
 const RESULT_LINES_MAX = 20;

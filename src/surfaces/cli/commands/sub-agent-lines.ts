@@ -1,11 +1,13 @@
-import type { AgentEvent, AgentEventOf } from "../../../contract/event.ts";
+import { describeEvent, seconds } from "../../../contract/describe-event.ts";
+import type { AgentEvent } from "../../../contract/event.ts";
 import { heardIn } from "../../../contract/sub-agents.ts";
-import { counted, grouped, oneLine } from "../io.ts";
+import { oneLine } from "../io.ts";
 
 /** A line for what sub-agents do, indented by how deep they are; undefined for what is not theirs, and for the rest. */
 export type SubAgentLine = (event: AgentEvent, lineOf: (own: AgentEvent) => string | undefined) => string | undefined;
 
-const TASK_CHARS_MAX = 100;
+const NAME_CHARS_MAX = 100;
+const LINE_CHARS_MAX = 120;
 const INDENT = "  ";
 
 /** Remembers when each sub-agent began, so that its end can say how long it took. */
@@ -29,18 +31,11 @@ export function subAgentLine(
   const { event: heard, depth, agent = "" } = heardIn(event);
   const line = lineOfHeard(heard, tookMs) ?? (depth === 0 ? undefined : lineOf(heard));
   if (line === undefined || depth === 0) return line;
-  return `${INDENT.repeat(depth)}${oneLine(agent, TASK_CHARS_MAX)} ${line}`;
+  return `${INDENT.repeat(depth)}${oneLine(agent, NAME_CHARS_MAX)} ${line}`;
 }
 
 function lineOfHeard(event: AgentEvent, tookMs: number | undefined): string | undefined {
-  if (event.type === "sub_agent_started") {
-    return `▸ ${oneLine(event.agent, TASK_CHARS_MAX)}: ${oneLine(event.task, TASK_CHARS_MAX)}`;
-  }
-  return event.type === "sub_agent_completed" ? endLine(event, tookMs) : undefined;
-}
-
-function endLine({ agent, status, usage, tool_calls }: AgentEventOf<"sub_agent_completed">, tookMs?: number): string {
-  const tokens = `${grouped(usage.input_tokens + usage.output_tokens)} tokens`;
-  const took = tookMs === undefined ? "" : ` in ${(tookMs / 1_000).toFixed(1)} s`;
-  return `◂ ${oneLine(agent, TASK_CHARS_MAX)} ${status}: ${tokens}, ${counted(tool_calls, "tool call")}${took}`;
+  if (event.type !== "sub_agent_started" && event.type !== "sub_agent_completed") return undefined;
+  const took = tookMs === undefined ? "" : ` in ${seconds(tookMs)}`;
+  return `${oneLine(describeEvent(event).text, LINE_CHARS_MAX)}${took}`;
 }

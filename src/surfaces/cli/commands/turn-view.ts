@@ -1,9 +1,9 @@
-import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/event.ts";
+import { describeEvent } from "../../../contract/describe-event.ts";
+import type { AgentEvent } from "../../../contract/event.ts";
 import type { RunResult } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { costText, counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
+import { costText, createPaint, type Io, jsonText, oneLine, writeJson } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
-import { compactionLine, evictionLine, seconds, toolName } from "./event-words.ts";
 import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
 import { createWorkLines } from "./work-lines.ts";
 
@@ -144,124 +144,26 @@ export function createEventsView(io: Io): TurnView {
   return { show: writeLine, end: (result) => writeLine({ type: "result", ...result }), breakOff: () => {} };
 }
 
-const ARGS_CHARS_MAX = 100;
-const RESULT_CHARS_MAX = 120;
-const SENTENCE_CHARS_MAX = 240;
-const NAME_CHARS_MAX = 200;
+const LINE_CHARS_MAX = 240;
+
+/** An event as one line that steers no terminal. */
+export function lineOf(event: AgentEvent): string {
+  return oneLine(describeEvent(event).text, LINE_CHARS_MAX);
+}
 
 /** What everybody should know of a turn besides its text; undefined for the rest. */
 export function noticeOf(event: AgentEvent): string | undefined {
-  switch (event.type) {
-    case "budget_warning":
-      return warningLine(event);
-    case "retrying": {
-      const { attempt, max_attempts, delay_ms, error } = event;
-      const reason = oneLine(error, SENTENCE_CHARS_MAX);
-      return `retrying in ${seconds(delay_ms)} (${attempt} of ${max_attempts}): ${reason}`;
-    }
-    case "tool_execution_timed_out":
-      return `${toolName(event)} was stopped after ${seconds(event.timeout_ms)}`;
-    case "stream_truncated":
-      return oneLine(event.reason, SENTENCE_CHARS_MAX);
-    case "hook_failed":
-      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
-    case "compaction_failed":
-      return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
-    case "native_compaction_refused": {
-      const reason = oneLine(event.error, SENTENCE_CHARS_MAX);
-      return `${event.provider} refused its own compaction, so the summary is sent: ${reason}`;
-    }
-    case "compaction_dropped":
-      return `a prepared compaction was dropped: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
-    default:
-      return undefined;
-  }
+  return describeEvent(event).level === "notice" ? lineOf(event) : undefined;
 }
 
 /** Every event that is not a piece of a later one, as one line. */
 export function verboseLineOf(event: AgentEvent): string | undefined {
-  switch (event.type) {
-    case "run_started":
-      return `turn started in session ${event.session_id}`;
-    case "turn_started":
-      return `model call ${event.turn_number + 1}`;
-    case "reasoning_complete":
-      return `thought: ${oneLine(event.content, RESULT_CHARS_MAX)}`;
-    case "tool_call_requested":
-      return `→ ${toolName(event)} ${oneLine(JSON.stringify(event.args), ARGS_CHARS_MAX)}`;
-    case "tool_execution_completed": {
-      const outcome = event.is_error ? "failed" : "answered";
-      return `← ${toolName(event)} ${outcome} in ${event.duration_ms} ms: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
-    }
-    case "turn_completed":
-      return `model stopped: ${event.stop_reason}, ${tokens(event.usage)}`;
-    case "run_completed":
-      return `turn completed, ${tokens(event.usage)} in the session`;
-    case "run_failed":
-      return `turn failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
-    case "extraction_succeeded":
-      return "the output matches the schema";
-    case "extraction_failed":
-      return `the output does not match the schema: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
-    case "compaction_started":
-    case "compaction_completed":
-      return compactionLine(event);
-    case "context_evicted":
-      return evictionLine(event);
-    case "compaction_prepared":
-      return `a compaction is ready: a summary of ${counted(event.summary_tokens, "token")}`;
-    case "skills_resolved":
-      return `loaded: ${event.skills.map(({ skill_name }) => oneLine(skill_name, NAME_CHARS_MAX)).join(", ")}`;
-    case "skill_resolution_failed":
-      return `not loaded: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
-    case "hook_started":
-      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} at ${event.point}`;
-    case "hook_completed":
-      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} ${event.rewrote === true ? "rewrote" : "took"} it in ${event.duration_ms} ms`;
-    case "hook_denied":
-      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} denied it: ${oneLine(event.message, SENTENCE_CHARS_MAX)}`;
-    // Pieces of what another event tells whole.
-    case "text_delta":
-    case "text_complete":
-    case "reasoning_delta":
-    case "tool_execution_started":
-    case "tool_result_received":
-    // Whoever is asked is shown the question itself.
-    case "tool_approval_requested":
-      return undefined;
-    case "sub_agent_started":
-    case "sub_agent_completed":
-    case "sub_agent_event":
-      return subAgentLine(event, verboseLineInside);
-    case "tool_approval_answered":
-      return `${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "you"}: ${counted(event.calls.length, "call")}`;
-    default:
-      return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
-  }
+  const theirs = subAgentLine(event, verboseLineInside);
+  return theirs ?? (describeEvent(event).level === "piece" ? undefined : lineOf(event));
 }
 
 /** What is told of a sub-agent's own turns: its calls, and what everybody should know. */
 function verboseLineInside(event: AgentEvent): string | undefined {
   const isCall = event.type === "tool_call_requested" || event.type === "tool_execution_completed";
   return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);
-}
-
-function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
-  const amount = (count: number) =>
-    budget_type === "cost" ? costText({ amount: count / MILLIONTHS }) : grouped(count);
-  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${amount(used)} of ${amount(limit)}`;
-}
-
-/** Of a dollar: what a budget of cost is told in. */
-const MILLIONTHS = 1_000_000;
-
-const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
-  tokens: "token budget is",
-  time: "time budget (seconds) is",
-  tool_calls: "tool call budget is",
-  cost: "cost budget is",
-};
-
-function tokens({ input_tokens, output_tokens }: { input_tokens: number; output_tokens: number }): string {
-  return `${grouped(input_tokens)} tokens in / ${grouped(output_tokens)} out`;
 }

@@ -1,8 +1,9 @@
+import { describeEvent, seconds } from "../../../contract/describe-event.ts";
 import type { AgentEvent, AgentEventOf } from "../../../contract/event.ts";
 import type { JsonObject } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { counted, oneLine, type Paint } from "../io.ts";
-import { callHint, compactionLine, evictionLine, seconds, toolName } from "./event-words.ts";
+import { callHint, toolName } from "./event-words.ts";
 
 const RESULT_CHARS_MAX = 120;
 const THOUGHT_CHARS_MAX = 80;
@@ -32,9 +33,8 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
     switch (event.type) {
       case "compaction_started":
       case "compaction_completed":
-        return [paint.dim(`· ${compactionLine(event)}`)];
       case "context_evicted":
-        return [paint.dim(`· ${evictionLine(event)}`)];
+        return [paint.dim(`· ${describeEvent(event).text}`)];
       case "reasoning_delta":
         thinkingSinceMs ??= now();
         if (thoughts.length < THOUGHT_CHARS_MAX * 2) thoughts += event.delta;
