@@ -14,6 +14,7 @@ import {
   renameSync,
   rmSync,
   unlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
@@ -83,7 +84,8 @@ export function createForgettingFiles({
         const [path, made] = [jobFile(id), `${jobFile(id)}.new`];
         try {
           const text = Buffer.from(JSON.stringify({ order, id, job } satisfies KeptJob));
-          writeSynced(made, seal?.seal(SHARED_OWNERS.forgotten, text, PLACE) ?? text);
+          const kept = seal?.seal(SHARED_OWNERS.forgotten, text, PLACE) ?? text;
+          writeFileSync(made, kept, { mode: 0o600, flush: true });
         } catch (error) {
           if (existsSync(made)) wipe(made);
           throw error;
@@ -184,16 +186,6 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   }
   const message = `${path} is damaged: nobody knows what was to be forgotten; ask for it again, and delete the file`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
-}
-
-function writeSynced(path: string, bytes: Uint8Array): void {
-  const fd = openSync(path, "w", 0o600);
-  try {
-    writeWhole(fd, Buffer.from(bytes), 0);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 /** Takes a file away, and before that its bytes. */
