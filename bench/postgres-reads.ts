@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import connect from "postgres";
+import type { Client } from "pg";
 import { createRuntime, createScriptedModel, type Store } from "../src/index.ts";
 import { labelsOf } from "../src/stores/postgres/rows.ts";
 import { type CutProxy, openCutProxy } from "../test/support/cut-proxy.ts";
-import type { PostgresServer } from "../test/support/postgres-server.ts";
+import { connect, type PostgresServer } from "../test/support/postgres-server.ts";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 import { median } from "./report.ts";
 
@@ -77,11 +77,11 @@ export async function measureLists(server: PostgresServer): Promise<readonly Lis
   const url = await server.createDatabase("lists");
   const realm = "lists";
   await (await openPostgresStore({ url, realm })).close();
-  const sql = connect(url, { max: 1, onnotice: () => {} });
-  await fill(sql, realm);
+  const client = await connect(url);
+  await fill(client, realm);
   // What each statement took is in the server's log.
-  await sql.unsafe("alter database lists set log_min_duration_statement = 0");
-  await sql.end();
+  await client.query("alter database lists set log_min_duration_statement = 0");
+  await client.end();
   const store = await openPostgresStore({ url, realm, poolMax: 1 });
   const middle = { updated_at_ms: SESSIONS / 2, session_id: idAt(SESSIONS / 2) };
   const queries: Readonly<Record<string, Parameters<Store["sessions"]["page"]>[0]>> = {
@@ -113,7 +113,7 @@ function idAt(number: number): string {
 }
 
 /** Rows as they are after a short session, made by the database: a million appends would take an hour. */
-async function fill(sql: connect.Sql, realm: string): Promise<void> {
+async function fill(client: Client, realm: string): Promise<void> {
   const usage = { input_tokens: 10, output_tokens: 5 };
   const row = {
     created_at_ms: 0,
@@ -131,25 +131,29 @@ async function fill(sql: connect.Sql, realm: string): Promise<void> {
   };
   const [tenth, rare] = labelsOf(realm, { tenth: "TENTH", rare: "RARE" });
   // Indexes are quicker made of all rows at once than row by row.
-  const indexes = await sql<{ name: string; made: string }[]>`
-    select indexname as name, indexdef as made from pg_indexes
-    where schemaname = 'rkat' and tablename = 'sessions' and indexdef not like '%UNIQUE%'`;
-  for (const { name } of indexes) await sql.unsafe(`drop index rkat.${name}`);
-  await sql`
+  const indexes = await client.query<{ name: string; made: string }>(
+    `select indexname as name, indexdef as made from pg_indexes
+    where schemaname = 'rkat' and tablename = 'sessions' and indexdef not like '%UNIQUE%'`,
+  );
+  for (const { name } of indexes.rows) await client.query(`drop index rkat.${name}`);
+  await client.query(
+    `
     insert into rkat.sessions
       (realm, id, kind, last_seq, memory_seq, updated_at_ms, is_archived, waiting_calls, labels, folded)
-    select ${realm}, id, 'session', 5, 5, n, is_archived, waiting,
-      array[replace(${tenth ?? ""}, 'TENTH', tenth), replace(${rare ?? ""}, 'RARE', rare)],
-      (${JSON.stringify(row)}::text::jsonb || jsonb_build_object(
+    select $1, id, 'session', 5, 5, n, is_archived, waiting,
+      array[replace($2, 'TENTH', tenth), replace($3, 'RARE', rare)],
+      ($4::text::jsonb || jsonb_build_object(
         'session_id', id, 'last_seq', 5, 'updated_at_ms', n, 'archived', is_archived, 'waiting_calls', waiting,
         'labels', jsonb_build_object('tenth', tenth, 'rare', rare)))::text
     from (
       select n, '01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0') as id, n % 20 = 0 as is_archived,
         case when n % 10000 = 1 then 1 else 0 end as waiting, (n % 10)::text as tenth, (n % 10000)::text as rare
-      from generate_series(1, ${SESSIONS}::bigint) as n
-    ) as numbered`;
-  for (const { made } of indexes) await sql.unsafe(made);
-  await sql.unsafe("vacuum analyze rkat.sessions");
+      from generate_series(1, $5::bigint) as n
+    ) as numbered`,
+    [realm, tenth, rare, JSON.stringify(row), SESSIONS],
+  );
+  for (const { made } of indexes.rows) await client.query(made);
+  await client.query("vacuum analyze rkat.sessions");
 }
 
 const WORDS_MS_MAX = 5_000;

@@ -77,7 +77,7 @@ async function fill(from: number, to: number) {
   };
   const { wallMs } = await fillMemory(both, data, { from, to, embedderId: EMBEDDER });
   await Promise.all([own.close(), shared.close()]);
-  await database.connection.ask((sql) => sql`vacuum analyze`);
+  await database.connection.query`vacuum analyze`;
   await database.close();
   return { wallMs, sharedMs };
 }
@@ -106,14 +106,14 @@ async function measureWays(size: number): Promise<Readonly<Record<string, Costs>
   for (const way of ["local", "database"] as const) {
     // One connection: the process that serves it is the one whose time is read.
     const database = await openDatabase({ url, realm: REALM, poolMax: 1 });
-    const [row] = await database.connection.ask((sql) => sql`select pg_backend_pid() as pid`);
+    const [row] = await database.connection.query`select pg_backend_pid() as pid`;
     const spent = (): number => cpuMsOf(Number(row?.pid));
     const costs: Record<string, Cost> = {};
     // Of a machine that has nothing: it reads everything. In the database, what nobody has brought into the table yet is.
     const store = await shareIn(database, `${way}-${size}`, way);
     costs["first search, nothing there"] = await cost(() => search(store, size, 0, COMMON), spent);
     await store.close();
-    if (way === "database") await database.connection.ask((sql) => sql`vacuum analyze rkat.memory_terms`);
+    if (way === "database") await database.connection.query`vacuum analyze rkat.memory_terms`;
     const again = await shareIn(database, `${way}-${size}`, way);
     costs["first search of a process"] = await cost(() => search(again, size, 0, COMMON), spent);
     Object.assign(costs, await measure(again, size, spent));

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import connect from "postgres";
+import { Pool } from "pg";
 import { type EntryBody, openEmbeddedStore, type Store } from "../src/index.ts";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 import { converse } from "./conversation.ts";
@@ -25,14 +25,18 @@ export interface Speed {
 
 /** Appends per second, and those of a loop of inserts with as many connections. */
 export async function measureAppends(url: string): Promise<readonly Speed[]> {
-  const sql = connect(url, { max: CONNECTIONS, onnotice: () => {} });
-  await sql`create table if not exists bare (id text, seq bigint, body text, primary key (id, seq))`;
+  const pool = new Pool({ connectionString: url, max: CONNECTIONS });
+  await pool.query("create table if not exists bare (id text, seq bigint, body text, primary key (id, seq))");
   const store = await openPostgresStore({ url, realm: "appends", poolMax: CONNECTIONS });
   const body = bodyOf("x".repeat(120));
   const ends = new Map<string, number>();
   const json = JSON.stringify(body);
   const insert = (id: string, seq: number): Promise<unknown> =>
-    sql`insert into bare (id, seq, body) values (${id}, ${seq}, ${json})`;
+    pool.query({
+      name: "insert",
+      text: "insert into bare (id, seq, body) values ($1, $2, $3)",
+      values: [id, seq, json],
+    });
   const append = (id: string, seq: number): Promise<unknown> => store.log.append(id, seq - 1, [{ span: 1, body }]);
 
   const speedOf = async (sessions: number, write: (id: string, seq: number) => Promise<unknown>, name: string) => {
@@ -67,7 +71,7 @@ export async function measureAppends(url: string): Promise<readonly Speed[]> {
       ratio: median(counted.map(({ bare, rkat }) => rkat / bare)),
     });
   }
-  await Promise.all([sql.end(), store.close()]);
+  await Promise.all([pool.end(), store.close()]);
   return speeds;
 }
 

@@ -104,7 +104,7 @@ const EXTERNAL = [
   /^@opentelemetry\//,
   "@cfworker/json-schema",
   "commander",
-  "postgres",
+  "pg",
   "string-width",
   "yaml",
 ];

@@ -1,194 +1,164 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentType, JSX } from "preact";
+import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
 import type { KeptSession } from "../src/contract/kept-session.ts";
 import { formatTime } from "./format.ts";
-import { kept } from "./kept.ts";
-import { Note, Spinner } from "./parts.tsx";
-import { linkTo, place } from "./router.ts";
+import { Frame } from "./frame.tsx";
+import { Note, Spinner, textField } from "./parts.tsx";
+import { linkTo, route } from "./router.ts";
+import { savedSession } from "./saved-page.ts";
 import { AgentsScreen } from "./screens/agents.tsx";
 import { ApiScreen } from "./screens/api.tsx";
 import { MemoryScreen } from "./screens/memory.tsx";
 import { ServerScreen } from "./screens/server.tsx";
 import { SessionScreen } from "./screens/session.tsx";
 import { SessionsScreen } from "./screens/sessions.tsx";
-import { leave, open, state, tokenAtHand } from "./server.ts";
-import { nextTheme, theme } from "./theme.ts";
+import { connectToServer, currentToken, logOut, state } from "./server.ts";
 
 interface Screen {
   readonly name: string;
   readonly title: string;
-  readonly Show: ComponentType<{ path: readonly string[] }>;
+  readonly Content: ComponentType<{ path: readonly string[] }>;
 }
 
-/** The screens by the first part of their address; the first is where one begins. */
+/** The screens, named by the first part of their route. The first one is the default. */
 const SCREENS: readonly [Screen, ...Screen[]] = [
   {
     name: "sessions",
     title: "Sessions",
-    Show: ({ path }) => (path[0] ? <SessionScreen path={path} /> : <SessionsScreen />),
+    Content: ({ path }) => (path[0] ? <SessionScreen path={path} /> : <SessionsScreen />),
   },
-  { name: "memory", title: "Memory", Show: MemoryScreen },
-  { name: "agents", title: "Agents", Show: AgentsScreen },
-  { name: "server", title: "Server", Show: ServerScreen },
-  { name: "api", title: "API", Show: ApiScreen },
+  { name: "memory", title: "Memory", Content: MemoryScreen },
+  { name: "agents", title: "Agents", Content: AgentsScreen },
+  { name: "server", title: "Server", Content: ServerScreen },
+  { name: "api", title: "API", Content: ApiScreen },
 ];
 
 export function App(): JSX.Element {
   switch (state.value.kind) {
     case "connecting":
-      return <Spinner what="Connecting" />;
+      return <Spinner label="Connecting" />;
     case "login":
-      return <Login sentence={state.value.sentence} />;
-    case "away":
-      return <Away sentence={state.value.sentence} />;
+      return <Login problem={state.value.problem} />;
+    case "unreachable":
+      return <Unreachable problem={state.value.problem} />;
     case "ready":
-      return kept === undefined ? <Shell /> : <KeptShell kept={kept} />;
+      return savedSession === undefined ? <LivePage /> : <SavedPage saved={savedSession} />;
   }
 }
 
-function Shell(): JSX.Element {
-  const [name = "", ...below] = place.value.path;
+function LivePage(): JSX.Element {
+  const [name = "", ...rest] = route.value.path;
   const found = SCREENS.find((one) => one.name === name);
   const screen = found ?? SCREENS[0];
-  const path = found === undefined ? [] : below;
+  const path = found === undefined ? [] : rest;
   useEffect(() => {
     document.title = [...path, screen.title, "rkat"].join(" · ");
     document.getElementById("main")?.scrollTo(0, 0);
-    // On a narrow page the names of the screens are wider than it is.
+    // On a narrow page the navigation bar scrolls, and the current screen may be out of view.
     document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [place.value.path.join("/")]);
+  }, [route.value.path.join("/")]);
   return (
-    <div class="shell">
-      <button type="button" class="skip" onClick={skip}>
-        To the content
-      </button>
-      <nav class="nav" aria-label="Screens">
-        <a class="brand" href={linkTo(["sessions"])}>
-          rkat
+    <Frame
+      home={linkTo(["sessions"])}
+      label="Screens"
+      nav={SCREENS.map((one) => (
+        <a key={one.name} href={linkTo([one.name])} aria-current={one === screen ? "page" : undefined}>
+          {one.title}
         </a>
-        {SCREENS.map((one) => (
-          <a key={one.name} href={linkTo([one.name])} aria-current={one === screen ? "page" : undefined}>
-            {one.title}
-          </a>
-        ))}
-        <span class="grow" />
-        <ThemeButton />
-        {tokenAtHand() !== undefined && (
-          <button type="button" class="quiet" onClick={() => leave()}>
+      ))}
+      actions={
+        currentToken() !== undefined && (
+          <button type="button" class="quiet" onClick={() => logOut()}>
             Log out
           </button>
-        )}
-      </nav>
-      <main class="main" id="main" tabIndex={-1}>
-        <Screened key={screen.name} screen={screen} path={path} />
-      </main>
-    </div>
+        )
+      }
+    >
+      <GuardedScreen key={screen.name} screen={screen} path={path} />
+    </Frame>
   );
 }
 
-/** The screens of the one session that a file holds; every other address leads to it. */
-function KeptShell({ kept }: { kept: KeptSession }): JSX.Element {
-  const { session_id, title } = kept.session;
-  const [, id, ...rest] = place.value.path;
+/** The screens of the one session that a saved page holds. Every other route leads to that session. */
+function SavedPage({ saved }: { saved: KeptSession }): JSX.Element {
+  const { session_id, title } = saved.session;
+  const [, id, ...rest] = route.value.path;
   useEffect(() => {
     document.title = [title || session_id, "rkat"].join(" · ");
   }, []);
   return (
-    <div class="shell">
-      <button type="button" class="skip" onClick={skip}>
-        To the content
-      </button>
-      <nav class="nav" aria-label="This page">
-        <a class="brand" href={linkTo(["sessions", session_id])}>
-          rkat
-        </a>
-        <p class="kept-note">A session as it was on {formatTime(kept.kept_at)}, in a file. Nothing is sent anywhere.</p>
-        <span class="grow" />
-        <ThemeButton />
-      </nav>
-      <main class="main" id="main" tabIndex={-1}>
-        <SessionScreen path={[session_id, ...(id === session_id ? rest : [])]} />
-      </main>
-    </div>
+    <Frame
+      home={linkTo(["sessions", session_id])}
+      label="This page"
+      nav={<p class="saved-note">Session saved {formatTime(saved.kept_at)}. This page works offline.</p>}
+    >
+      <SessionScreen path={[session_id, ...(id === session_id ? rest : [])]} />
+    </Frame>
   );
 }
 
-/** A screen, or why it cannot be shown: such as an answer of a server that is not of this page's version. */
-function Screened({ screen, path }: { screen: Screen; path: readonly string[] }): JSX.Element {
-  const [thrown, forget] = useErrorBoundary();
-  useEffect(forget, [path.join("/")]);
-  if (thrown === undefined) return <screen.Show path={path} />;
+/** Shows a screen, or its error if it throws, for example on a response from another version of the server. */
+function GuardedScreen({ screen, path }: { screen: Screen; path: readonly string[] }): JSX.Element {
+  const [thrown, reset] = useErrorBoundary();
+  useEffect(reset, [path.join("/")]);
+  if (thrown === undefined) return <screen.Content path={path} />;
   return (
     <div class="stack">
       <h1>{screen.title}</h1>
       <Note kind="bad">
-        This cannot be shown: {thrown instanceof Error ? thrown.message : String(thrown)}. The server may be of another
-        version than this page.
+        This screen cannot be shown: {thrown instanceof Error ? thrown.message : String(thrown)}. The server and this
+        page may be different versions.
       </Note>
       <div class="row">
         <button type="button" class="primary" onClick={() => location.reload()}>
-          Load the page again
+          Reload page
         </button>
       </div>
     </div>
   );
 }
 
-function ThemeButton(): JSX.Element {
-  return (
-    <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
-      Theme: {theme.value}
-    </button>
-  );
-}
-
-/** The address belongs to the router: the way to the content must not change it. */
-function skip(): void {
-  document.getElementById("main")?.focus();
-}
-
-function Login({ sentence }: { sentence: string | undefined }): JSX.Element {
+function Login({ problem }: { problem: string | undefined }): JSX.Element {
   const token = useSignal("");
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (token.value.trim() !== "") void open(token.value.trim());
+    if (token.value.trim() !== "") void connectToServer(token.value.trim());
   };
   return (
-    <main class="login">
-      <form onSubmit={submit} class="card">
-        <h1>rkat</h1>
-        <p>This server asks for a token. It is kept for this tab, and forgotten with it.</p>
-        {sentence !== undefined && <Note kind="bad">{sentence}</Note>}
+    <LoginCard>
+      <p>This server requires a token. The token is stored for this tab only and removed when the tab is closed.</p>
+      {problem !== undefined && <Note kind="bad">{problem}</Note>}
+      <form onSubmit={submit}>
         <label>
           Token
-          <input
-            type="password"
-            name="token"
-            autocomplete="current-password"
-            value={token}
-            onInput={(event) => {
-              token.value = event.currentTarget.value;
-            }}
-          />
+          <input type="password" name="token" autocomplete="current-password" {...textField(token)} />
         </label>
         <button type="submit" class="primary">
           Log in
         </button>
       </form>
-    </main>
+    </LoginCard>
   );
 }
 
-function Away({ sentence }: { sentence: string }): JSX.Element {
+function Unreachable({ problem }: { problem: string }): JSX.Element {
+  return (
+    <LoginCard>
+      <Note kind="bad">The server is not responding: {problem}</Note>
+      <button type="button" class="primary" onClick={() => void connectToServer()}>
+        Try again
+      </button>
+    </LoginCard>
+  );
+}
+
+function LoginCard({ children }: { children: ComponentChildren }): JSX.Element {
   return (
     <main class="login">
       <div class="card">
         <h1>rkat</h1>
-        <Note kind="bad">The server does not answer: {sentence}</Note>
-        <button type="button" class="primary" onClick={() => void open()}>
-          Try again
-        </button>
+        {children}
       </div>
     </main>
   );

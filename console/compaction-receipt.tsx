@@ -5,29 +5,29 @@ import { formatCount } from "./format.ts";
 import { linkTo } from "./router.ts";
 import type { SessionView } from "./session-view.ts";
 
-/** Where facts of what was taken out are now, from the safest to the worst. */
+/** Where the facts of removed messages are now, from the best case to the worst. */
 const CLASSES = [
-  ["in_summary", "in the summary", "The summary says it."],
-  ["in_tail", "in what stayed", "The turns that stayed say it too."],
-  ["pinned", "pinned", "A pinned message says it."],
-  ["recoverable", "only in the log", "The model is not shown it any more. It can be brought back."],
-  ["lost", "lost", "It can be found nowhere any more."],
+  ["in_summary", "in the summary", "The summary contains it."],
+  ["in_tail", "in kept messages", "A kept message contains it."],
+  ["pinned", "pinned", "A pinned message contains it."],
+  ["recoverable", "only in the log", "It is no longer in the context. It can be brought back."],
+  ["lost", "lost", "It is no longer stored anywhere."],
 ] as const;
 export type FactClass = (typeof CLASSES)[number][0];
 
-/** The receipt of a compaction as a bar: what became of the facts it took out. */
+/** The receipt of a compaction as a bar. */
 export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "total"> }): JSX.Element {
-  if (receipt.total === 0) return <p class="soft">What was taken out held no names, numbers, paths or rules.</p>;
-  const told = CLASSES.filter(([name]) => receipt[name] > 0)
-    .map(([name, words]) => `${formatCount(receipt[name])} ${words}`)
+  if (receipt.total === 0) return <p class="soft">The removed messages contain no names, numbers, paths or rules.</p>;
+  const label = CLASSES.filter(([name]) => receipt[name] > 0)
+    .map(([name, title]) => `${formatCount(receipt[name])} ${title}`)
     .join(", ");
   return (
-    <div class="receipt-bar" role="img" aria-label={`Of ${formatCount(receipt.total)} facts: ${told}`}>
-      {CLASSES.map(([name, words]) => (
+    <div class="receipt-bar" role="img" aria-label={`Of ${formatCount(receipt.total)} facts: ${label}`}>
+      {CLASSES.map(([name, title]) => (
         <span
           key={name}
           class={`fact-${name}`}
-          title={`${formatCount(receipt[name])} ${words}`}
+          title={`${formatCount(receipt[name])} ${title}`}
           style={{ flexGrow: receipt[name] }}
         />
       ))}
@@ -37,20 +37,20 @@ export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "t
 
 const ITEMS_MAX = 200;
 
-/** The facts of what was taken out by where they are now, what is worst off first. */
+/** The facts of the removed messages, listed by where they are now. */
 export function Receipt({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
   const { receipt } = compaction;
-  // What is lost is to be seen without a click; the rest would hide the messages below.
+  // Lost facts are listed at once; a longer list would push the messages down.
   const chosen = useSignal<FactClass | undefined>(receipt.lost > 0 ? "lost" : undefined);
   const unverified = receipt.unverified ?? [];
   const items = receipt.items.filter(({ status }) => status === chosen.value);
   const meaning = CLASSES.find(([name]) => name === chosen.value)?.[2];
   return (
     <section class="card stack" aria-label="Receipt">
-      <h2>What became of {formatCount(receipt.total)} facts: names, numbers, paths, rules</h2>
+      <h2>{formatCount(receipt.total)} facts in the removed messages: names, numbers, paths, rules</h2>
       <ReceiptBar receipt={receipt} />
       <div class="row">
-        {CLASSES.map(([name, words]) => (
+        {CLASSES.map(([name, title]) => (
           <button
             key={name}
             type="button"
@@ -61,18 +61,17 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
               chosen.value = chosen.value === name ? undefined : name;
             }}
           >
-            <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(receipt[name])} {words}
+            <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(receipt[name])} {title}
           </button>
         ))}
         <span class="soft">
-          {formatCount(unverified.length)} sentences not proved · {formatCount(receipt.invented.length)} invented
+          {formatCount(unverified.length)} unverified sentences · {formatCount(receipt.invented.length)} invented
         </span>
       </div>
       {meaning !== undefined && (
         <p class="soft">
           {meaning}
-          {chosen.value === "recoverable" &&
-            ` A search of memory found ${formatCount(receipt.found_by_search)} of them before.`}
+          {chosen.value === "recoverable" && ` A memory search found ${formatCount(receipt.found_by_search)} of them.`}
         </p>
       )}
       {items.length > 0 && (
@@ -83,7 +82,7 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
               <a
                 class="source"
                 href={linkTo(["sessions", view.id, "compactions", compaction.compaction_id], { seq })}
-                aria-label={`said in message ${seq}`}
+                aria-label={`from message ${seq}`}
               >
                 #{seq}
               </a>

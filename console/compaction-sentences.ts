@@ -1,35 +1,36 @@
 import type { Compaction } from "../src/contract/compaction.ts";
 import type { FactClass } from "./compaction-receipt.tsx";
-import type { Said } from "./session-view.ts";
+import type { Message, SessionView } from "./session-view.ts";
 
-/** A sentence of a message that was taken out, and whether the summary says it. */
+/** A sentence of a removed message, and whether the summary omits it. */
 export interface Sentence {
   readonly text: string;
-  readonly isMissing: boolean;
-  /** Names, numbers, paths and rules in it, and where they are now. */
+  readonly isOmitted: boolean;
+  /** The names, numbers, paths and rules in the sentence, and where they are now. */
   readonly facts: readonly { readonly text: string; readonly status: FactClass }[];
 }
 
-/** So much of a sentence's words in one sentence of the summary, and it is taken to say the same. */
-const SAME = 0.6;
-/** With fewer words of weight there is nothing to be missed: "Yes, do that." */
+/** A sentence counts as kept if one sentence of the summary has at least this share of its words. */
+const SHARED_WORDS_MIN = 0.6;
+/** A sentence with fewer significant words has no content to omit: "Yes, do that." */
 const WORDS_MIN = 2;
-const GONE: readonly FactClass[] = ["recoverable", "lost"];
+/** The facts that are neither in the summary nor in another message of the context. */
+export const OMITTED: readonly FactClass[] = ["recoverable", "lost"];
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" });
 
-export function splitSentences(text: string): readonly string[] {
+function splitSentences(text: string): readonly string[] {
   return [...segmenter.segment(text)].map(({ segment }) => segment);
 }
 
 /**
- * Reads messages against what stands for them: by the facts of the receipts first, and by words where they have none. A
- * fact of what an earlier compaction took out counts as kept where this summary still has it word for word.
+ * Compares messages with the summary that replaces them: first by the facts of the receipts, then by words. A fact from
+ * an earlier compaction counts as kept if this summary still contains it verbatim.
  */
 export function createComparison(
   compaction: Compaction,
   earlier: readonly Compaction[],
-): (said: Said, text: string) => readonly Sentence[] {
+): (message: Message, text: string) => readonly Sentence[] {
   const { summary, rules = [], receipt } = compaction;
   const inherited = earlier
     .flatMap((one) => one.receipt.items)
@@ -37,28 +38,40 @@ export function createComparison(
       return { ...item, status: summary.includes(item.text) ? ("in_summary" as const) : ("recoverable" as const) };
     });
   const all = [...receipt.items, ...inherited];
-  const told = [...splitSentences(summary), ...rules.filter(({ follows }) => follows).map(({ text }) => text)];
-  const sets = told.map(wordsOf).filter(({ size }) => size > 0);
-  return (said, text) => {
-    const items = all.filter(({ seq }) => seq === said.seq);
+  const kept = [...splitSentences(summary), ...rules.filter(({ follows }) => follows).map(({ text }) => text)];
+  const sets = kept.map(wordsOf).filter(({ size }) => size > 0);
+  return (message, text) => {
+    const items = all.filter(({ seq }) => seq === message.seq);
     return splitSentences(text).map((sentence) => {
       const facts = items
         .filter((item) => sentence.includes(item.text))
         .map((item) => ({ text: item.text, status: item.status }));
-      return { text: sentence, facts, isMissing: isMissing(sentence, facts) };
+      return { text: sentence, facts, isOmitted: isOmitted(sentence, facts) };
     });
   };
 
-  function isMissing(sentence: string, facts: Sentence["facts"]): boolean {
-    if (facts.some(({ status }) => GONE.includes(status))) return true;
+  function isOmitted(sentence: string, facts: Sentence["facts"]): boolean {
+    if (facts.some(({ status }) => OMITTED.includes(status))) return true;
     const words = wordsOf(sentence);
     if (words.size < WORDS_MIN) return false;
     const best = Math.max(0, ...sets.map((other) => [...words].filter((word) => other.has(word)).length));
-    return best / words.size < SAME;
+    return best / words.size < SHARED_WORDS_MIN;
   }
 }
 
-/** Words of weight: long enough to mean something, or with a digit. */
+/** Significant words: at least four letters, or with a digit. */
 function wordsOf(text: string): ReadonlySet<string> {
   return new Set(text.toLowerCase().match(/[\p{L}\p{N}_]{4,}|[\p{L}_]*\p{N}[\p{L}\p{N}_]*/gu) ?? []);
+}
+
+export interface SummarySentence {
+  readonly text: string;
+  readonly seqs: readonly number[];
+}
+
+/** The sentences of a summary with the seqs of the messages they come from. */
+export async function readSentences(view: SessionView, compaction: Compaction): Promise<readonly SummarySentence[]> {
+  const { sentences } = await view.handle.summarySources(compaction.compaction_id);
+  if (sentences.length > 0) return sentences;
+  return splitSentences(compaction.summary).map((text) => ({ text, seqs: [] }));
 }

@@ -11,7 +11,7 @@ export function formatTokens(count: number): string {
   return count < 10_000 ? whole.format(count) : short.format(count);
 }
 
-/** Dollars, with as many digits as small sums need. */
+/** US dollars; small amounts get four decimals. */
 export function formatCost(cost: { readonly amount: number } | undefined): string {
   if (cost === undefined) return "";
   const digits = cost.amount !== 0 && cost.amount < 0.01 ? 4 : 2;
@@ -28,18 +28,17 @@ const STEPS = [
   ["minute", 60],
 ] as const;
 
-export function formatAgo(seconds: number, nowMs = Date.now()): string {
-  const past = nowMs / 1_000 - seconds;
+export function formatAgo(seconds: number): string {
+  const past = Date.now() / 1_000 - seconds;
   for (const [unit, size] of STEPS) if (past >= size) return ago.format(-Math.floor(past / size), unit);
   return "just now";
 }
 
-/** The beginning of an id, enough to tell one from another by eye. */
+/** A shortened id: its first 8 and last 4 characters. */
 export function formatId(id: string): string {
   return id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id;
 }
 
-/** A span of time in the unit one would say it in. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -48,7 +47,7 @@ export function formatDuration(ms: number): string {
 
 const SIZES = ["bytes", "kB", "MB", "GB"] as const;
 
-/** How large a text is, about: characters for bytes. */
+/** An approximate size. Callers pass the number of characters of a text as its bytes. */
 export function formatSize(bytes: number): string {
   const step = Math.min(SIZES.length - 1, bytes < 1_000 ? 0 : Math.floor(Math.log10(bytes) / 3));
   return `${(bytes / 1_000 ** step).toFixed(step === 0 ? 0 : 1)} ${SIZES[step]}`;

@@ -1,14 +1,14 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { keptSimulation } from "./kept.ts";
+import { savedSimulation } from "./saved-page.ts";
 import { SimulationPage } from "./screens/simulation.tsx";
-import { open } from "./server.ts";
+import { connectToServer } from "./server.ts";
 
 const root = document.getElementById("app");
-if (root === null) throw new Error("the page has no place for the console");
-if (keptSimulation === undefined) {
+if (root === null) throw new Error("the page has no element #app");
+if (savedSimulation === undefined) {
   render(<App />, root);
-  void open();
+  void connectToServer();
 } else {
-  render(<SimulationPage simulation={keptSimulation} />, root);
+  render(<SimulationPage simulation={savedSimulation} />, root);
 }

@@ -1,4 +1,6 @@
-/** As much of JSON Schema as the server's document uses. */
+import type { Scope } from "../src/contract/caller.ts";
+
+/** The part of JSON Schema that the server's document uses. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -25,33 +27,32 @@ interface Parameter {
   readonly description?: string;
 }
 
-interface Written {
+interface OpenApiOperation {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
-  readonly "x-scope"?: string;
+  readonly "x-scope"?: Scope;
 }
 type Content = Readonly<Record<string, { readonly schema: Schema }>>;
 
-/** The document that the server tells of itself. */
+/** The OpenAPI document of the server. */
 export interface Document {
   readonly info: { readonly version: string; readonly description: string };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Written>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema & { readonly "x-codes"?: Readonly<Record<string, Code>> }>>;
   };
 }
 
-/** A code of failure, as it is told. */
+/** An error code. */
 interface Code {
   readonly status: number;
   readonly meaning: string;
 }
 
-/** A route of the server. */
 export interface Operation {
   readonly name: string;
   readonly method: string;
@@ -61,43 +62,42 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly body: Schema | undefined;
   readonly result: Schema | undefined;
-  /** What the answer is, besides JSON. */
+  /** The media types of the response. */
   readonly types: readonly string[];
-  /** What the token must be allowed to do; undefined for what is no operation of the clients. */
-  readonly scope: string | undefined;
+  /** The scope that a token needs; undefined for routes that are not operations. */
+  readonly scope: Scope | undefined;
 }
 
 export function operationsOf(document: Document): readonly Operation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, written]) => {
-      const answered = written.responses["200"]?.content ?? {};
+    Object.entries(methods).map(([method, described]) => {
+      const response = described.responses["200"]?.content ?? {};
       return {
-        name: written.operationId,
+        name: described.operationId,
         method: method.toUpperCase(),
         path,
-        summary: written.summary,
-        description: written.description,
-        parameters: written.parameters,
-        body: resolved(document, written.requestBody?.content["application/json"]?.schema),
-        result: resolved(document, answered["application/json"]?.schema),
-        types: Object.keys(answered),
-        scope: written["x-scope"],
+        summary: described.summary,
+        description: described.description,
+        parameters: described.parameters,
+        body: resolve(document, described.requestBody?.content["application/json"]?.schema),
+        result: resolve(document, response["application/json"]?.schema),
+        types: Object.keys(response),
+        scope: described["x-scope"],
       };
     }),
   );
 }
 
-function resolved({ components }: Document, schema: Schema | undefined): Schema | undefined {
+function resolve({ components }: Document, schema: Schema | undefined): Schema | undefined {
   const [, name] = /^#\/components\/schemas\/(.+)$/.exec(schema?.$ref ?? "") ?? [];
   return name === undefined ? schema : components.schemas[name];
 }
 
-/** Several shapes where one of them is meant. */
-function shapesOf({ anyOf, oneOf }: Schema): readonly Schema[] {
+function alternativesOf({ anyOf, oneOf }: Schema): readonly Schema[] {
   return anyOf ?? oneOf ?? [];
 }
 
-/** The object within a schema whose fields are worth telling: its own, its items', or one of its shapes'. */
+/** The fields of a schema, as name, schema and whether required: its own, its items' or its alternatives'. */
 export function fieldsOf(schema: Schema | undefined): readonly (readonly [string, Schema, boolean])[] {
   if (schema === undefined) return [];
   const { properties, required = [], items, allOf = [] } = schema;
@@ -105,18 +105,18 @@ export function fieldsOf(schema: Schema | undefined): readonly (readonly [string
     return Object.entries(properties).map(([name, field]) => [name, field, required.includes(name)] as const);
   }
   if (items !== undefined) return fieldsOf(items);
-  const inside = [...allOf, ...shapesOf(schema)].flatMap((shape) => fieldsOf(shape));
-  // Shapes have fields in common; the first says what it is.
-  return [...new Map(inside.map((field) => [field[0], field])).values()];
+  const nested = [...allOf, ...alternativesOf(schema)].flatMap((one) => fieldsOf(one));
+  // Alternatives may share fields; the first description wins.
+  return [...new Map(nested.map((field) => [field[0], field])).values()];
 }
 
-/** A type as one writes it. */
+/** The type in TypeScript notation. */
 export function typeOf(schema: Schema): string {
   const { type, enum: values, items, additionalProperties, format } = schema;
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
-  const shapes = shapesOf(schema);
-  if (shapes.length > 0) return [...new Set(shapes.map(typeOf))].join(" | ");
+  const alternatives = alternativesOf(schema);
+  if (alternatives.length > 0) return [...new Set(alternatives.map(typeOf))].join(" | ");
   if (schema.allOf !== undefined || schema.properties !== undefined) return "object";
   if (items !== undefined) {
     const inner = typeOf(items);

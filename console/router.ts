@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 
-/** Where one is: the parts of the path behind `#/`, and what is asked besides. Behind any prefix, and a link of its own. */
-export interface Place {
+/** The route is in the URL's hash, so that the page works under any path prefix: `#/path/parts?query`. */
+export interface Route {
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -12,34 +12,34 @@ window.addEventListener("hashchange", () => {
   hash.value = location.hash;
 });
 
-export const place = computed((): Place => {
+export const route = computed((): Route => {
   const [path = "", query = ""] = hash.value.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").filter((part) => part !== "");
-  return { path: parts.map(decoded), query: new URLSearchParams(query) };
+  return { path: parts.map(decodePart), query: new URLSearchParams(query) };
 });
 
-/** A link to a place; what is undefined is left out of the query. */
+/** A link to a route. Query values that are undefined are omitted. */
 export function linkTo(
   path: readonly string[],
   query: Readonly<Record<string, string | number | undefined>> = {},
 ): string {
-  const asked = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)]]));
-  const search = new URLSearchParams(asked).toString();
+  const given = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)]]));
+  const search = new URLSearchParams(given).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${search === "" ? "" : `?${search}`}`;
 }
 
-export function go(link: string): void {
+export function navigate(link: string): void {
   location.hash = link;
 }
 
-/** Goes there without a step back from it: what one types while looking is no place of its own. */
-export function replace(link: string): void {
+/** Changes the route without a history entry, for example for each key typed into a search box. */
+export function replaceRoute(link: string): void {
   history.replaceState(null, "", link);
   hash.value = location.hash;
 }
 
-/** A link that was cut off in the middle of a character still leads somewhere. */
-export function decoded(part: string): string {
+/** Returns the part unchanged if it is not valid percent-encoding: a truncated link still leads somewhere. */
+export function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -2,111 +2,114 @@ import { signal } from "@preact/signals";
 import type { Client } from "../src/client.ts";
 import { connect, RuntimeError } from "../src/clients/browser.ts";
 import type { Scope } from "../src/contract/caller.ts";
-import { createKeptRuntime, kept } from "./kept.ts";
-import { decoded, replace } from "./router.ts";
+import { decodePart, replaceRoute } from "./router.ts";
+import { createSavedRuntime, savedSession } from "./saved-page.ts";
 
-/** Where the page was served from, whatever prefix a proxy has put before it. */
-export const BASE = new URL(".", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
+/** The URL this page was served from, including any prefix that a proxy adds. */
+export const BASE_URL = new URL(".", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
 
-const TOKEN = "rkat-token";
+const TOKEN_KEY = "rkat-token";
+const WRONG_TOKEN = "This token is not valid for this server.";
 
 type State =
   | { readonly kind: "connecting" }
-  | { readonly kind: "ready"; readonly client: Client; may(scope: Scope): boolean; has(capability: string): boolean }
-  | { readonly kind: "login"; readonly sentence: string | undefined }
-  | { readonly kind: "away"; readonly sentence: string };
+  | {
+      readonly kind: "ready";
+      readonly client: Client;
+      readonly scopes: readonly Scope[];
+      readonly available: readonly string[];
+    }
+  | { readonly kind: "login"; readonly problem: string | undefined }
+  | { readonly kind: "unreachable"; readonly problem: string };
 
-/** How this page stands with its server. */
+/** The connection between this page and its server. */
 export const state = signal<State>({ kind: "connecting" });
 
-/** A token in the address is taken out of it at once: addresses are shown, kept and copied. */
+/** Removes a token from the address at once: addresses are displayed, stored in the history and copied. */
 function takeToken(): string | undefined {
   const [, given] = /^#token=(.*)$/s.exec(location.hash) ?? [];
-  if (given !== undefined) replace(`${location.pathname}${location.search}`);
-  if (given !== undefined && given !== "") sessionStorage.setItem(TOKEN, decoded(given));
-  return sessionStorage.getItem(TOKEN) ?? undefined;
+  if (given !== undefined) replaceRoute(`${location.pathname}${location.search}`);
+  if (given !== undefined && given !== "") sessionStorage.setItem(TOKEN_KEY, decodePart(given));
+  return currentToken();
 }
 
-// An address with a token may also be given to a page that is open already.
+// A link with a token may also be opened in a tab that already shows this page.
 window.addEventListener("hashchange", () => {
-  if (location.hash.startsWith("#token=")) void open();
+  if (location.hash.startsWith("#token=")) void connectToServer();
 });
 
-/** How often it was connected: what an earlier attempt is told counts no more. */
+/** Counts connection attempts, so that the response to an earlier attempt is ignored. */
 let attempts = 0;
 
-/** Connects with the token at hand; leads to the login where the server asks for another. */
-export async function open(token = takeToken()): Promise<void> {
-  // No header could carry it, so no server has it.
-  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) return leave(WRONG);
+/** Connects with the given or stored token. Shows the login if the server requires another token. */
+export async function connectToServer(token = takeToken()): Promise<void> {
+  // An HTTP header cannot carry other characters, so no server has such a token.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) return logOut(WRONG_TOKEN);
   attempts += 1;
   const attempt = attempts;
   state.value = { kind: "connecting" };
   try {
-    const server = { url: BASE, ...(token === undefined ? {} : { token }) };
-    const client = await connect(kept === undefined ? server : { runtime: createKeptRuntime(kept) });
+    const server = { url: BASE_URL, ...(token === undefined ? {} : { token }) };
+    const client = await connect(savedSession === undefined ? server : { runtime: createSavedRuntime(savedSession) });
     const [{ scopes }, { capabilities }] = await Promise.all([client.readAccess(), client.readCapabilities()]);
     if (attempt !== attempts) return;
-    const there = capabilities.filter(({ status }) => status === "Available").map(({ id }) => id);
-    if (token !== undefined) sessionStorage.setItem(TOKEN, token);
-    state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope), has: (id) => there.includes(id) };
+    const available = capabilities.filter(({ status }) => status === "Available").map(({ id }) => id);
+    if (token !== undefined) sessionStorage.setItem(TOKEN_KEY, token);
+    state.value = { kind: "ready", client, scopes, available };
   } catch (thrown) {
     if (attempt !== attempts) return;
-    if (isUnauthorized(thrown)) return leave(token === undefined ? undefined : WRONG);
-    // A token that may not even read shows nothing; another may.
-    if (thrown instanceof RuntimeError && thrown.code === "PERMISSION_DENIED") return leave(`${thrown.message}.`);
-    state.value = { kind: "away", sentence: sentenceOf(thrown) };
+    if (isUnauthorized(thrown)) return logOut(token === undefined ? undefined : WRONG_TOKEN);
+    // The page shows nothing without the read scope; another token may have it.
+    if (thrown instanceof RuntimeError && thrown.code === "PERMISSION_DENIED") return logOut(`${thrown.message}.`);
+    state.value = { kind: "unreachable", problem: messageOf(thrown) };
   }
 }
 
-const WRONG = "That token is not one of this server's.";
-
-/** Forgets the token. */
-export function leave(sentence?: string): void {
+/** Removes the token and shows the login. */
+export function logOut(problem?: string): void {
   attempts += 1;
-  sessionStorage.removeItem(TOKEN);
-  state.value = { kind: "login", sentence };
+  sessionStorage.removeItem(TOKEN_KEY);
+  state.value = { kind: "login", problem };
 }
 
-/** The token of this tab, for examples and for files that are opened beside it. */
-export function tokenAtHand(): string | undefined {
-  return sessionStorage.getItem(TOKEN) ?? undefined;
+export function currentToken(): string | undefined {
+  return sessionStorage.getItem(TOKEN_KEY) ?? undefined;
 }
 
-/** Asks what is no operation of the client, such as whether the server is ready; with the token at hand. */
-export function request(path: string, init: RequestInit = {}): Promise<Response> {
-  const token = tokenAtHand();
+/** Fetches a route for which the client has no method, such as `/ready`, with the current token. */
+export function fetchRoute(path: string, init: RequestInit = {}): Promise<Response> {
+  const token = currentToken();
   const headers = new Headers(init.headers);
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
-  return fetch(`${BASE}${path}`, { ...init, headers });
+  return fetch(`${BASE_URL}${path}`, { ...init, headers });
 }
 
-/** The client; screens are only shown while there is one. */
+/** The client. Screens are rendered only while the page is connected. */
 export function client(): Client {
-  if (state.value.kind !== "ready") throw new Error("no screen is shown before the server answers");
+  if (state.value.kind !== "ready") throw new Error("the page is not connected to its server");
   return state.value.client;
 }
 
-/** Whether the token at hand may do this: what it may not has no button. */
-export function may(scope: Scope): boolean {
-  return state.value.kind === "ready" && state.value.may(scope);
+/** Whether the current token has a scope. Actions that it does not permit have no button. */
+export function hasScope(scope: Scope): boolean {
+  return state.value.kind === "ready" && state.value.scopes.includes(scope);
 }
 
-/** Whether the server has a part that can be left out, as `capabilities/get` names it. */
-export function has(capability: string): boolean {
-  return state.value.kind === "ready" && state.value.has(capability);
+/** Whether the server has an optional capability, by its id in `capabilities/get`. */
+export function hasCapability(id: string): boolean {
+  return state.value.kind === "ready" && state.value.available.includes(id);
 }
 
-/** What went wrong, in a sentence. A token that counts no more leads back to the login. */
-export function failed(thrown: unknown): string {
-  if (isUnauthorized(thrown)) leave("The token counts no more; give another.");
-  return sentenceOf(thrown);
+/** Returns the message of an error. Shows the login if the error says that the token is no longer valid. */
+export function handleError(thrown: unknown): string {
+  if (isUnauthorized(thrown)) logOut("This token is no longer valid. Enter another one.");
+  return messageOf(thrown);
 }
 
 function isUnauthorized(thrown: unknown): boolean {
   return thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
 }
 
-function sentenceOf(thrown: unknown): string {
+function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,92 +1,62 @@
-import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import type { Session } from "../src/client.ts";
+import { batch, computed, signal } from "@preact/signals";
 import type { Compaction, SeqRange } from "../src/contract/compaction.ts";
 import type { AgentEvent } from "../src/contract/event.ts";
 import type { ModelCalls } from "../src/contract/model-call.ts";
 import type { SessionHistory, SessionInfo } from "../src/contract/session-info.ts";
-import { client, failed, has } from "./server.ts";
-import { createSubAgents, isAboutQuestion, type SubAgents } from "./sub-agents.ts";
-import { untilSeen, whenHidden } from "./tab-in-sight.ts";
+import { client, handleError, hasCapability } from "./server.ts";
+import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
 /** A message of the history. */
-export type Said = SessionHistory["messages"][number];
+export type Message = SessionHistory["messages"][number];
 type Approvals = Awaited<ReturnType<ReturnType<typeof client>["listApprovals"]>>["approvals"];
 
-/** What a turn that runs has said so far, before it is in the log. */
+/** What a running turn has streamed and the log does not contain yet. */
 interface Live {
-  readonly isAsking: boolean;
+  readonly isWaiting: boolean;
   readonly reasoning: string;
   readonly text: string;
-  /** Names of tools that run, by the ids of their calls. */
+  /** Names of the running tools, by the ids of their calls. */
   readonly tools: ReadonlyMap<string, string>;
 }
-const NOT_LIVE: Live = { isAsking: false, reasoning: "", text: "", tools: new Map() };
-
-/** A session as this page knows it: the newest messages first, others as they are looked at, and what happens meanwhile. */
-export interface SessionView {
-  readonly id: string;
-  readonly handle: Session;
-  readonly info: Signal<SessionInfo | undefined>;
-  /** Why there is nothing to show. */
-  readonly problem: Signal<string | undefined>;
-  /** Whether it hears what happens; not while the server is away. */
-  readonly isHearing: Signal<boolean>;
-  readonly count: Signal<number>;
-  /** Grows whenever messages or remarks have come. */
-  readonly version: Signal<number>;
-  readonly live: Signal<Live>;
-  /** Its own questions, and those of its sub-agents. */
-  readonly approvals: Signal<Approvals>;
-  readonly subAgents: SubAgents;
-  readonly pins: Signal<ReadonlySet<number>>;
-  readonly compactions: Signal<readonly Compaction[]>;
-  readonly calls: Signal<ModelCalls>;
-  /** Whether a message of the history is not shown to the model any more. */
-  readonly hasLeft: ReadonlySignal<(seq: number) => boolean>;
-  /** The message at a place of the history; one that is not there yet is asked for. */
-  at(index: number): Said | undefined;
-  /** The place of a message in the history, once it is known. */
-  indexOf(seq: number): Promise<number | undefined>;
-  /** The messages of ranges of seqs, the first `max` of them. */
-  messagesIn(ranges: readonly SeqRange[], max: number): Promise<readonly Said[]>;
-  /** What happened between two messages besides what was said. */
-  remarksBetween(seq: number, next: number): readonly Remark[];
-  /** Asks anew for what may have changed. */
-  refresh(): Promise<void>;
-  close(): void;
-}
-
-const NO_CALLS: ModelCalls = { calls: [], compactions: [] };
+const NOT_LIVE: Live = { isWaiting: false, reasoning: "", text: "", tools: new Map() };
 
 const PAGE = 100;
-const AWAY_MS = 3_000;
+const RETRY_MS = 3_000;
 const EVENT_PAGES_MAX = 10;
 
-export function openSessionView(id: string): SessionView {
+export type SessionView = ReturnType<typeof openSessionView>;
+
+/** Opens a session: loads the newest messages, others when they scroll into view, and receives live updates. */
+export function openSessionView(id: string) {
   const handle = client().session(id);
-  const ending = new AbortController();
-  const messages = new Map<number, Said>();
+  const closing = new AbortController();
+  const messages = new Map<number, Message>();
   const remarks = new Map<number, Remark>();
-  const asked = new Set<number>();
+  const requestedPages = new Set<number>();
   const info = signal<SessionInfo | undefined>(undefined);
+  /** The error of the last request. */
   const problem = signal<string | undefined>(undefined);
-  const isHearing = signal(true);
+  /** Whether the page receives events; false while the server is unreachable. */
+  const isConnected = signal(true);
   const count = signal(0);
+  /** Incremented whenever messages or remarks are loaded. */
   const version = signal(0);
   const live = signal(NOT_LIVE);
+  /** Pending approvals of this session and of its sub-agents. */
   const approvals = signal<Approvals>([]);
   const subAgents = createSubAgents();
   const pins = signal<ReadonlySet<number>>(new Set());
   const compactions = signal<readonly Compaction[]>([]);
-  const calls = signal<ModelCalls>(NO_CALLS);
-  const hasLeft = computed(() => leaving(compactions.value, pins.value));
-  /** What is said of the answer that streams is in the log by now. */
-  let isSettled = false;
-  /** There are calls of the model that are not known here; the server reads the whole log to size them. */
-  let hasCalled = true;
+  const calls = signal<ModelCalls>({ calls: [], compactions: [] });
+  /** Whether compactions removed the message with a given seq from the context. */
+  const isRemoved = computed(() => removedTest(compactions.value, pins.value));
+  /** Whether the log contains what has streamed so far. */
+  let isLogged = false;
+  /** Whether there are new model calls. They are read only then: the server reads the whole log for it. */
+  let areCallsStale = true;
 
-  const loadPage = async (offset: number, limit: number): Promise<readonly Said[]> => {
+  const loadPage = async (offset: number, limit: number): Promise<readonly Message[]> => {
     const page = await handle.history({ offset, limit });
     batch(() => {
       if (page.message_count < count.value) messages.clear();
@@ -97,12 +67,12 @@ export function openSessionView(id: string): SessionView {
     return page.messages;
   };
 
-  /** Errors and interruptions of old turns, which only the events tell. */
+  /** Errors and interruptions of past turns are in the events, not in the messages. */
   const loadRemarks = async (from: number, to: number): Promise<void> => {
     let after = from;
     for (let pages = 0; pages < EVENT_PAGES_MAX && after < to; pages += 1) {
       const { events, has_more } = await handle.listEvents({ after });
-      for (const { cursor, payload, timestamp_ms } of events) note(cursor.sequence, payload, timestamp_ms);
+      for (const { cursor, payload, timestamp_ms } of events) recordEvent(cursor.sequence, payload, timestamp_ms);
       const last = events.at(-1);
       if (last === undefined || !has_more) break;
       after = last.cursor.sequence;
@@ -110,199 +80,196 @@ export function openSessionView(id: string): SessionView {
     version.value += 1;
   };
 
-  const note = (seq: number, event: AgentEvent, atMs: number): void => {
+  const recordEvent = (seq: number, event: AgentEvent, atMs: number): void => {
     const remark = remarkOf(event);
-    subAgents.hear(seq, event);
+    subAgents.handleEvent(seq, event);
     if (remark !== undefined && seq !== 0) remarks.set(seq, { ...remark, seq, atMs });
   };
 
-  const want = (index: number): void => {
+  const loadAround = (index: number): void => {
     const page = Math.floor(index / PAGE);
-    if (asked.has(page)) return;
-    asked.add(page);
+    if (requestedPages.has(page)) return;
+    requestedPages.add(page);
     loadPage(page * PAGE, PAGE)
-      .then((said) => loadRemarks((said[0]?.seq ?? 1) - 1, said.at(-1)?.seq ?? 0))
+      .then((loaded) => loadRemarks((loaded[0]?.seq ?? 1) - 1, loaded.at(-1)?.seq ?? 0))
       .catch((thrown: unknown) => {
-        asked.delete(page);
-        problem.value = failed(thrown);
+        requestedPages.delete(page);
+        problem.value = handleError(thrown);
       });
   };
 
   const readTail = async (): Promise<void> => {
     const read = await client().readSession(id);
     info.value = read;
-    // Rewritten, perhaps: what is known by its place may be something else now.
+    // The transcript may have been rewritten, so the loaded messages may be at other indexes now.
     if (read.message_count < count.value) {
       messages.clear();
-      asked.clear();
+      requestedPages.clear();
     }
     const known = Math.min(count.value, read.message_count);
     if (read.message_count > known) await loadPage(Math.max(known, read.message_count - PAGE), PAGE);
     count.value = read.message_count;
   };
 
-  const readAround = async (): Promise<void> => {
-    const areCallsOld = hasCalled;
-    hasCalled = false;
-    const [waiting, pinned, made, called] = await Promise.all([
+  const readDetails = async (): Promise<void> => {
+    const readsCalls = areCallsStale;
+    areCallsStale = false;
+    const [pending, pinned, compacted, called] = await Promise.all([
       Promise.all([id, ...subAgents.running()].map((sessionId) => client().listApprovals({ sessionId }))),
-      has("session_compaction") ? handle.pins() : undefined,
-      has("session_compaction") ? handle.compactions() : undefined,
-      areCallsOld ? handle.modelCalls() : undefined,
+      hasCapability("session_compaction") ? handle.pins() : undefined,
+      hasCapability("session_compaction") ? handle.compactions() : undefined,
+      readsCalls ? handle.modelCalls() : undefined,
     ]);
     batch(() => {
-      approvals.value = waiting.flatMap((one) => one.approvals);
+      approvals.value = pending.flatMap((one) => one.approvals);
       pins.value = new Set(pinned?.pins ?? []);
-      compactions.value = made ?? [];
+      compactions.value = compacted ?? [];
       if (called !== undefined) calls.value = called;
     });
   };
 
-  /** One at a time, and once more after it for what happened meanwhile. */
+  /** Runs once at a time, and once more afterwards if it was called meanwhile. */
   const refresh = coalesced(async () => {
-    const wasSettled = isSettled;
+    const wasLogged = isLogged;
     await readTail();
     batch(() => {
-      // What streamed before is a message now; what has streamed since is of the next.
-      if (wasSettled && isSettled) {
-        isSettled = false;
+      // The streamed text is a message now; later deltas belong to the next message.
+      if (wasLogged && isLogged) {
+        isLogged = false;
         live.value = { ...live.value, text: "", reasoning: "" };
       }
       if (info.value?.state !== "running") live.value = NOT_LIVE;
     });
-    await readAround();
+    await readDetails();
     problem.value = undefined;
   });
 
-  const hear = (event: AgentEvent): void => {
+  const handleEvent = (event: AgentEvent): void => {
     switch (event.type) {
       case "text_delta":
-        live.value = { ...live.value, isAsking: false, text: (isSettled ? "" : live.value.text) + event.delta };
-        isSettled = false;
+        live.value = { ...live.value, isWaiting: false, text: (isLogged ? "" : live.value.text) + event.delta };
+        isLogged = false;
         return;
       case "reasoning_delta":
-        live.value = { ...live.value, isAsking: false, reasoning: live.value.reasoning + event.delta };
+        live.value = { ...live.value, isWaiting: false, reasoning: live.value.reasoning + event.delta };
         return;
       case "tool_execution_started":
         live.value = { ...live.value, tools: new Map(live.value.tools).set(event.id, event.name) };
         return;
-      case "tool_execution_completed": {
-        const tools = new Map(live.value.tools);
-        tools.delete(event.id);
-        live.value = { ...live.value, tools };
+      case "tool_execution_completed":
+        live.value = { ...live.value, tools: new Map([...live.value.tools].filter(([id]) => id !== event.id)) };
         break;
-      }
       case "sub_agent_event":
-        if (!isAboutQuestion(event)) return;
+        if (!isAboutApproval(event)) return;
         break;
       case "turn_started":
-        live.value = { ...live.value, isAsking: true };
+        live.value = { ...live.value, isWaiting: true };
         break;
       case "retrying":
         live.value = NOT_LIVE;
         break;
       case "text_complete":
       case "tool_call_requested":
-        isSettled = true;
+        isLogged = true;
         break;
       case "turn_completed":
       case "run_completed":
       case "run_failed":
-        isSettled = true;
-        hasCalled = true;
+        isLogged = true;
+        areCallsStale = true;
         break;
       case "compaction_completed":
       case "context_evicted":
-        hasCalled = true;
+        areCallsStale = true;
         break;
       case "transcript_rewrite_committed":
         messages.clear();
         remarks.clear();
-        asked.clear();
+        requestedPages.clear();
         count.value = 0;
         break;
     }
-    refresh().catch(() => {}); // Whoever follows tells that the server is away.
+    refresh().catch(() => {}); // followEvents reports a lost connection.
   };
 
   /**
-   * Hears what happens until the view is closed; a server that is away is asked again and again. A browser has six
-   * connections to a server for all of its tabs: one that nobody looks at holds none, or a seventh would not even load.
+   * Receives events until the view is closed, and reconnects when the connection is lost. A browser allows six
+   * connections to a server for all of its tabs, so a hidden tab keeps none; otherwise a seventh tab would not load.
    */
-  const follow = async (from: number, known: number): Promise<void> => {
+  const followEvents = async (from: number, known: number): Promise<void> => {
     let seen = from;
-    while (!ending.signal.aborted) {
-      const signal = AbortSignal.any([ending.signal, whenHidden(ending.signal)]);
+    while (!closing.signal.aborted) {
+      const signal = AbortSignal.any([closing.signal, whenHidden(closing.signal)]);
       try {
         for await (const { seq, event, timestamp_ms } of handle.events({ after: seen, signal })) {
           if (seq !== 0) seen = seq;
-          note(seq, event, timestamp_ms);
+          recordEvent(seq, event, timestamp_ms);
           if (seq !== 0 && seq <= known) version.value += 1;
-          else if (event.type === "stream_truncated") await comeBack();
-          else hear(event);
+          else if (event.type === "stream_truncated") await resync();
+          else handleEvent(event);
         }
         if (info.value?.state === "archived" && !signal.aborted) return;
       } catch (thrown) {
         if (!signal.aborted) {
-          failed(thrown);
-          isHearing.value = false;
+          handleError(thrown);
+          isConnected.value = false;
         }
       }
-      if (ending.signal.aborted) return;
+      if (closing.signal.aborted) return;
       if (!signal.aborted) {
-        await pause(AWAY_MS, ending.signal);
-        // A server that is there again may have nothing to tell for hours.
-        if (!isHearing.value && !ending.signal.aborted) await comeBack();
+        await pause(RETRY_MS, closing.signal);
+        // A server that is back may send no event for hours.
+        if (!isConnected.value && !closing.signal.aborted) await resync();
         continue;
       }
-      // What streams meanwhile is not told again; it is read whole once it is in the log.
+      // Missed deltas are not sent again; the message is read once the log contains it.
       live.value = NOT_LIVE;
-      await untilSeen(ending.signal);
-      if (!ending.signal.aborted) await comeBack();
+      await untilVisible(closing.signal);
+      if (!closing.signal.aborted) await resync();
     }
   };
 
-  const comeBack = async (): Promise<void> => {
+  const resync = async (): Promise<void> => {
     try {
       await refresh();
-      isHearing.value = true;
+      isConnected.value = true;
     } catch (thrown) {
-      failed(thrown);
-      isHearing.value = false;
+      handleError(thrown);
+      isConnected.value = false;
     }
   };
 
+  /** The index of a message in the history. */
   const indexOf = async (seq: number): Promise<number | undefined> => {
-    const placed = () => [...messages].find(([, said]) => said.seq === seq)?.[0];
-    // Seqs grow along the history, and so a place is found in a few looks, without all that lies between.
+    const known = () => [...messages].find(([, message]) => message.seq === seq)?.[0];
+    // Binary search: seqs increase along the history, so that only a few pages are loaded.
     let low = 0;
     let high = count.value - 1;
-    while (low <= high && placed() === undefined) {
+    while (low <= high && known() === undefined) {
       const middle = (low + high) >> 1;
-      const said = messages.get(middle) ?? (await loadPage(Math.floor(middle / PAGE) * PAGE, PAGE))[middle % PAGE];
-      if (said === undefined) break;
-      if (said.seq < seq) low = middle + 1;
+      const message = messages.get(middle) ?? (await loadPage(Math.floor(middle / PAGE) * PAGE, PAGE))[middle % PAGE];
+      if (message === undefined) break;
+      if (message.seq < seq) low = middle + 1;
       else high = middle - 1;
     }
-    // After a rewrite they do not always.
-    for (let offset = 0; offset < count.value && placed() === undefined; offset += PAGE) {
+    // After a rewrite they may not increase: search every page.
+    for (let offset = 0; offset < count.value && known() === undefined; offset += PAGE) {
       if (!messages.has(offset)) await loadPage(offset, PAGE);
     }
-    return placed();
+    return known();
   };
 
   const start = async (): Promise<void> => {
     try {
-      const scope = { type: "session" as const, session_id: id };
-      // Asked before the messages: what is told up to there is in them.
-      const { cursor } = await client().dispatch("readEventCursor", { scope });
+      // Read before the messages, which therefore include all events up to this cursor.
+      const { cursor } = await client().dispatch("readEventCursor", { scope: { type: "session", session_id: id } });
       await readTail();
       const oldest = messages.get(Math.max(0, count.value - PAGE));
-      // What was said last is told again, so that what befell it is known too.
-      follow((oldest?.seq ?? 1) - 1, cursor.sequence);
-      await readAround();
+      // The events of the loaded messages are replayed for their remarks.
+      followEvents((oldest?.seq ?? 1) - 1, cursor.sequence);
+      await readDetails();
     } catch (thrown) {
-      problem.value = failed(thrown);
+      problem.value = handleError(thrown);
     }
   };
   start();
@@ -312,7 +279,7 @@ export function openSessionView(id: string): SessionView {
     handle,
     info,
     problem,
-    isHearing,
+    isConnected,
     count,
     version,
     live,
@@ -321,67 +288,68 @@ export function openSessionView(id: string): SessionView {
     pins,
     compactions,
     calls,
-    hasLeft,
-    at: (index) => {
+    isRemoved,
+    /** The message at an index of the history; if it is not loaded yet, it is requested. */
+    at: (index: number): Message | undefined => {
       const found = messages.get(index);
-      if (found === undefined) queueMicrotask(() => want(index));
+      if (found === undefined) queueMicrotask(() => loadAround(index));
       return found;
     },
     indexOf,
-    messagesIn: async (ranges, max) => {
-      const found: Said[] = [];
+    /** The messages of ranges of seqs, the first `max` of them. */
+    messagesIn: async (ranges: readonly SeqRange[], max: number): Promise<readonly Message[]> => {
+      const found: Message[] = [];
       for (const { from_seq, to_seq } of ranges) {
         for (let index = (await indexOf(from_seq)) ?? 0; index < count.value && found.length < max; index += 1) {
-          const said = messages.get(index) ?? (await loadPage(index, PAGE))[0];
-          if (said === undefined || said.seq > to_seq) break;
-          if (said.seq >= from_seq) found.push(said);
+          const message = messages.get(index) ?? (await loadPage(index, PAGE))[0];
+          if (message === undefined || message.seq > to_seq) break;
+          if (message.seq >= from_seq) found.push(message);
         }
       }
       return found;
     },
-    remarksBetween: (seq, next) =>
+    /** The remarks about events between two messages. */
+    remarksBetween: (seq: number, next: number): readonly Remark[] =>
       [...remarks.values()].filter((one) => one.seq > seq && one.seq < next).sort((one, other) => one.seq - other.seq),
-    refresh: async () => {
-      // Whoever asks has changed something, perhaps what a bar or a mark is about.
-      hasCalled = true;
+    /** Reloads what may have changed after the caller changed something. */
+    refresh: async (): Promise<void> => {
+      areCallsStale = true;
       await refresh();
     },
-    close: () => ending.abort("left"),
+    close: (): void => closing.abort("closed"),
   };
 }
 
-type Test = (seq: number) => boolean;
+export function isIn(ranges: readonly SeqRange[], seq: number): boolean {
+  return ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
+}
 
-/** Which messages are not shown to the model any more: what compactions that stand took out, and nothing brought back. */
-function leaving(compactions: readonly Compaction[], pins: ReadonlySet<number>): Test {
-  const standing = compactions.filter(({ undone }) => !undone);
-  const newest = standing.at(-1);
+/** Tests for messages that compactions removed and that were neither pinned nor brought back. */
+function removedTest(compactions: readonly Compaction[], pins: ReadonlySet<number>): (seq: number) => boolean {
+  const active = compactions.filter(({ undone }) => !undone);
+  const newest = active.at(-1);
   if (newest === undefined) return () => false;
-  const out = standing.flatMap(({ discarded }) => discarded);
-  const back = [...newest.expanded, ...newest.kept];
-  const isIn = (ranges: readonly SeqRange[], seq: number): boolean =>
-    ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
-  return (seq) => isIn(out, seq) && !isIn(back, seq) && !pins.has(seq);
+  const removed = active.flatMap(({ discarded }) => discarded);
+  const present = [...newest.expanded, ...newest.kept];
+  return (seq) => isIn(removed, seq) && !isIn(present, seq) && !pins.has(seq);
 }
 
 function coalesced(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
+  const run = (): Promise<void> => {
+    running = work().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
   return () => {
-    if (running === undefined) {
-      running = work().finally(() => {
-        running = undefined;
-      });
-      return running;
-    }
+    if (running === undefined) return run();
     next ??= running
       .catch(() => {})
       .then(() => {
         next = undefined;
-        running = work().finally(() => {
-          running = undefined;
-        });
-        return running;
+        return run();
       });
     return next;
   };
@@ -394,5 +362,25 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       clearTimeout(timer);
       resolve();
     });
+  });
+}
+
+/** Aborts when the tab is hidden. */
+function whenHidden(closing: AbortSignal): AbortSignal {
+  const hidden = new AbortController();
+  const check = (): void => {
+    if (document.visibilityState === "hidden") hidden.abort("hidden");
+  };
+  document.addEventListener("visibilitychange", check, { signal: AbortSignal.any([closing, hidden.signal]) });
+  check();
+  return hidden.signal;
+}
+
+/** Resolves when the tab is visible, or on abort. */
+function untilVisible(signal: AbortSignal): Promise<void> {
+  if (document.visibilityState !== "hidden") return Promise.resolve();
+  return new Promise((resolve) => {
+    document.addEventListener("visibilitychange", () => resolve(), { once: true, signal });
+    signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -2,7 +2,7 @@ import { type Signal, signal } from "@preact/signals";
 import type { AgentEvent } from "../src/contract/event.ts";
 import { formatCount, formatTokens } from "./format.ts";
 
-/** A task that was handed to a sub-agent, and what is known of how it goes. */
+/** A task of a sub-agent and its progress. */
 export interface SubAgentTask {
   readonly seq: number;
   readonly callId: string;
@@ -10,17 +10,17 @@ export interface SubAgentTask {
   readonly agent: string;
   readonly task: string;
   readonly status: "running" | "completed" | "failed" | "interrupted";
-  /** What it took, with its own sub-agents; undefined while it runs. */
+  /** Tokens used, including its own sub-agents; undefined while it runs. */
   readonly tokens: number | undefined;
-  /** What it does, as far as this page has heard it, a line each. */
-  readonly inside: readonly { readonly depth: number; readonly text: string }[];
+  /** The events of the task that this page received, one line each. */
+  readonly activity: readonly { readonly depth: number; readonly text: string }[];
 }
 
-/** The sub-agents of a session, by its events. */
+/** The sub-agents of a session, computed from its events. */
 export interface SubAgents {
   readonly tasks: Signal<ReadonlyMap<string, SubAgentTask>>;
-  hear(seq: number, event: AgentEvent): void;
-  /** Sessions that may wait for a word: of those that run, and of theirs. */
+  handleEvent(seq: number, event: AgentEvent): void;
+  /** The ids of running sub-agent sessions at any depth: they may have pending approvals. */
   running(): readonly string[];
   between(seq: number, next: number): readonly SubAgentTask[];
 }
@@ -30,33 +30,42 @@ const WORDS_MAX = 160;
 
 export function createSubAgents(): SubAgents {
   const tasks = signal<ReadonlyMap<string, SubAgentTask>>(new Map());
-  /** The task that a session works for, also through others. */
+  /** The task of this session that a sub-agent session belongs to, at any depth. */
   const taskOf = new Map<string, string>();
   const change = (callId: string, fields: Partial<SubAgentTask>): void => {
     const task = tasks.value.get(callId);
     if (task !== undefined) tasks.value = new Map(tasks.value).set(callId, { ...task, ...fields });
   };
-  const hearInside = (childId: string, event: AgentEvent, depth: number): void => {
+  const handleInner = (childId: string, event: AgentEvent, depth: number): void => {
     const callId = taskOf.get(childId);
     const task = callId === undefined ? undefined : tasks.value.get(callId);
     if (callId === undefined || task === undefined) return;
     if (event.type === "sub_agent_started") taskOf.set(event.child_id, callId);
     if (event.type === "sub_agent_completed") taskOf.delete(event.child_id);
     const text = lineOf(event);
-    if (text !== undefined) change(callId, { inside: [...task.inside, { depth, text }].slice(-LINES_MAX) });
+    if (text !== undefined) change(callId, { activity: [...task.activity, { depth, text }].slice(-LINES_MAX) });
   };
   return {
     tasks,
-    hear: (seq, told) => {
-      const { event, childId, depth } = heardIn(told);
-      if (childId !== undefined) hearInside(childId, event, depth);
+    handleEvent: (seq, received) => {
+      const { event, childId, depth } = unwrap(received);
+      if (childId !== undefined) handleInner(childId, event, depth);
       else if (event.type === "sub_agent_started") {
         const { call_id: callId, child_id, agent, task } = event;
-        // Told again to a page that comes back: what it has heard meanwhile stays.
+        // The event is replayed after a reconnect: keep the recorded activity.
         if (tasks.value.has(callId)) return;
         taskOf.set(child_id, callId);
-        const begun = { seq, callId, childId: child_id, agent, task, status: "running", tokens: undefined, inside: [] };
-        tasks.value = new Map(tasks.value).set(callId, begun as SubAgentTask); // Its fields, above.
+        const started = {
+          seq,
+          callId,
+          childId: child_id,
+          agent,
+          task,
+          status: "running",
+          tokens: undefined,
+          activity: [],
+        };
+        tasks.value = new Map(tasks.value).set(callId, started as SubAgentTask); // `status` is widened.
       } else if (event.type === "sub_agent_completed") {
         const { call_id, child_id, status, usage } = event;
         for (const [session, task] of taskOf) if (task === call_id || session === child_id) taskOf.delete(session);
@@ -68,13 +77,13 @@ export function createSubAgents(): SubAgents {
   };
 }
 
-/** Whether an event of a sub-agent changes which questions wait. */
-export function isAboutQuestion(told: AgentEvent): boolean {
-  const { type } = heardIn(told).event;
+/** Whether an event of a sub-agent changes its pending approvals. */
+export function isAboutApproval(received: AgentEvent): boolean {
+  const { type } = unwrap(received).event;
   return type === "tool_approval_requested" || type === "tool_approval_answered";
 }
 
-/** Who handed a session its task, by the labels it was made with; undefined for one that nobody did. */
+/** The parent session and the name of a sub-agent, from the labels of its session; undefined for other sessions. */
 export function parentageOf(labels: Readonly<Record<string, string>> = {}) {
   const { parent, parent_call, agent } = labels;
   return parent === undefined || parent_call === undefined || agent === undefined ? undefined : { parent, agent };
@@ -82,14 +91,14 @@ export function parentageOf(labels: Readonly<Record<string, string>> = {}) {
 
 const DEPTH_MAX = 64;
 
-/** What happened, in which sub-agent's session, and how deep. */
-function heardIn(told: AgentEvent) {
-  let [event, depth]: [AgentEvent, number] = [told, 0];
+/** Takes an event out of its `sub_agent_event` wrappers: the event, the session it belongs to, and its depth. */
+function unwrap(received: AgentEvent) {
+  let [event, depth]: [AgentEvent, number] = [received, 0];
   let childId: string | undefined;
   while (event.type === "sub_agent_event" && depth < DEPTH_MAX) {
     depth += Math.max(1, event.depth);
     childId = event.child_id;
-    event = event.event as AgentEvent; // As that session tells it.
+    event = event.event as AgentEvent; // The wrapper carries the event unchanged.
   }
   return { event, childId, depth };
 }

@@ -2,111 +2,123 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { MessageInput } from "../src/client.ts";
 import type { AssistantBlock, ToolResult, ToolUseBlock } from "../src/contract/message.ts";
-import { Fold } from "./fold.tsx";
 import { formatSize, formatTime } from "./format.ts";
-import { Action, Badge } from "./parts.tsx";
-import { go, linkTo } from "./router.ts";
-import { has, may } from "./server.ts";
-import type { Said as SaidMessage, SessionView } from "./session-view.ts";
-import { beginningOf, LongText, Said, wordsOf } from "./transcript-text.tsx";
+import { Action, Badge, Fold, textField } from "./parts.tsx";
+import { linkTo, navigate } from "./router.ts";
+import { hasCapability, hasScope } from "./server.ts";
+import type { Message, SessionView } from "./session-view.ts";
+import { ContentView, excerpt, LongText, plainText } from "./transcript-text.tsx";
 
-/** Who says it. */
-export const WHO: Readonly<Record<SaidMessage["role"], string>> = {
-  user: "You",
+export const ROLE_NAMES: Readonly<Record<Message["role"], string>> = {
+  user: "User",
   block_assistant: "Model",
   system: "System prompt",
   system_notice: "Notice",
   tool_results: "Tools",
 };
 
-/** A message of the history with what can be done about it. */
+/** A message of the history with its actions. */
 export function TranscriptMessage(props: {
   view: SessionView;
-  said: SaidMessage;
+  message: Message;
   index: number;
-  /** What follows it, where the results of its calls are. */
-  next: SaidMessage | undefined;
+  /** The next message, which has the results of this message's tool calls. */
+  next: Message | undefined;
   isFound: boolean;
 }): JSX.Element {
-  const { view, said, index, next, isFound } = props;
+  const { view, message, index, next, isFound } = props;
   const isReplacing = useSignal(false);
-  const isPinned = view.pins.value.has(said.seq);
-  const hasLeft = view.hasLeft.value(said.seq);
-  const classes = ["message", said.role, hasLeft ? "left" : "", isFound ? "found" : ""].join(" ");
+  const isRemoved = view.isRemoved.value(message.seq);
+  const classes = ["message", message.role, isRemoved ? "removed" : "", isFound ? "found" : ""].join(" ");
   return (
-    <div class={classes} data-seq={said.seq}>
+    <div class={classes} data-seq={message.seq}>
       <div class="message-head">
-        <strong>{WHO[said.role]}</strong>
-        <a class="soft" href={linkTo(["sessions", view.id], { seq: said.seq })} title={formatTime(said.created_at)}>
-          #{said.seq}
+        <strong>{ROLE_NAMES[message.role]}</strong>
+        <a
+          class="soft"
+          href={linkTo(["sessions", view.id], { seq: message.seq })}
+          title={formatTime(message.created_at)}
+        >
+          #{message.seq}
         </a>
-        {isPinned && <Badge tone="warn">pinned</Badge>}
-        {hasLeft && (
-          <a class="badge" href={linkTo(["sessions", view.id, "compactions", standingIn(view)], { seq: said.seq })}>
-            not shown to the model any more
+        {view.pins.value.has(message.seq) && <Badge tone="warn">pinned</Badge>}
+        {isRemoved && (
+          <a
+            class="badge"
+            href={linkTo(["sessions", view.id, "compactions", latestCompactionId(view)], { seq: message.seq })}
+          >
+            removed from context
           </a>
         )}
         <span class="grow" />
-        {may("run") && <MessageActions {...{ view, said, index, next, isPinned, isReplacing }} />}
+        {hasScope("run") && (
+          <MessageActions
+            {...{ view, message, index, next }}
+            onReplace={() => (isReplacing.value = !isReplacing.value)}
+          />
+        )}
       </div>
       {isReplacing.value ? (
-        <Replace view={view} said={said} index={index} onLeave={() => (isReplacing.value = false)} />
+        <Replace view={view} message={message} index={index} onCancel={() => (isReplacing.value = false)} />
       ) : (
-        <MessageBody said={said} next={next} />
+        <MessageBody message={message} next={next} />
       )}
     </div>
   );
 }
 
-/** The compaction whose summary stands for what the model is not shown. */
-function standingIn({ compactions }: SessionView): string {
+/** The compaction whose summary is in the context. */
+function latestCompactionId({ compactions }: SessionView): string {
   return compactions.value.findLast(({ undone }) => !undone)?.compaction_id ?? "";
 }
 
 function MessageActions(props: {
   view: SessionView;
-  said: SaidMessage;
+  message: Message;
   index: number;
-  next: SaidMessage | undefined;
-  isPinned: boolean;
-  isReplacing: { value: boolean };
+  next: Message | undefined;
+  onReplace: () => void;
 }): JSX.Element {
-  const { view, said, index, next, isPinned, isReplacing } = props;
+  const { view, message, index, next } = props;
+  const isPinned = view.pins.value.has(message.seq);
   const pin = async (): Promise<void> => {
-    await (isPinned ? view.handle.unpin(said.seq) : view.handle.pin(said.seq));
+    await (isPinned ? view.handle.unpin(message.seq) : view.handle.pin(message.seq));
     await view.refresh();
   };
   const fork = async (): Promise<void> => {
-    // A call goes with what it gave: both are one message to whoever looks.
-    const end = next?.role === "tool_results" && said.role === "block_assistant" ? index + 2 : index + 1;
+    // Tool calls and their results are shown as one message, so both are copied.
+    const end = next?.role === "tool_results" && message.role === "block_assistant" ? index + 2 : index + 1;
     const made = await view.handle.fork(end);
-    go(linkTo(["sessions", made.id]));
+    navigate(linkTo(["sessions", made.id]));
   };
-  const of = `message ${said.seq}`;
+  const of = `message ${message.seq}`;
   return (
     <span class="message-actions">
-      {said.role !== "system" && has("session_compaction") && (
+      {message.role !== "system" && hasCapability("session_compaction") && (
         <Action
           class="quiet"
-          does={pin}
-          title="A pinned message stays in the context whatever is compacted"
+          run={pin}
+          title="Compactions keep a pinned message in the context"
           label={`${isPinned ? "Unpin" : "Pin"} ${of}`}
         >
           {isPinned ? "Unpin" : "Pin"}
         </Action>
       )}
-      <Action class="quiet" does={fork} title="A new session of everything up to here" label={`Fork after ${of}`}>
+      <Action
+        class="quiet"
+        run={fork}
+        title="Start a new session with the messages up to here"
+        label={`Fork after ${of}`}
+      >
         Fork
       </Action>
-      {said.role !== "tool_results" && said.role !== "system_notice" && (
+      {message.role !== "tool_results" && message.role !== "system_notice" && (
         <button
           type="button"
           class="quiet"
-          title="A new session in which this was said otherwise"
+          title="Start a new session with another text here"
           aria-label={`Replace ${of} in a fork`}
-          onClick={() => {
-            isReplacing.value = !isReplacing.value;
-          }}
+          onClick={props.onReplace}
         >
           Replace
         </button>
@@ -115,74 +127,68 @@ function MessageActions(props: {
   );
 }
 
-function Replace(props: { view: SessionView; said: SaidMessage; index: number; onLeave: () => void }): JSX.Element {
-  const { view, said, index, onLeave } = props;
-  const text = useSignal(textOf(said));
+function Replace(props: { view: SessionView; message: Message; index: number; onCancel: () => void }): JSX.Element {
+  const { view, message, index, onCancel } = props;
+  const text = useSignal(textOf(message));
   const fork = async (): Promise<void> => {
-    const message = replacementOf(said, text.value);
-    const made = await view.handle.fork(index, { type: "message", message });
-    go(linkTo(["sessions", made.id]));
+    const replacement = replacementOf(message, text.value);
+    const made = await view.handle.fork(index, { type: "message", message: replacement });
+    navigate(linkTo(["sessions", made.id]));
   };
   return (
     <div class="stack">
       <label>
-        What is said there instead; what came after is left out of the new session
-        <textarea
-          rows={5}
-          value={text}
-          onInput={(event) => {
-            text.value = event.currentTarget.value;
-          }}
-        />
+        New text (the new session ends with this message)
+        <textarea rows={5} {...textField(text)} />
       </label>
       <div class="row">
-        <Action class="primary" does={fork}>
-          Fork with this
+        <Action class="primary" run={fork}>
+          Fork with new text
         </Action>
-        <button type="button" onClick={onLeave}>
-          Leave it
+        <button type="button" onClick={onCancel}>
+          Cancel
         </button>
       </div>
     </div>
   );
 }
 
-function replacementOf(said: SaidMessage, content: string): MessageInput {
-  if (said.role === "system") return { role: "system", content };
-  return said.role === "user" ? { role: "user", content } : { role: "assistant", content };
+function replacementOf(message: Message, content: string): MessageInput {
+  if (message.role === "system") return { role: "system", content };
+  return message.role === "user" ? { role: "user", content } : { role: "assistant", content };
 }
 
-/** What a message says, its tool calls aside. */
-export function textOf(said: SaidMessage): string {
-  switch (said.role) {
+/** The text of a message, without its tool calls. */
+export function textOf(message: Message): string {
+  switch (message.role) {
     case "user":
     case "system":
-      return wordsOf(said.content);
+      return plainText(message.content);
     case "system_notice":
-      return said.body ?? "";
+      return message.body ?? "";
     case "block_assistant":
-      return said.blocks.flatMap((block) => (block.block_type === "text" ? [block.data.text] : [])).join("\n\n");
+      return message.blocks.flatMap((block) => (block.block_type === "text" ? [block.data.text] : [])).join("\n\n");
     case "tool_results":
-      return said.results.map(({ content }) => wordsOf(content)).join("\n\n");
+      return message.results.map(({ content }) => plainText(content)).join("\n\n");
   }
 }
 
-export function MessageBody({ said, next }: { said: SaidMessage; next?: SaidMessage | undefined }): JSX.Element {
-  switch (said.role) {
+export function MessageBody({ message, next }: { message: Message; next?: Message | undefined }): JSX.Element {
+  switch (message.role) {
     case "user":
-      return <Said content={said.content} />;
+      return <ContentView content={message.content} />;
     case "system":
       return (
-        <Fold name={`system ${said.seq}`} line={<bdi class="soft">{beginningOf(said.content)}</bdi>}>
-          {() => <LongText text={said.content} />}
+        <Fold name={`system ${message.seq}`} line={<bdi class="soft">{excerpt(message.content)}</bdi>}>
+          {() => <LongText text={message.content} />}
         </Fold>
       );
     case "system_notice":
-      return <LongText text={said.body ?? said.kind.replaceAll("_", " ")} />;
+      return <LongText text={message.body ?? message.kind.replaceAll("_", " ")} />;
     case "tool_results":
       return (
         <>
-          {said.results.map((result) => (
+          {message.results.map((result) => (
             <ToolFold key={result.tool_use_id} result={result} />
           ))}
         </>
@@ -190,18 +196,20 @@ export function MessageBody({ said, next }: { said: SaidMessage; next?: SaidMess
     case "block_assistant":
       return (
         <>
-          {said.blocks.map((block, index) => (
-            <Block key={index} name={`${said.seq} ${index}`} block={block} next={next} />
+          {message.blocks.map((block, index) => (
+            <Block key={index} name={`${message.seq} ${index}`} block={block} next={next} />
           ))}
-          {said.stop_reason === "max_tokens" && <p class="soft">(The answer reached its longest length here.)</p>}
-          {said.stop_reason === "content_filter" && <p class="soft">(The provider cut the answer off here.)</p>}
-          {said.stop_reason === "cancelled" && <p class="soft">(The answer was interrupted here.)</p>}
+          {message.stop_reason === "max_tokens" && <p class="soft">(The response reached the output limit.)</p>}
+          {message.stop_reason === "content_filter" && (
+            <p class="soft">(The provider's content filter stopped the response.)</p>
+          )}
+          {message.stop_reason === "cancelled" && <p class="soft">(The response was interrupted.)</p>}
         </>
       );
   }
 }
 
-function Block(props: { name: string; block: AssistantBlock; next: SaidMessage | undefined }): JSX.Element {
+function Block(props: { name: string; block: AssistantBlock; next: Message | undefined }): JSX.Element {
   const { name, block, next } = props;
   switch (block.block_type) {
     case "text":
@@ -211,19 +219,19 @@ function Block(props: { name: string; block: AssistantBlock; next: SaidMessage |
     case "tool_use":
       return <ToolFold call={block} result={resultOf(next, block.data.id)} />;
     case "server_tool_content": {
-      const given = JSON.stringify(block.data.content, null, 2);
+      const content = JSON.stringify(block.data.content, null, 2);
       return (
         <Fold name={name} class="tool" line={<bdi>{block.data.name}</bdi>}>
-          {() => <LongText text={given} isCode />}
+          {() => <LongText text={content} isCode />}
         </Fold>
       );
     }
     case "image":
-      return <Said content={[{ type: "image", source: "inline", ...block.data }]} />;
+      return <ContentView content={[{ type: "image", source: "inline", ...block.data }]} />;
   }
 }
 
-function resultOf(next: SaidMessage | undefined, id: string): ToolResult | undefined {
+function resultOf(next: Message | undefined, id: string): ToolResult | undefined {
   if (next?.role !== "tool_results") return undefined;
   return next.results.find((result) => result.tool_use_id === id);
 }
@@ -235,7 +243,7 @@ export function Reasoning({ name, text }: { name: string; text: string }): JSX.E
       class="reasoning"
       line={
         <span class="soft">
-          Thought <bdi>{beginningOf(text)}</bdi>
+          Reasoning <bdi>{excerpt(text)}</bdi>
         </span>
       }
     >
@@ -244,11 +252,11 @@ export function Reasoning({ name, text }: { name: string; text: string }): JSX.E
   );
 }
 
-/** A call and what came of it, behind one line: its name, its first words, how much it gave. */
+/** A tool call and its result behind one line: the name, an excerpt and the size of the result. */
 function ToolFold({ call, result }: { call?: ToolUseBlock; result?: ToolResult | undefined }): JSX.Element {
-  const given = result === undefined ? "" : wordsOf(result.content);
+  const output = result === undefined ? "" : plainText(result.content);
   const args = call === undefined ? "" : JSON.stringify(call.data.args, null, 2);
-  const first = call === undefined ? "" : Object.values(call.data.args).map(String).join(" ");
+  const values = call === undefined ? "" : Object.values(call.data.args).map(String).join(" ");
   return (
     <Fold
       name={`tool ${call?.data.id ?? result?.tool_use_id}`}
@@ -256,23 +264,23 @@ function ToolFold({ call, result }: { call?: ToolUseBlock; result?: ToolResult |
       line={
         <>
           <bdi class="mono">{call?.data.name ?? "result"}</bdi>
-          <bdi class="soft fold-words">{beginningOf(first || given)}</bdi>
+          <bdi class="soft fold-words">{excerpt(values || output)}</bdi>
           {result === undefined ? (
             <Badge>no result yet</Badge>
           ) : result.is_error ? (
             <Badge tone="bad">failed</Badge>
           ) : (
-            <span class="soft">{formatSize(given.length)}</span>
+            <span class="soft">{formatSize(output.length)}</span>
           )}
         </>
       }
     >
       {() => (
         <>
-          {call !== undefined && <p class="soft">Asked with</p>}
+          {call !== undefined && <p class="soft">Arguments</p>}
           {call !== undefined && <LongText text={args} isCode />}
-          {result !== undefined && <p class="soft">{result.is_error ? "Failed with" : "Gave"}</p>}
-          {result !== undefined && <Said content={result.content} isCode />}
+          {result !== undefined && <p class="soft">{result.is_error ? "Error" : "Result"}</p>}
+          {result !== undefined && <ContentView content={result.content} isCode />}
         </>
       )}
     </Fold>

@@ -5,11 +5,11 @@ import { formatCount, formatSize } from "./format.ts";
 import { Action } from "./parts.tsx";
 import { client } from "./server.ts";
 
-/** So much is shown at once; a page that holds a megabyte in sight is slow for everybody. */
+/** A page that renders a megabyte of text is slow. */
 const CHARS_MAX = 20_000;
 const BLOB = /the full output is blob ([\w:-]{1,200}) …\]/;
 
-/** A text as it is, and nothing else: whatever it holds, it is no markup. */
+/** Plain text. Markup in it is shown, not interpreted. */
 export function LongText({ text, isCode = false }: { text: string; isCode?: boolean }): JSX.Element {
   const isWhole = useSignal(false);
   const shown = isWhole.value ? text : text.slice(0, CHARS_MAX);
@@ -32,45 +32,45 @@ export function LongText({ text, isCode = false }: { text: string; isCode?: bool
   );
 }
 
-/** What was too long for the context, or is no text. */
+/** Content stored by reference: a long tool output or a binary file. */
 function Blob({ id }: { id: string }): JSX.Element {
   const text = useSignal<string | undefined>(undefined);
   const image = useSignal<string | undefined>(undefined);
-  const read = async (): Promise<void> => {
+  const load = async (): Promise<void> => {
     const { mediaType, data } = await client().readBlob(id);
     if (SHOWN_IMAGES.includes(mediaType)) image.value = `data:${mediaType};base64,${base64Of(data)}`;
     else text.value = new TextDecoder().decode(data);
   };
-  if (image.value !== undefined) return <img class="said-image" src={image.value} alt="Kept with this message" />;
+  if (image.value !== undefined) return <img class="message-image" src={image.value} alt="Attached to this message" />;
   if (text.value !== undefined) {
     return (
       <>
-        <p class="soft">The whole output, {formatSize(text.value.length)}:</p>
+        <p class="soft">Full output, {formatSize(text.value.length)}:</p>
         <LongText text={text.value} isCode />
       </>
     );
   }
-  return <Action does={read}>Open the whole output</Action>;
+  return <Action run={load}>Show full output</Action>;
 }
 
-/** Images a browser draws without running anything. */
+/** Image formats that cannot contain scripts. */
 const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 function base64Of(data: Uint8Array): string {
-  let letters = "";
-  for (const byte of data) letters += String.fromCharCode(byte);
-  return btoa(letters);
+  let binary = "";
+  for (const byte of data) binary += String.fromCharCode(byte);
+  return btoa(binary);
 }
 
-/** What was said or given: texts, images, and a word about what cannot be shown. */
-export function Said({ content, isCode = false }: { content: Content; isCode?: boolean }): JSX.Element {
+/** The content of a message or a tool result: text, images, and a placeholder for other formats. */
+export function ContentView({ content, isCode = false }: { content: Content; isCode?: boolean }): JSX.Element {
   if (typeof content === "string") return <LongText text={content} isCode={isCode} />;
   return (
     <>
       {content.map((block, index) => {
         if (block.type === "text") return <LongText key={index} text={block.text} isCode={isCode} />;
         if (block.source === "blob") return <Blob key={index} id={block.blob_id} />;
-        // Not fetched: whoever reads a transcript would tell another server of it.
+        // Not loaded: the request would tell another server that the transcript is being read.
         if (block.source === "url") {
           return (
             <p key={index} class="soft">
@@ -86,24 +86,24 @@ export function Said({ content, isCode = false }: { content: Content; isCode?: b
           );
         }
         const source = `data:${block.media_type};base64,${block.data}`;
-        return <img key={index} class="said-image" src={source} alt="Given with this message" />;
+        return <img key={index} class="message-image" src={source} alt="In this message" />;
       })}
     </>
   );
 }
 
-/** The words of a content, for what tells its beginning or its size. */
-export function wordsOf(content: Content): string {
+/** The text of a content, for excerpts and sizes. */
+export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => (block.type === "text" ? block.text : `(${block.type})`)).join("\n");
 }
 
-const BEGINNING_CHARS = 90;
+const EXCERPT_CHARS = 90;
 
-export function beginningOf(text: string): string {
+export function excerpt(text: string): string {
   const line = text
-    .slice(0, BEGINNING_CHARS * 2)
+    .slice(0, EXCERPT_CHARS * 2)
     .replace(/\s+/g, " ")
     .trim();
-  return line.length > BEGINNING_CHARS ? `${line.slice(0, BEGINNING_CHARS)}…` : line;
+  return line.length > EXCERPT_CHARS ? `${line.slice(0, EXCERPT_CHARS)}…` : line;
 }

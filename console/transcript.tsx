@@ -3,18 +3,20 @@ import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Compaction } from "../src/contract/compaction.ts";
 import { formatCount, formatTokens } from "./format.ts";
-import { Badge, Empty } from "./parts.tsx";
+import { Badge, Empty, Fold, type Tone } from "./parts.tsx";
 import { linkTo } from "./router.ts";
-import type { Said, SessionView } from "./session-view.ts";
-import { SubAgentCard } from "./sub-agent-card.tsx";
+import { savedSession } from "./saved-page.ts";
+import type { Message, SessionView } from "./session-view.ts";
+import type { SubAgentTask } from "./sub-agents.ts";
 import { Reasoning, TranscriptMessage } from "./transcript-message.tsx";
+import { LongText } from "./transcript-text.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
-/** About as high as a message is. */
+/** The estimated height of a message. */
 const ROW_PX = 90;
 const LIVE = -1;
 
-/** What was said, newest at the end, and what is being said; `seq` is the message to be brought into sight. */
+/** The messages, the newest last, and the live response; scrolls to the message `seq`. */
 export function Transcript({ view, seq }: { view: SessionView; seq: number | undefined }): JSX.Element {
   const found = useSignal<string | undefined>(undefined);
   const count = view.count.value;
@@ -27,7 +29,7 @@ export function Transcript({ view, seq }: { view: SessionView; seq: number | und
       (index) => {
         if (isCurrent && index !== undefined) found.value = String(index);
       },
-      () => {}, // The message is not found then; the page says already that the server is away.
+      () => {}, // The session view reports the lost connection.
     );
     return () => {
       isCurrent = false;
@@ -38,7 +40,7 @@ export function Transcript({ view, seq }: { view: SessionView; seq: number | und
     const all = Array.from({ length: count }, (_, index) => index);
     return isLive ? [...all, LIVE] : all;
   }, [count, isLive]);
-  if (items.length === 0) return <Empty>Nothing was said yet.</Empty>;
+  if (items.length === 0) return <Empty>No messages yet.</Empty>;
   return (
     <VirtualList
       items={items}
@@ -47,7 +49,7 @@ export function Transcript({ view, seq }: { view: SessionView; seq: number | und
       label="Messages"
       follows
       goTo={found.value}
-      show={(index) =>
+      renderRow={(index) =>
         index === LIVE ? <LiveMessage view={view} /> : <Row view={view} index={index} found={found.value} />
       }
     />
@@ -55,28 +57,28 @@ export function Transcript({ view, seq }: { view: SessionView; seq: number | und
 }
 
 function Row({ view, index, found }: { view: SessionView; index: number; found: string | undefined }): JSX.Element {
-  const said = view.at(index);
-  if (said === undefined) {
+  const message = view.at(index);
+  if (message === undefined) {
     return <div class="message waiting" aria-busy="true" />;
   }
   const next = index + 1 < view.count.value ? view.at(index + 1) : undefined;
-  const isShown = !isTold(said, index === 0 ? undefined : view.at(index - 1));
+  const isShown = !isShownWithCall(message, index === 0 ? undefined : view.at(index - 1));
   const end = next?.seq ?? Number.POSITIVE_INFINITY;
   return (
     <>
       {isShown && (
-        <TranscriptMessage view={view} said={said} index={index} next={next} isFound={found === String(index)} />
+        <TranscriptMessage view={view} message={message} index={index} next={next} isFound={found === String(index)} />
       )}
-      {view.remarksBetween(said.seq, end).map(({ seq, tone, text }) => (
+      {view.remarksBetween(message.seq, end).map(({ seq, tone, text }) => (
         <p key={seq} class={`remark ${tone}`}>
           <span class="text">{text}</span>
         </p>
       ))}
-      {view.subAgents.between(said.seq, end).map((task) => (
+      {view.subAgents.between(message.seq, end).map((task) => (
         <SubAgentCard key={task.callId} task={task} />
       ))}
       {view.compactions.value
-        .filter((one) => one.seq > said.seq && one.seq < end)
+        .filter((one) => one.seq > message.seq && one.seq < end)
         .map((one) => (
           <CompactionMark key={one.compaction_id} id={view.id} compaction={one} />
         ))}
@@ -84,11 +86,11 @@ function Row({ view, index, found }: { view: SessionView; index: number; found: 
   );
 }
 
-/** Results are shown with the calls before them. */
-function isTold(said: Said, before: Said | undefined): boolean {
-  if (said.role !== "tool_results" || before?.role !== "block_assistant") return false;
+/** Tool results are shown with their calls, in the message before. */
+function isShownWithCall(message: Message, before: Message | undefined): boolean {
+  if (message.role !== "tool_results" || before?.role !== "block_assistant") return false;
   const calls = before.blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.id] : []));
-  return said.results.every(({ tool_use_id }) => calls.includes(tool_use_id));
+  return message.results.every(({ tool_use_id }) => calls.includes(tool_use_id));
 }
 
 function CompactionMark({ id, compaction }: { id: string; compaction: Compaction }): JSX.Element {
@@ -97,9 +99,9 @@ function CompactionMark({ id, compaction }: { id: string; compaction: Compaction
     <p class="remark compaction-mark">
       <span>
         {evicted === undefined
-          ? `Compacted here: ${formatCount(messages_before)} messages became ${formatCount(messages_after)}, `
-          : `Evicted here: ${formatCount(evicted.outputs)} tool outputs became one line each, `}
-        {formatTokens(tokens_before)} tokens became {formatTokens(tokens_after)}.
+          ? `Compacted: ${formatCount(messages_before)} → ${formatCount(messages_after)} messages, `
+          : `Evicted: ${formatCount(evicted.outputs)} tool outputs shortened to one line each, `}
+        {formatTokens(tokens_before)} → {formatTokens(tokens_after)} tokens.
       </span>{" "}
       {undone && <Badge>undone</Badge>}{" "}
       <a href={linkTo(["sessions", id, "compactions", compaction_id])}>See what was kept and lost</a>
@@ -107,20 +109,60 @@ function CompactionMark({ id, compaction }: { id: string; compaction: Compaction
   );
 }
 
-/** The answer as it comes. */
+/** The response while it streams. */
 function LiveMessage({ view }: { view: SessionView }): JSX.Element {
-  const { isAsking, reasoning, text, tools } = view.live.value;
+  const { isWaiting, reasoning, text, tools } = view.live.value;
   const running = [...tools.values()];
   return (
     <div class="message block_assistant live" aria-busy="true">
       <div class="message-head">
         <strong>Model</strong>
         <Badge tone="live">
-          {running.length > 0 ? `runs ${running.join(", ")}` : isAsking || text === "" ? "thinks" : "answers"}
+          {running.length > 0 ? `running ${running.join(", ")}` : isWaiting || text === "" ? "thinking" : "responding"}
         </Badge>
       </div>
       {reasoning !== "" && <Reasoning name="live" text={reasoning} />}
       {text !== "" && <div class="text">{text}</div>}
     </div>
+  );
+}
+
+const TONES: Readonly<Record<SubAgentTask["status"], Tone>> = {
+  running: "live",
+  completed: "good",
+  failed: "bad",
+  interrupted: "warn",
+};
+
+/** A task of a sub-agent, between the call that started it and its result. */
+function SubAgentCard({ task }: { task: SubAgentTask }): JSX.Element {
+  const { agent, status, tokens, childId, callId, activity } = task;
+  return (
+    <section class="card sub-agent" aria-label={`Sub-agent ${agent}`}>
+      <div class="row">
+        <strong>
+          Sub-agent <bdi>{agent}</bdi>
+        </strong>
+        <Badge tone={TONES[status]}>{status}</Badge>
+        {tokens !== undefined && <span class="soft">{formatTokens(tokens)} tokens</span>}
+        <span class="grow" />
+        {/* A saved page has only one session. */}
+        {savedSession === undefined && <a href={linkTo(["sessions", childId])}>Open session</a>}
+      </div>
+      <LongText text={task.task} />
+      {activity.length > 0 && (
+        <Fold name={`sub-agent ${callId}`} line={<span class="soft">Activity ({formatCount(activity.length)})</span>}>
+          {() => (
+            <ol class="sub-agent-lines">
+              {activity.map(({ depth, text }, index) => (
+                <li key={index} style={{ marginInlineStart: `${depth - 1}rem` }}>
+                  <bdi>{text}</bdi>
+                </li>
+              ))}
+            </ol>
+          )}
+        </Fold>
+      )}
+    </section>
   );
 }

@@ -2,51 +2,51 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
-/** Rows above and below what is seen, so that scrolling finds them there. */
-const BESIDE = 8;
-/** As far from the end as this, one is still taken to read along. */
+/** Rows rendered above and below the visible ones. */
+const OVERSCAN = 8;
+/** Within this distance the list counts as scrolled to its end. */
 const END_PX = 40;
 
-/** Where a browser keeps what is seen in its place by itself, whatever changes above it. */
-const IS_ANCHORED = CSS.supports("overflow-anchor", "auto");
+/** Whether the browser keeps the visible rows in place when rows above them change. */
+const HAS_SCROLL_ANCHORING = CSS.supports("overflow-anchor", "auto");
 
 /**
- * A list of which only what is seen is in the page: ten thousand rows cost as much as twenty. Rows may be of any height,
- * and change it; one that was not yet shown is taken to be as high as the others were on the average.
+ * A list that renders only the visible rows: ten thousand rows cost as much as twenty. Rows may have any height and
+ * change it; a row that was not rendered yet counts with the average height of the others.
  */
 export function VirtualList<T>(props: {
   items: readonly T[];
   keyOf: (item: T) => string;
-  show: (item: T, index: number) => ComponentChildren;
+  renderRow: (item: T, index: number) => ComponentChildren;
   estimate: number;
   label: string;
-  /** Whether it begins at its end, and that stays in sight when something is added there, as long as one has not scrolled away. */
+  /** Whether the list starts at its end and stays there when rows are added, until the user scrolls up. */
   follows?: boolean;
-  /** The item to be brought into sight when this changes. */
+  /** The key of the item to scroll to when this changes. */
   goTo?: string | undefined;
 }): JSX.Element {
-  const { items, keyOf, show, estimate, label, follows = false, goTo } = props;
+  const { items, keyOf, renderRow, estimate, label, follows = false, goTo } = props;
   const outer = useRef<HTMLDivElement>(null);
   const rows = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<string, number>());
-  // Before anything is measured, the rows of the place where one begins are shown, not those of the top.
+  // A list that follows its end renders its last rows first.
   const view = useSignal({ top: follows ? Number.MAX_SAFE_INTEGER : 0, height: 800 });
   const isAtEnd = useRef(follows);
-  /** How large the list was when it was last brought to its end or scrolled, and whether somebody has touched it since. */
+  /** The size of the list when it last scrolled, and whether the user has scrolled since. */
   const size = useRef("");
-  const isTouched = useRef(false);
-  /** The row that is to stay at the upper edge while what is around it is measured. */
-  const held = useRef<{ readonly key: string; readonly over: number } | undefined>(undefined);
+  const hasUserScrolled = useRef(false);
+  /** The row that stays at the top edge while the rows around it are measured. */
+  const anchor = useRef<{ readonly key: string; readonly over: number } | undefined>(undefined);
   const measured = useSignal(0);
 
-  // Not with every scroll: it is the one thing here that takes longer the more rows there are.
+  // Memoized: this is the only computation whose time grows with the number of rows.
   const offsets = useMemo(
     () => offsetsOf(items, keyOf, heights.current, meanOf(heights.current, estimate)),
     [items, measured.value],
   );
   const total = offsets.at(-1) ?? 0;
-  const first = Math.max(0, indexAt(offsets, Math.min(view.value.top, total - view.value.height)) - BESIDE);
-  const last = Math.min(items.length, indexAt(offsets, view.value.top + view.value.height) + 1 + BESIDE);
+  const first = Math.max(0, indexAt(offsets, Math.min(view.value.top, total - view.value.height)) - OVERSCAN);
+  const last = Math.min(items.length, indexAt(offsets, view.value.top + view.value.height) + 1 + OVERSCAN);
 
   const rowOf = (key: string): HTMLElement | undefined => {
     for (const row of rows.current?.children ?? [])
@@ -66,27 +66,27 @@ export function VirtualList<T>(props: {
     if (hasChanged) measured.value += 1;
     return hasChanged;
   };
-  const look = (): void => {
+  const onScroll = (): void => {
     const element = outer.current;
     if (element === null) return;
     const top = element.scrollTop;
-    // Only whoever goes up leaves the end: it may also be what is there, or around it, that has grown or become less.
-    const isMoved = isTouched.current || sizeOf(element) === size.current;
-    const isUp = isMoved && top < view.value.top - 1;
-    const isThere = top + element.clientHeight >= element.scrollHeight - END_PX;
+    // The list leaves its end only if the user scrolls up, not if rows or the list change their size.
+    const isByUser = hasUserScrolled.current || sizeOf(element) === size.current;
+    const isUp = isByUser && top < view.value.top - 1;
+    const isNearEnd = top + element.clientHeight >= element.scrollHeight - END_PX;
     size.current = sizeOf(element);
     view.value = { top, height: element.clientHeight };
-    isAtEnd.current = (isAtEnd.current && !isUp) || isThere;
-    if (isThere) isTouched.current = false;
-    if (IS_ANCHORED || held.current !== undefined) return;
+    isAtEnd.current = (isAtEnd.current && !isUp) || isNearEnd;
+    if (isNearEnd) hasUserScrolled.current = false;
+    if (HAS_SCROLL_ANCHORING || anchor.current !== undefined) return;
     for (const row of rows.current?.children ?? []) {
       if (!(row instanceof HTMLElement) || row.offsetTop + row.offsetHeight <= top) continue;
-      held.current = { key: row.dataset.key ?? "", over: top - row.offsetTop };
+      anchor.current = { key: row.dataset.key ?? "", over: top - row.offsetTop };
       return;
     }
   };
-  /** At once: a browser's own way there is slow, and stops at what is measured on it. */
-  const move = (event: KeyboardEvent): void => {
+  /** Jumps at once: the smooth scrolling of browsers stops when rows are measured on the way. */
+  const onKeyDown = (event: KeyboardEvent): void => {
     const element = outer.current;
     if (element === null || event.target !== element) return;
     const page = element.clientHeight * 0.9;
@@ -95,10 +95,10 @@ export function VirtualList<T>(props: {
     ];
     if (top === undefined) return;
     event.preventDefault();
-    held.current = undefined;
+    anchor.current = undefined;
     isAtEnd.current = event.key === "End";
     element.scrollTop = top;
-    look();
+    onScroll();
   };
 
   useEffect(() => {
@@ -108,14 +108,15 @@ export function VirtualList<T>(props: {
       view.value = { top: element.scrollTop, height: element.clientHeight };
       measure();
     });
-    const letGo = (): void => {
-      held.current = undefined;
-      isTouched.current = true;
+    const releaseAnchor = (): void => {
+      anchor.current = undefined;
+      hasUserScrolled.current = true;
     };
     sizes.observe(element);
     sizes.observe(inner);
-    element.addEventListener("scroll", look, { passive: true });
-    for (const kind of ["wheel", "pointerdown", "touchstart"]) element.addEventListener(kind, letGo, { passive: true });
+    element.addEventListener("scroll", onScroll, { passive: true });
+    for (const kind of ["wheel", "pointerdown", "touchstart"])
+      element.addEventListener(kind, releaseAnchor, { passive: true });
     return () => sizes.disconnect();
   }, []);
 
@@ -128,10 +129,10 @@ export function VirtualList<T>(props: {
       size.current = sizeOf(element);
       return;
     }
-    const row = held.current === undefined ? undefined : rowOf(held.current.key);
-    if (row === undefined || held.current === undefined) return;
-    element.scrollTop = row.offsetTop + held.current.over;
-    if (!hasChanged) held.current = undefined;
+    const row = anchor.current === undefined ? undefined : rowOf(anchor.current.key);
+    if (row === undefined || anchor.current === undefined) return;
+    element.scrollTop = row.offsetTop + anchor.current.over;
+    if (!hasChanged) anchor.current = undefined;
   });
 
   useLayoutEffect(() => {
@@ -139,14 +140,14 @@ export function VirtualList<T>(props: {
     const index = items.findIndex((item) => keyOf(item) === goTo);
     if (index < 0 || outer.current === null) return;
     isAtEnd.current = false;
-    held.current = { key: goTo, over: 0 };
+    anchor.current = { key: goTo, over: 0 };
     view.value = { ...view.value, top: offsets[index] ?? 0 };
     outer.current.scrollTop = offsets[index] ?? 0;
   }, [goTo, items.length === 0]);
 
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
-    <div class="virtual" ref={outer} role="feed" aria-label={label} tabIndex={0} onKeyDown={move}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
+    <div class="virtual" ref={outer} role="feed" aria-label={label} tabIndex={0} onKeyDown={onKeyDown}>
       <div class="virtual-space" style={{ height: `${offsets[first] ?? 0}px` }} />
       <div ref={rows}>
         {items.slice(first, last).map((item, at) => (
@@ -157,7 +158,7 @@ export function VirtualList<T>(props: {
             aria-posinset={first + at + 1}
             aria-setsize={items.length}
           >
-            {show(item, first + at)}
+            {renderRow(item, first + at)}
           </article>
         ))}
       </div>
@@ -177,7 +178,7 @@ function meanOf(heights: ReadonlyMap<string, number>, estimate: number): number 
   return sum / heights.size;
 }
 
-/** Where each row begins, and where the last one ends. */
+/** The top of each row, and the bottom of the last one. */
 function offsetsOf<T>(
   items: readonly T[],
   keyOf: (item: T) => string,
@@ -196,7 +197,7 @@ function offsetsOf<T>(
   return offsets;
 }
 
-/** The row that lies at a height. */
+/** The index of the row at a height. */
 function indexAt(offsets: Float64Array, top: number): number {
   let low = 0;
   let high = Math.max(0, offsets.length - 2);

@@ -122,7 +122,7 @@ async function withDriver<T>(load: () => Promise<T>): Promise<T> {
   } catch (cause) {
     const isMissing = cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
     if (!isMissing) throw cause;
-    const message = "the driver of PostgreSQL is not installed; run npm install postgres, or install rkat again";
+    const message = "the driver of PostgreSQL is not installed; run npm install pg, or install rkat again";
     throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
   }
 }

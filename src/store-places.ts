@@ -207,7 +207,7 @@ async function openDatabasePlace(
   refuseSealedDatabase(encryption);
   const url = requireUrl(place);
   const { openDatabase } = await import("./stores/postgres/open.ts");
-  const { placeOf } = await import("./stores/postgres/connection.ts");
+  const { placeOf } = await import("./stores/postgres/client.ts");
   const database = await openDatabase({ url, realm, warn });
   const sessions = database.store("session", foldRow);
   const agents = database.store("agent", foldAgent);

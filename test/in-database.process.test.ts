@@ -180,7 +180,7 @@ describe("the driver of PostgreSQL", () => {
       const runtime = await openRuntime({ env: {}, model: "offline", ${options} });
       await runtime.createSession("Hello.");
       await runtime.close();
-      console.log(JSON.stringify(urls.filter((url) => /postgres/.test(url))));
+      console.log(JSON.stringify(urls.filter((url) => /\\/postgres\\/|node_modules\\/pg/.test(url))));
     } catch (error) {
       console.log(error.code, error.message);
     }
@@ -194,11 +194,11 @@ describe("the driver of PostgreSQL", () => {
 
   it("[F11] one that is not installed is told with what to do", async () => {
     const missing = `resolve: (name, context, next) => {
-      if (name === "postgres") throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+      if (name === "pg") throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
       return next(name, context);
     }`;
     expect(await run(openIn(`store: "postgres://localhost/x"`, missing))).toBe(
-      "SESSION_STORE_ERROR the driver of PostgreSQL is not installed; run npm install postgres, or install rkat again",
+      "SESSION_STORE_ERROR the driver of PostgreSQL is not installed; run npm install pg, or install rkat again",
     );
   });
 });

@@ -89,7 +89,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
   "fs-native-extensions": ["src/stores/"],
-  postgres: ["src/stores/postgres/"],
+  pg: ["src/stores/postgres/"],
   "smol-toml": ["src/config/"],
   "string-width": ["src/surfaces/cli/"],
   unbash: ["src/core/"],

@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import connect from "postgres";
 import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "../src/config/load-config.ts";
 import { type OpenOptions, openRuntime } from "../src/runtime-on-disk.ts";
@@ -11,6 +10,7 @@ import { createTalkingModel, embedder, lookUp, OFTEN } from "./forget/planted-se
 import { useCommandLine } from "./support/command-line.ts";
 import { keptAnswers } from "./support/kept-answers.ts";
 import { databaseFor, withPostgres } from "./support/postgres.ts";
+import { connect } from "./support/postgres-server.ts";
 
 type Answers = Readonly<Record<string, unknown>>;
 
@@ -98,9 +98,9 @@ describe("what 0.1.0 has written", () => {
 withPostgres("what 0.1.0 has written", () => {
   it("[F12] a database answers as it did", async () => {
     const store = await databaseFor("before");
-    const sql = connect(store, { max: 1, onnotice: () => {} });
-    await sql.unsafe(unpacked("database.sql").toString());
-    await sql.end();
+    const client = await connect(store);
+    await client.query(unpacked("database.sql").toString());
+    await client.end();
     expect(await answersOf({ store })).toMatchObject(before.database ?? {});
   });
 });

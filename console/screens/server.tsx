@@ -3,70 +3,69 @@ import type { JSX } from "preact";
 import type { CapabilityStatus, ModelsCatalog } from "../../src/contract/capability.ts";
 import type { UsageReport } from "../../src/contract/usage.ts";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
-import { Answer, Badge, Empty, Facts, Meter, useAsked } from "../parts.tsx";
-import { BASE, client, request } from "../server.ts";
+import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";
+import { BASE_URL, client, fetchRoute } from "../server.ts";
 
-/** The server: how it is, what it can do, how it is configured, and what was used. */
 export function ServerScreen(): JSX.Element {
   return (
     <div class="stack">
       <h1>Server</h1>
       <Health />
-      <Used />
-      <Abilities />
+      <Usage />
+      <Capabilities />
       <Models />
       <Configuration />
     </div>
   );
 }
 
-/** What `/ready` says. */
+/** The response of `/ready`. */
 interface Ready {
   readonly status: string;
   readonly checks?: Readonly<Record<string, unknown>>;
 }
 
 async function readReady(): Promise<Ready> {
-  const answer = await request("/ready");
-  // What it says is what it is, also with a status of failure.
-  return (await answer.json()) as Ready;
+  const response = await fetchRoute("/ready");
+  // The body has this shape for every status, including failures.
+  return (await response.json()) as Ready;
 }
 
 function Health(): JSX.Element {
-  const asked = useAsked(async () => {
+  const request = useRequest(async () => {
     const [ready, { contract_version: contract }, access, about] = await Promise.all([
       readReady(),
       client().readCapabilities(),
       client().readAccess(),
-      request("/openapi.json").then((answer) => answer.json() as Promise<{ info: { version: string } }>),
+      fetchRoute("/openapi.json").then((response) => response.json() as Promise<{ info: { version: string } }>),
     ]);
     return { ready, contract, access, version: about.info.version };
   }, []);
   return (
     <section class="card" aria-labelledby="health">
       <h2 id="health">Health</h2>
-      <Answer asked={asked}>
+      <Loaded request={request}>
         {({ ready, contract, access, version }) => (
           <>
             <Facts
               rows={[
                 [
-                  "State",
+                  "Status",
                   <Badge key="state" tone={ready.status === "ready" ? "good" : "bad"}>
                     {ready.status}
                   </Badge>,
                 ],
                 ["Version", version],
-                ["Wire contract", `${contract.major}.${contract.minor}.${contract.patch}`],
-                ["Address", BASE],
-                ["You are", access.name ?? "the user of this machine"],
-                ["You may", access.scopes.join(", ")],
+                ["Contract version", `${contract.major}.${contract.minor}.${contract.patch}`],
+                ["Address", BASE_URL],
+                ["Your token", access.name ?? "none (local user)"],
+                ["Your scopes", access.scopes.join(", ")],
               ]}
             />
             {ready.checks !== undefined && <Checks checks={ready.checks} />}
           </>
         )}
-      </Answer>
+      </Loaded>
     </section>
   );
 }
@@ -74,7 +73,7 @@ function Health(): JSX.Element {
 function Checks({ checks }: { checks: Readonly<Record<string, unknown>> }): JSX.Element {
   return (
     <details>
-      <summary>What was checked</summary>
+      <summary>Checks</summary>
       <pre class="text">{JSON.stringify(checks, undefined, 2)}</pre>
     </details>
   );
@@ -83,12 +82,12 @@ function Checks({ checks }: { checks: Readonly<Record<string, unknown>> }): JSX.
 const SINCE = [
   ["7d", "7 days"],
   ["30d", "30 days"],
-  ["", "all days"],
+  ["", "all time"],
 ] as const;
 
-function Used(): JSX.Element {
+function Usage(): JSX.Element {
   const since = useSignal<string>("30d");
-  const asked = useAsked(async () => {
+  const request = useRequest(async () => {
     const from = since.value === "" ? {} : { since: since.value };
     const [days, models] = await Promise.all([
       client().readUsage({ by: "day", ...from }),
@@ -97,17 +96,11 @@ function Used(): JSX.Element {
     return { days, models };
   }, [since.value]);
   return (
-    <section class="card stack" aria-labelledby="used">
+    <section class="card stack" aria-labelledby="usage">
       <div class="row">
-        <h2 id="used">What was used</h2>
+        <h2 id="usage">Usage</h2>
         <span class="grow" />
-        <select
-          aria-label="Since when"
-          value={since}
-          onChange={(event) => {
-            since.value = event.currentTarget.value;
-          }}
-        >
+        <select aria-label="Period" {...textField(since)}>
           {SINCE.map(([value, title]) => (
             <option key={value} value={value}>
               {title}
@@ -115,15 +108,15 @@ function Used(): JSX.Element {
           ))}
         </select>
       </div>
-      <Answer asked={asked}>
+      <Loaded request={request}>
         {({ days, models }) =>
           days.total.calls === 0 ? (
-            <Empty>No model was called.</Empty>
+            <Empty>No model calls in this period.</Empty>
           ) : (
             <>
               <p>
-                {formatCount(days.total.calls)} model calls, {formatTokens(days.total.usage.input_tokens)} tokens in,{" "}
-                {formatTokens(days.total.usage.output_tokens)} tokens out
+                {formatCount(days.total.calls)} model calls, {formatTokens(days.total.usage.input_tokens)} input tokens,{" "}
+                {formatTokens(days.total.usage.output_tokens)} output tokens
                 {days.total.usage.cost !== undefined && <>, {formatCost(days.total.usage.cost)}</>}
               </p>
               <div class="two">
@@ -133,7 +126,7 @@ function Used(): JSX.Element {
             </>
           )
         }
-      </Answer>
+      </Loaded>
     </section>
   );
 }
@@ -147,8 +140,8 @@ function Bars({ title, report }: { title: string; report: UsageReport }): JSX.El
       {report.groups.map((group) => (
         <Meter
           key={group.key}
-          name={group.key || "none"}
-          part={tokensOf(group) / most}
+          name={group.key || "unknown"}
+          share={tokensOf(group) / most}
           text={[formatTokens(tokensOf(group)), formatCost(group.usage.cost)].filter(Boolean).join(" · ")}
         />
       ))}
@@ -156,77 +149,63 @@ function Bars({ title, report }: { title: string; report: UsageReport }): JSX.El
   );
 }
 
-function Abilities(): JSX.Element {
-  const asked = useAsked(() => client().readCapabilities(), []);
+function Capabilities(): JSX.Element {
+  const request = useRequest(() => client().readCapabilities(), []);
   return (
-    <section class="card" aria-labelledby="abilities">
-      <h2 id="abilities">Capabilities</h2>
-      <Answer asked={asked}>
+    <section class="card" aria-labelledby="capabilities">
+      <h2 id="capabilities">Capabilities</h2>
+      <Loaded request={request}>
         {({ capabilities }) => (
-          <table>
-            <thead>
-              <tr>
-                <th>Capability</th>
-                <th class="wide">What it is</th>
-                <th>State</th>
+          <Table label="Capabilities" columns={[["Capability"], ["Description", "wide"], ["Status"]]}>
+            {capabilities.map(({ id, description, status }) => (
+              <tr key={id}>
+                <td>
+                  <code>{id}</code>
+                </td>
+                <td class="wide">{description}</td>
+                <td>
+                  <Badge tone={status === "Available" ? "good" : "plain"}>{statusText(status)}</Badge>
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {capabilities.map(({ id, description, status }) => (
-                <tr key={id}>
-                  <td>
-                    <code>{id}</code>
-                  </td>
-                  <td class="wide">{description}</td>
-                  <td>
-                    <Badge tone={status === "Available" ? "good" : "plain"}>{statusWord(status)}</Badge>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
-      </Answer>
+      </Loaded>
     </section>
   );
 }
 
-function statusWord(status: CapabilityStatus): string {
+function statusText(status: CapabilityStatus): string {
   if (status === "Available") return "available";
-  if ("DisabledByPolicy" in status) return "switched off";
-  if ("NotCompiled" in status) return "left out";
-  return "not served here";
+  if ("DisabledByPolicy" in status) return "disabled";
+  if ("NotCompiled" in status) return "not built in";
+  return "not available";
 }
 
+const MODEL_COLUMNS = [
+  ["Model"],
+  ["Provider", "wide"],
+  ["Context window", "number"],
+  ["Max. output", "number wide"],
+  ["Input, $ per 1M tokens", "number"],
+  ["Output, $ per 1M tokens", "number"],
+  ["Prices as of", "wide"],
+] as const;
+
 function Models(): JSX.Element {
-  const asked = useAsked(() => client().readModels(), []);
+  const request = useRequest(() => client().readModels(), []);
   return (
     <section class="card" aria-labelledby="models">
       <h2 id="models">Models</h2>
-      <Answer asked={asked}>
+      <Loaded request={request}>
         {({ providers }) => (
-          <div class="scroll-x">
-            <table>
-              <thead>
-                <tr>
-                  <th>Model</th>
-                  <th class="wide">Provider</th>
-                  <th class="number">Window</th>
-                  <th class="number wide">Output</th>
-                  <th class="number">$ a million in</th>
-                  <th class="number">out</th>
-                  <th class="wide">Prices as of</th>
-                </tr>
-              </thead>
-              <tbody>
-                {providers.flatMap((provider) =>
-                  provider.models.map((model) => <Model key={model.id} provider={provider} model={model} />),
-                )}
-              </tbody>
-            </table>
-          </div>
+          <Table label="Models" columns={MODEL_COLUMNS}>
+            {providers.flatMap((provider) =>
+              provider.models.map((model) => <Model key={model.id} provider={provider} model={model} />),
+            )}
+          </Table>
         )}
-      </Answer>
+      </Loaded>
     </section>
   );
 }
@@ -252,54 +231,44 @@ function Model({ provider, model }: { provider: Provider; model: Provider["model
 }
 
 function Configuration(): JSX.Element {
-  const asked = useAsked(() => client().readConfig(), []);
+  const request = useRequest(() => client().readConfig(), []);
   return (
     <section class="card" aria-labelledby="configuration">
       <h2 id="configuration">Configuration</h2>
-      <Answer asked={asked}>
+      <Loaded request={request}>
         {({ config, generation, restart_required = [], realm_id, backend }) => (
           <>
             <Facts
               rows={[
                 ["Generation", formatCount(generation)],
                 ["Realm", realm_id ?? "none"],
-                ["Kept in", backend ?? "nothing"],
-                ["Waits for the next start", restart_required.join(", ") || "nothing"],
+                ["Storage", backend ?? "none"],
+                ["Restart required for", restart_required.join(", ") || "nothing"],
               ]}
             />
             <details>
-              <summary>Every key that holds, defaults filled in</summary>
-              <div class="scroll-x">
-                <table>
-                  <thead>
-                    <tr>
-                      <th>Key</th>
-                      <th>Value</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {keysOf(config).map(([key, value]) => (
-                      <tr key={key}>
-                        <td>
-                          <code>{key}</code>
-                        </td>
-                        <td>
-                          <code class="text">{value}</code>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <summary>All effective settings, with defaults</summary>
+              <Table label="Settings" columns={[["Key"], ["Value"]]}>
+                {keysOf(config).map(([key, value]) => (
+                  <tr key={key}>
+                    <td>
+                      <code>{key}</code>
+                    </td>
+                    <td>
+                      <code class="text">{value}</code>
+                    </td>
+                  </tr>
+                ))}
+              </Table>
             </details>
           </>
         )}
-      </Answer>
+      </Loaded>
     </section>
   );
 }
 
-/** The keys of tables within tables as one writes them, with their values. */
+/** The settings as dotted keys with their values. */
 function keysOf(table: object, before = ""): readonly (readonly [key: string, value: string])[] {
   return Object.entries(table).flatMap(([key, value]) => {
     const isTable = typeof value === "object" && value !== null && !Array.isArray(value);

@@ -3,31 +3,31 @@ import type { JSX } from "preact";
 import type { CompactResult } from "../../src/contract/compaction.ts";
 import type { Economy } from "../../src/contract/money.ts";
 import { ReceiptBar } from "../compaction-receipt.tsx";
-import { ContextStrip } from "../context-strip.tsx";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
-import { Action, Badge, Empty, Note } from "../parts.tsx";
-import { go, linkTo } from "../router.ts";
-import { client, may } from "../server.ts";
+import { Action, Badge, Empty, Note, textField } from "../parts.tsx";
+import { linkTo, navigate } from "../router.ts";
+import { client, hasScope } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
+import { ContextStrip } from "./session-context.tsx";
 
-/** The compactions of a session, and one more by request. */
+/** The compactions of a session, and a form to compact it now. */
 export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element {
   const compactions = view.compactions.value;
   return (
     <div class="stack">
-      <ContextStrip id={view.id} calls={view.calls.value} />
-      {may("run") && view.info.value?.state !== "archived" && <CompactNow view={view} />}
+      <ContextStrip view={view} />
+      {hasScope("run") && view.info.value?.state !== "archived" && <CompactNow view={view} />}
       <section aria-label="Compactions">
         <h2>Compactions</h2>
         {compactions.length === 0 && (
           <Empty>
-            Nothing was compacted yet: the model is shown every message. Once the context is too long, older messages
-            are replaced by a summary, and you find here what it kept and what it lost.
+            No compactions yet: the context has every message. When it becomes too long, a summary replaces older
+            messages, and this page shows what the summary kept and lost.
           </Empty>
         )}
         <ul class="cards">
           {compactions.toReversed().map((one) => (
-            <li key={one.compaction_id} class={`card ${one.undone ? "left" : ""}`}>
+            <li key={one.compaction_id} class={`card ${one.undone ? "removed" : ""}`}>
               <div class="row">
                 <a href={linkTo(["sessions", view.id, "compactions", one.compaction_id])}>
                   {formatTime(one.created_at)}
@@ -54,10 +54,10 @@ export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element 
 }
 
 export const TRIGGERS = {
-  threshold: "the context had grown to its threshold",
-  overflow: "the context no longer fitted the model",
-  manual: "somebody asked for it",
-  eviction: "tool output made room",
+  threshold: "Context reached the threshold",
+  overflow: "Context no longer fit the model",
+  manual: "Requested manually",
+  eviction: "Old tool output was trimmed",
 } as const;
 
 interface Preview {
@@ -66,83 +66,75 @@ interface Preview {
   readonly price: number | undefined;
 }
 
-/** What it would take out and cost is told before it is done. */
+/** Shows the effect and the cost before it compacts. */
 function CompactNow({ view }: { view: SessionView }): JSX.Element {
   const instructions = useSignal("");
   const preview = useSignal<Preview | undefined>(undefined);
-  const given = (): { instructions?: string } =>
+  const options = (): { instructions?: string } =>
     instructions.value.trim() === "" ? {} : { instructions: instructions.value.trim() };
-  const look = async (): Promise<void> => {
-    const result = await view.handle.compact({ preview: true, ...given() });
+  const loadPreview = async (): Promise<void> => {
+    const result = await view.handle.compact({ preview: true, ...options() });
     preview.value = { result, instructions: instructions.value, price: await priceOf(view, result) };
   };
   const compact = async (): Promise<void> => {
-    const { compaction, reason } = await view.handle.compact(given());
+    const { compaction, reason } = await view.handle.compact(options());
     await view.refresh();
     preview.value = undefined;
-    if (compaction !== undefined) go(linkTo(["sessions", view.id, "compactions", compaction.compaction_id]));
+    if (compaction !== undefined) navigate(linkTo(["sessions", view.id, "compactions", compaction.compaction_id]));
     else throw new Error(reason ?? "nothing was compacted");
   };
   return (
     <section class="card stack" aria-label="Compact now">
       <h2>Compact now</h2>
       <label>
-        What the summary must not leave out (may stay empty)
-        <textarea
-          rows={2}
-          value={instructions}
-          placeholder="For example: keep every port and every file name"
-          onInput={(event) => {
-            instructions.value = event.currentTarget.value;
-          }}
-        />
+        What the summary must include (optional)
+        <textarea rows={2} placeholder="For example: every port and every file name" {...textField(instructions)} />
       </label>
-      {preview.value !== undefined && <Previewed preview={preview.value} />}
+      {preview.value !== undefined && <PreviewText preview={preview.value} />}
       <div class="row">
-        <Action does={look}>{preview.value === undefined ? "See what it would do" : "Look again"}</Action>
+        <Action run={loadPreview}>{preview.value === undefined ? "Preview" : "Preview again"}</Action>
         {preview.value?.result.compaction !== undefined && (
-          <Action class="primary" does={compact}>
+          <Action class="primary" run={compact}>
             Compact
           </Action>
         )}
-        <span class="soft">It can be undone.</span>
+        <span class="soft">A compaction can be undone.</span>
       </div>
     </section>
   );
 }
 
-function Previewed({ preview }: { preview: Preview }): JSX.Element {
+function PreviewText({ preview }: { preview: Preview }): JSX.Element {
   const { result, price } = preview;
-  const made = result.compaction;
-  if (made === undefined) return <Note kind="plain">Nothing would be compacted: {result.reason}.</Note>;
-  const { messages_before, messages_after, tokens_before, tokens_after, cost, receipt } = made;
+  const planned = result.compaction;
+  if (planned === undefined) return <Note kind="plain">Nothing to compact: {result.reason}.</Note>;
+  const { messages_before, messages_after, tokens_before, tokens_after, cost, receipt } = planned;
   return (
-    <div class="note asks" role="status">
+    <div class="note confirm" role="status">
       <p>
-        It would take {formatCount(Math.max(0, messages_before - messages_after))} of {formatCount(messages_before)}{" "}
-        messages out of the context: about {formatTokens(tokens_before)} tokens would become{" "}
-        {formatTokens(tokens_after)}. {formatCount(receipt.total)} facts are in what would be taken out.
+        This would remove {formatCount(Math.max(0, messages_before - messages_after))} of {formatCount(messages_before)}{" "}
+        messages, with {formatCount(receipt.total)} facts, and shorten the context from about{" "}
+        {formatTokens(tokens_before)} to {formatTokens(tokens_after)} tokens.
       </p>
       <p>
         {cost === undefined
-          ? "It asks no model."
+          ? "No model would be called."
           : `The model would read ${formatTokens(cost.input_tokens)} tokens and write at most ${formatTokens(cost.max_output_tokens)}: `}
         {cost !== undefined &&
-          (price === undefined ? "no price is known for it." : `at most ${formatCost({ amount: price })}.`)}
+          (price === undefined ? "its price is unknown." : `at most ${formatCost({ amount: price })}.`)}
       </p>
-      {made.economy !== undefined && <p>Whether it pays: {economyText(made.economy)}.</p>}
+      {planned.economy !== undefined && <p>Estimate: {economyText(planned.economy)}.</p>}
     </div>
   );
 }
 
-/** What a compaction saves and costs, and over how many calls. */
 export function economyText({ saves, costs, calls }: Economy): string {
   return `saves ${formatCost({ amount: saves })} over ${formatCount(calls)} calls, costs ${formatCost({ amount: costs })}`;
 }
 
 const MILLION = 1_000_000;
 
-/** The most it can cost, where the price of the model is known. */
+/** The maximum cost; undefined if the price of the model is unknown. */
 async function priceOf(view: SessionView, { compaction }: CompactResult): Promise<number | undefined> {
   if (compaction?.cost === undefined) return undefined;
   const { providers } = await client().readModels();

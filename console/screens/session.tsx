@@ -1,28 +1,27 @@
+import { type Signal, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { ContextStrip } from "../context-strip.tsx";
-import { formatCost, formatCount, formatId, formatTime, formatTokens } from "../format.ts";
-import { Action, Badge, Note, Spinner } from "../parts.tsx";
-import { linkTo, place } from "../router.ts";
-import { has, may } from "../server.ts";
+import type { SessionInfo } from "../../src/contract/session-info.ts";
+import { formatCost, formatCount, formatDuration, formatId, formatTime, formatTokens } from "../format.ts";
+import { Action, Badge, Note, Spinner, textField } from "../parts.tsx";
+import { linkTo, route } from "../router.ts";
+import { client, handleError, hasCapability, hasScope } from "../server.ts";
 import { openSessionView, type SessionView } from "../session-view.ts";
 import { parentageOf } from "../sub-agents.ts";
 import { Transcript } from "../transcript.tsx";
-import { Approvals } from "./session-approvals.tsx";
-import { Budgets } from "./session-budgets.tsx";
+import { LongText } from "../transcript-text.tsx";
 import { CompactionScreen } from "./session-compaction.tsx";
 import { CompactionsScreen } from "./session-compactions.tsx";
-import { ContextScreen } from "./session-context.tsx";
-import { PromptBox } from "./session-prompt.tsx";
+import { ContextScreen, ContextStrip } from "./session-context.tsx";
 import { TONES } from "./sessions.tsx";
 
-/** `#/sessions/ID` and what is below it; one view of the session serves all of them. */
+/** The route `#/sessions/ID` and those below it. All of them share one view of the session. */
 export function SessionScreen({ path }: { path: readonly string[] }): JSX.Element {
   const [id = "", part, which] = path;
   const view = useMemo(() => openSessionView(id), [id]);
   useEffect(() => () => view.close(), [view]);
   if (view.info.value === undefined) {
-    if (view.problem.value === undefined) return <Spinner what="Loading" />;
+    if (view.problem.value === undefined) return <Spinner label="Loading" />;
     return (
       <div class="stack">
         <h1>Session</h1>
@@ -48,8 +47,8 @@ function Body(props: { view: SessionView; part: string | undefined; which: strin
   if (part === "compactions") return <CompactionsScreen view={view} />;
   return (
     <>
-      <ContextStrip id={view.id} calls={view.calls.value} />
-      <Transcript key={view.id} view={view} seq={numberOf(place.value.query.get("seq") ?? undefined)} />
+      <ContextStrip view={view} />
+      <Transcript key={view.id} view={view} seq={numberOf(route.value.query.get("seq") ?? undefined)} />
       <div class="session-foot">
         <Approvals view={view} />
         <PromptBox view={view} />
@@ -80,17 +79,17 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
           <bdi>{info.title || `Session ${formatId(view.id)}`}</bdi>
         </h1>
         <Badge tone={TONES[state] ?? "plain"}>{state}</Badge>
-        {!view.isHearing.value && (
+        {!view.isConnected.value && (
           <span class="badge warn" role="status">
-            The server is away; this page goes on when it is back
+            Connection lost. Reconnecting …
           </span>
         )}
         <span class="grow" />
-        {may("run") && state !== "archived" && (
+        {hasScope("run") && state !== "archived" && (
           <Action
             class="quiet"
-            title="It stays readable and runs no more turns"
-            does={async () => {
+            title="An archived session can be read but runs no more turns"
+            run={async () => {
               await view.handle.archive();
               await view.refresh();
             }}
@@ -109,7 +108,7 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
           <bdi>{info.model}</bdi>
         </span>
         <span>{formatCount(view.count.value)} messages</span>
-        <span title={usage === undefined ? "" : `${usage.input_tokens} in, ${usage.output_tokens} out`}>
+        <span title={usage === undefined ? "" : `${usage.input_tokens} input, ${usage.output_tokens} output`}>
           {formatTokens(info.total_tokens)} tokens
         </span>
         {info.cost !== undefined && <span>{formatCost(info.cost)}</span>}
@@ -122,20 +121,23 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
             </bdi>
           </Badge>
         ))}
-        <Budgets info={info} />
+        {(info.budgets ?? []).map((budget) => (
+          <Gauge key={budget.type} budget={budget} />
+        ))}
       </div>
       {state === "interrupted" && (
         <Note kind="plain">
-          Its process ended within a turn. What was said until then is kept; the next prompt goes on from there.
+          The process ended during a turn. The messages up to that point are kept; the next message continues from
+          there.
         </Note>
       )}
-      {view.problem.value !== undefined && view.isHearing.value && (
+      {view.problem.value !== undefined && view.isConnected.value && (
         <Note kind="bad">
           <bdi>{view.problem}</bdi>
         </Note>
       )}
-      <nav class="session-tabs" aria-label="Parts of the session">
-        {TABS.filter(([, of]) => of !== "compactions" || has("session_compaction")).map(([name, of]) => (
+      <nav class="session-tabs" aria-label="Session views">
+        {TABS.filter(([, of]) => of !== "compactions" || hasCapability("session_compaction")).map(([name, of]) => (
           <a
             key={name}
             href={linkTo(["sessions", view.id, ...(of === undefined ? [] : [of])])}
@@ -147,5 +149,220 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
         ))}
       </nav>
     </header>
+  );
+}
+
+type Budget = NonNullable<SessionInfo["budgets"]>[number];
+
+const BUDGET_NAMES = { tokens: "tokens", time: "time per turn", tool_calls: "tool calls", cost: "cost" } as const;
+
+/** A limit of the session and how much of it is used. */
+function Gauge({ budget }: { budget: Budget }): JSX.Element {
+  const { type, limit, used } = budget;
+  if (used === undefined) {
+    return (
+      <span class="gauge">
+        {BUDGET_NAMES[type]}: limit {amountOf(type, limit)}
+      </span>
+    );
+  }
+  const label = `${BUDGET_NAMES[type]}: ${amountOf(type, used)} of ${amountOf(type, limit)}`;
+  const share = limit === 0 ? 1 : used / limit;
+  return (
+    <span class={`gauge ${share >= 1 ? "bad" : share >= 0.8 ? "warn" : ""}`}>
+      <meter min={0} max={limit} high={limit * 0.8} value={Math.min(used, limit)} aria-label={label} />
+      {label}
+    </span>
+  );
+}
+
+function amountOf(type: Budget["type"], amount: number): string {
+  switch (type) {
+    case "tokens":
+      return formatTokens(amount);
+    case "time":
+      return formatDuration(amount);
+    case "tool_calls":
+      return formatCount(amount);
+    case "cost":
+      return formatCost({ amount });
+  }
+}
+
+type Approval = SessionView["approvals"]["value"][number];
+
+/** The tool calls that wait for approval. */
+function Approvals({ view }: { view: SessionView }): JSX.Element | null {
+  if (view.approvals.value.length === 0) return null;
+  return (
+    <section class="approvals" aria-label="Pending approvals">
+      {view.approvals.value.map((approval) => (
+        <ApprovalCard key={approval.approval_id} view={view} approval={approval} />
+      ))}
+    </section>
+  );
+}
+
+function ApprovalCard({ view, approval }: { view: SessionView; approval: Approval }): JSX.Element {
+  const { session_id, approval_id, calls, expires_at } = approval;
+  const reason = useSignal("");
+  const always = [...new Set(calls.flatMap((call) => call.always ?? []))];
+  const answer =
+    (decision: "allow" | "deny", remember: "once" | "session" | "project" = "once") =>
+    async (): Promise<void> => {
+      const given = decision === "deny" && reason.value.trim() !== "" ? { reason: reason.value.trim() } : {};
+      await client()
+        .session(session_id)
+        .answerApproval({ approvalId: approval_id, decision, remember, ...given });
+      await view.refresh();
+    };
+  return (
+    <div class="card approval">
+      <h2>
+        {calls.length === 1 ? "A tool call is" : `${calls.length} tool calls are`} waiting for approval{" "}
+        <Badge tone="warn">expires {formatTime(expires_at)}</Badge>{" "}
+        {session_id !== view.id && <a href={linkTo(["sessions", session_id])}>from a sub-agent</a>}
+      </h2>
+      {calls.map((call) => (
+        <div key={call.id} class="approval-call">
+          <p>
+            <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
+          </p>
+          <LongText text={JSON.stringify(call.args, null, 2)} isCode />
+        </div>
+      ))}
+      {!hasScope("approve") && (
+        <p class="soft">
+          To answer here, use a token with the approve scope. On the server, you can also run{" "}
+          <code>rkat session answer {session_id} allow</code>.
+        </p>
+      )}
+      {hasScope("approve") && (
+        <div class="row">
+          <Action class="primary" run={answer("allow")}>
+            Allow once
+          </Action>
+          {always.length > 0 &&
+            (["session", "project"] as const).map((reach) => (
+              <Action key={reach} run={answer("allow", reach)}>
+                Allow for this {reach}
+              </Action>
+            ))}
+          <span class="grow" />
+          <input
+            aria-label="Reason for denying, sent to the model"
+            placeholder="Reason (sent to the model)"
+            {...textField(reason)}
+          />
+          <Action class="danger" run={answer("deny")}>
+            Deny
+          </Action>
+        </div>
+      )}
+      {hasScope("approve") && always.length > 0 && (
+        <p class="soft">
+          Allowing for this session or project will also allow:{" "}
+          {always.map((rule) => (
+            <bdi key={rule} class="mono">
+              {rule}{" "}
+            </bdi>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const DRAFT_KEY = "rkat-draft-";
+const drafts = new Map<string, Signal<string>>();
+
+/** The unsent message of a session. It survives navigation and a reload of the page. */
+function draftOf(id: string): Signal<string> {
+  const draft = drafts.get(id) ?? signal(sessionStorage.getItem(DRAFT_KEY + id) ?? "");
+  drafts.set(id, draft);
+  return draft;
+}
+
+function saveDraft(id: string, text: string): void {
+  draftOf(id).value = text;
+  if (text === "") sessionStorage.removeItem(DRAFT_KEY + id);
+  else sessionStorage.setItem(DRAFT_KEY + id, text);
+}
+
+function PromptBox({ view }: { view: SessionView }): JSX.Element | null {
+  const isSending = useSignal(false);
+  const problem = useSignal<string | undefined>(undefined);
+  const draft = draftOf(view.id);
+  const info = view.info.value;
+  if (!hasScope("run") || info === undefined || info.state === "archived") return null;
+  const isRunning = info.state === "running";
+  const send = async (): Promise<void> => {
+    const text = draft.value;
+    if (text.trim() === "" || isSending.value) return;
+    isSending.value = true;
+    problem.value = undefined;
+    let hasStarted = false;
+    const onStart = (): void => {
+      if (hasStarted) return;
+      hasStarted = true;
+      isSending.value = false;
+      // If the user has typed more in the meantime, the draft stays.
+      if (draft.value === text) saveDraft(view.id, "");
+    };
+    try {
+      // The session view shows the response; the stream only tells that the turn has started.
+      for await (const _ of view.handle.stream(text)) onStart();
+      onStart();
+    } catch (thrown) {
+      // The transcript shows the error of a turn that has started.
+      if (!hasStarted) problem.value = handleError(thrown);
+    } finally {
+      isSending.value = false;
+      view.refresh().catch(() => {}); // The session view reports a lost connection.
+    }
+  };
+  return (
+    <form
+      class="prompt"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        aria-label="Your message"
+        placeholder="Type a message. Ctrl+Enter sends it."
+        rows={Math.min(8, Math.max(2, draft.value.split("\n").length))}
+        value={draft}
+        onInput={(event) => saveDraft(view.id, event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          void send();
+        }}
+      />
+      <div class="prompt-side">
+        {isRunning ? (
+          <Action
+            class="danger"
+            run={async () => {
+              await view.handle.interrupt();
+              await view.refresh();
+            }}
+          >
+            Interrupt
+          </Action>
+        ) : (
+          <button type="submit" class="primary" disabled={isSending.value || draft.value.trim() === ""}>
+            {isSending.value ? "Sending …" : "Send"}
+          </button>
+        )}
+      </div>
+      {problem.value !== undefined && (
+        <p class="note bad" role="alert">
+          Not sent: <bdi>{problem}</bdi>
+        </p>
+      )}
+    </form>
   );
 }

@@ -3,16 +3,16 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { SessionSummary } from "../../src/contract/session-info.ts";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
-import { Action, Answer, Badge, Empty, type Tone, useAsked } from "../parts.tsx";
-import { go, linkTo, place, replace } from "../router.ts";
-import { client, failed, may } from "../server.ts";
+import { Action, Badge, Empty, Loaded, Table, type Tone, useRequest } from "../parts.tsx";
+import { linkTo, navigate, replaceRoute, route } from "../router.ts";
+import { client, handleError, hasScope } from "../server.ts";
 import { parentageOf } from "../sub-agents.ts";
 
-/** So many are asked for at once, and looked at again as time goes on. */
+/** The number of sessions per page, and of the newest ones that are polled. */
 const PAGE = 100;
-/** Who searches looks through so many of the newest. */
+/** A search covers this many of the newest sessions. */
 const SEARCHED_MAX = 2_000;
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 
 export const TONES: Readonly<Record<string, Tone>> = {
   running: "live",
@@ -23,37 +23,37 @@ export const TONES: Readonly<Record<string, Tone>> = {
 };
 
 export function SessionsScreen(): JSX.Element {
-  const { query } = place.value;
+  const { query } = route.value;
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const label = query.get("label") ?? undefined;
   const shown = useSignal(PAGE);
   const hidesChildren = query.get("sub-agents") === "hidden";
-  const wanted = words.length > 0 || hidesChildren ? SEARCHED_MAX : shown.value;
+  const limit = words.length > 0 || hidesChildren ? SEARCHED_MAX : shown.value;
   const newest = useSignal<readonly SessionSummary[]>([]);
-  const ask = (limit: number) => client().listSessions({ limit, ...(label === undefined ? {} : labelsOf(label)) });
-  // One more than is shown says whether there are more.
-  const asked = useAsked(() => ask(wanted + 1), [label, wanted]);
+  const list = (max: number) => client().listSessions({ limit: max, ...(label === undefined ? {} : labelsOf(label)) });
+  // One extra session tells whether there are more.
+  const request = useRequest(() => list(limit + 1), [label, limit]);
   useEffect(() => {
     newest.value = [];
-  }, [asked.value]);
+  }, [request.value]);
   useEffect(() => {
     let isCurrent = true;
-    const look = async (): Promise<void> => {
+    const poll = async (): Promise<void> => {
       if (document.visibilityState !== "visible") return;
-      // What cannot be asked now is asked again soon, and what was there stays to be read.
-      const seen = await ask(PAGE).catch((thrown: unknown) => void failed(thrown));
-      if (isCurrent && seen !== undefined) newest.value = seen;
+      // After an error the list stays as it is until the next poll.
+      const polled = await list(PAGE).catch((thrown: unknown) => void handleError(thrown));
+      if (isCurrent && polled !== undefined) newest.value = polled;
     };
-    const timer = setInterval(() => void look(), LOOK_MS);
+    const timer = setInterval(() => void poll(), POLL_MS);
     return () => {
       isCurrent = false;
       clearInterval(timer);
     };
   }, [label]);
-  const narrow = (at: { readonly q?: string; readonly hides?: boolean }): void => {
-    const { q = query.get("q") ?? "", hides = hidesChildren } = at;
+  const filter = (by: { readonly q?: string; readonly hides?: boolean }): void => {
+    const { q = query.get("q") ?? "", hides = hidesChildren } = by;
     const hidden = hides ? "hidden" : undefined;
-    replace(linkTo(["sessions"], { q: q === "" ? undefined : q, label, "sub-agents": hidden }));
+    replaceRoute(linkTo(["sessions"], { q: q === "" ? undefined : q, label, "sub-agents": hidden }));
   };
   return (
     <div class="stack">
@@ -70,33 +70,37 @@ export function SessionsScreen(): JSX.Element {
           aria-label="Search by title, id, model or label"
           placeholder="Search: title, id, model, label"
           value={query.get("q") ?? ""}
-          onInput={(event) => narrow({ q: event.currentTarget.value })}
+          onInput={(event) => filter({ q: event.currentTarget.value })}
         />
         <label class="choice">
           <input
             type="checkbox"
             checked={hidesChildren}
-            onChange={(event) => narrow({ hides: event.currentTarget.checked })}
+            onChange={(event) => filter({ hides: event.currentTarget.checked })}
           />
           Hide sub-agents
         </label>
-        {may("run") && (
-          <Action class="primary" does={createSession}>
+        {hasScope("run") && (
+          <Action class="primary" run={createSession}>
             New session
           </Action>
         )}
       </div>
-      <Answer asked={asked}>
+      <Loaded request={request}>
         {(sessions) => {
-          const known = joined(newest.value, sessions);
+          const known = merge(newest.value, sessions);
           const found = known
-            .filter((session) => words.every((word) => wordsOf(session).includes(word)))
+            .filter((session) => words.every((word) => searchText(session).includes(word)))
             .filter(({ labels }) => !hidesChildren || parentageOf(labels) === undefined);
-          if (found.length === 0) return known.length === 0 && label === undefined ? <Beginning /> : <NoneFits />;
+          if (found.length === 0) return known.length === 0 && label === undefined ? <NoSessions /> : <NoMatches />;
           const listed = found.slice(0, shown.value);
           return (
             <>
-              <Table sessions={listed} again={asked.again} />
+              <Table columns={hasScope("run") ? [...COLUMNS, ["Actions", "wide"]] : COLUMNS}>
+                {listed.map((session) => (
+                  <Row key={session.session_id} session={session} reload={request.repeat} />
+                ))}
+              </Table>
               {found.length > listed.length && (
                 <p class="row">
                   <button
@@ -107,75 +111,56 @@ export function SessionsScreen(): JSX.Element {
                   >
                     Show more
                   </button>
-                  <span class="soft">The newest {formatCount(listed.length)} are shown.</span>
+                  <span class="soft">Showing the newest {formatCount(listed.length)}.</span>
                 </p>
               )}
             </>
           );
         }}
-      </Answer>
+      </Loaded>
     </div>
   );
 }
 
-/** Where nobody has said anything yet. */
-function Beginning(): JSX.Element {
+function NoSessions(): JSX.Element {
   return (
     <div class="card">
       <h2>No sessions yet</h2>
-      <p>
-        {may("run") ? "Begin one with New session, or in the project's folder:" : "Begin one in the project's folder:"}
-      </p>
+      <p>{hasScope("run") ? "Select New session, or run" : "Run"} this in the project folder:</p>
       <pre>rkat run "What can you do?"</pre>
     </div>
   );
 }
 
-function NoneFits(): JSX.Element {
+function NoMatches(): JSX.Element {
   return (
     <Empty>
-      No session fits the search. <a href={linkTo(["sessions"])}>Show all</a>
+      No matching sessions. <a href={linkTo(["sessions"])}>Show all</a>
     </Empty>
   );
 }
 
-function Table({ sessions, again }: { sessions: readonly SessionSummary[]; again: () => void }): JSX.Element {
-  return (
-    <div class="scroll-x">
-      <table>
-        <thead>
-          <tr>
-            <th>Session</th>
-            <th>State</th>
-            <th class="wide">Model</th>
-            <th class="number wide">Messages</th>
-            <th class="number wide">Tokens</th>
-            <th class="number">Cost</th>
-            <th class="wide">Updated</th>
-            {may("run") && <th class="wide">Actions</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {sessions.map((session) => (
-            <Row key={session.session_id} session={session} again={again} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
+const COLUMNS = [
+  ["Session"],
+  ["State"],
+  ["Model", "wide"],
+  ["Messages", "number wide"],
+  ["Tokens", "number wide"],
+  ["Cost", "number"],
+  ["Updated", "wide"],
+] as const;
 
-/** What the mark of a sub-agent's session says already. */
-const OF_CHILDREN: ReadonlySet<string> = new Set(["parent", "parent_call", "agent"]);
+/** The labels that the mark of a sub-agent's session already shows. */
+const SUB_AGENT_LABELS: ReadonlySet<string> = new Set(["parent", "parent_call", "agent"]);
 
-function Row({ session, again }: { session: SessionSummary; again: () => void }): JSX.Element {
+function Row({ session, reload }: { session: SessionSummary; reload: () => void }): JSX.Element {
   const archive = async (): Promise<void> => {
     await client().session(session.session_id).archive();
-    again();
+    reload();
   };
   const parentage = parentageOf(session.labels);
   const labels = Object.entries(session.labels ?? {}).filter(
-    ([key]) => parentage === undefined || !OF_CHILDREN.has(key),
+    ([key]) => parentage === undefined || !SUB_AGENT_LABELS.has(key),
   );
   return (
     <tr>
@@ -184,13 +169,13 @@ function Row({ session, again }: { session: SessionSummary; again: () => void })
           <a
             class="badge"
             href={linkTo(["sessions", parentage.parent])}
-            title={`A sub-agent's session, of ${parentage.parent}`}
+            title={`Sub-agent of session ${parentage.parent}`}
           >
             ↳ <bdi>{parentage.agent}</bdi>
           </a>
         )}{" "}
         <a href={linkTo(["sessions", session.session_id])}>
-          <bdi>{session.title || "(nothing said yet)"}</bdi>
+          <bdi>{session.title || "(no messages yet)"}</bdi>
         </a>{" "}
         <span class="labels">
           {labels.map(([key, value]) => (
@@ -214,10 +199,10 @@ function Row({ session, again }: { session: SessionSummary; again: () => void })
       <td class="wide when" title={formatTime(session.updated_at)}>
         {formatAgo(session.updated_at)}
       </td>
-      {may("run") && (
+      {hasScope("run") && (
         <td class="wide">
           {session.state !== "archived" && (
-            <Action class="quiet" does={archive} label={`Archive ${session.title}`}>
+            <Action class="quiet" run={archive} label={`Archive ${session.title}`}>
               Archive
             </Action>
           )}
@@ -229,17 +214,17 @@ function Row({ session, again }: { session: SessionSummary; again: () => void })
 
 async function createSession(): Promise<void> {
   const session = await client().createSession();
-  go(linkTo(["sessions", session.id]));
+  navigate(linkTo(["sessions", session.id]));
 }
 
-/** What was seen last of the newest, and of those that are older what was asked for. */
-function joined(newest: readonly SessionSummary[], asked: readonly SessionSummary[]): readonly SessionSummary[] {
+/** Replaces the newest sessions of a loaded list by the polled ones. */
+function merge(newest: readonly SessionSummary[], loaded: readonly SessionSummary[]): readonly SessionSummary[] {
   const oldest = newest.at(-1);
-  if (oldest === undefined) return asked;
+  if (oldest === undefined) return loaded;
   if (newest.length < PAGE) return newest;
   const seen = new Set(newest.map(({ session_id }) => session_id));
   const isOlder = (one: SessionSummary): boolean => one.updated_at <= oldest.updated_at && !seen.has(one.session_id);
-  return [...newest, ...asked.filter(isOlder)];
+  return [...newest, ...loaded.filter(isOlder)];
 }
 
 function labelsOf(label: string): { labels: Record<string, string> } {
@@ -247,7 +232,7 @@ function labelsOf(label: string): { labels: Record<string, string> } {
   return { labels: { [key]: value.join("=") } };
 }
 
-function wordsOf({ title, session_id, model, state, labels = {} }: SessionSummary): string {
+function searchText({ title, session_id, model, state, labels = {} }: SessionSummary): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return [title, session_id, model, state, ...pairs].join(" ").toLowerCase();
 }

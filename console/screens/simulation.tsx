@@ -1,14 +1,13 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { Figures, SimulatedRun, Simulation } from "../../src/contract/simulation.ts";
+import type { Figures, ReplayMark, SimulatedRun, Simulation } from "../../src/contract/simulation.ts";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
-import { Note } from "../parts.tsx";
-import { nextTheme, theme } from "../theme.ts";
-import { ContextChart, lineClass } from "./simulation-chart.tsx";
+import { Frame } from "../frame.tsx";
+import { Note, Table } from "../parts.tsx";
 
 type Row = Figures & { readonly policy: string };
 
-/** Recorded sessions under several policies, in a file: what each costs, and how large it lets the context grow. */
+/** A saved page that compares compaction policies on recorded sessions: their cost and the size of the context. */
 export function SimulationPage({ simulation }: { simulation: Simulation }): JSX.Element {
   const { logs, runs, sums, policies } = simulation;
   useEffect(() => {
@@ -16,22 +15,18 @@ export function SimulationPage({ simulation }: { simulation: Simulation }): JSX.
   }, []);
   const names = policies.map(({ name }) => name);
   return (
-    <div class="shell">
-      <nav class="nav" aria-label="This page">
-        <span class="brand">rkat</span>
-        <p class="kept-note">Recorded sessions under other policies, in a file. Nothing is sent anywhere.</p>
-        <span class="grow" />
-        <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
-          Theme: {theme.value}
-        </button>
-      </nav>
-      <main class="main stack" id="main" tabIndex={-1}>
+    <Frame
+      home="#main"
+      label="This page"
+      nav={<p class="saved-note">Recorded sessions replayed with other policies. This page works offline.</p>}
+    >
+      <div class="stack">
         <h1>Compaction policies</h1>
         <Policies simulation={simulation} />
         {logs.length > 1 && (
           <section class="card" aria-labelledby="all">
             <h2 id="all">All {formatCount(logs.length)} logs</h2>
-            <MoneyBars rows={sums} names={names} />
+            <CostBars rows={sums} names={names} />
             <FigureTable rows={sums} names={names} />
           </section>
         )}
@@ -44,16 +39,16 @@ export function SimulationPage({ simulation }: { simulation: Simulation }): JSX.
             names={names}
           />
         ))}
-      </main>
-    </div>
+      </div>
+    </Frame>
   );
 }
 
-const MADE_BY = {
+const SUMMARY_SOURCES = {
   offline:
-    "Summaries were made offline, of sentences of the conversation, and priced as if the model had written them.",
-  recorded: "Summaries are those of the recorded session where it had one, and otherwise made offline.",
-  model: "Summaries were written by the configured model.",
+    "Summaries were made offline from sentences of the conversation and priced as if the model had written them.",
+  recorded: "Summaries come from the recorded session if it has one, and are made offline otherwise.",
+  model: "The configured model wrote the summaries.",
 } as const;
 
 function Policies({ simulation: { policies, summaries } }: { simulation: Simulation }): JSX.Element {
@@ -72,7 +67,7 @@ function Policies({ simulation: { policies, summaries } }: { simulation: Simulat
           </li>
         ))}
       </ul>
-      <p class="soft">{MADE_BY[summaries]}</p>
+      <p class="soft">{SUMMARY_SOURCES[summaries]}</p>
     </section>
   );
 }
@@ -80,7 +75,7 @@ function Policies({ simulation: { policies, summaries } }: { simulation: Simulat
 function Swatch({ index }: { index: number }): JSX.Element {
   return (
     <svg class="sim-swatch" viewBox="0 0 20 10" aria-hidden="true">
-      <line x1="0" y1="5" x2="20" y2="5" class={lineClass(index)} />
+      <line x1="0" y1="5" x2="20" y2="5" class={`sim-line ${colorClass(index)}`} />
     </svg>
   );
 }
@@ -97,27 +92,27 @@ function LogCard({ log, id, runs, names }: LogCardProps): JSX.Element {
     <section class="card" aria-labelledby={id}>
       <h2 id={id}>{log.name}</h2>
       <p class="soft">
-        {log.model}, {formatCount(log.turns)} turns, {formatCount(log.calls)} calls of the model
+        {log.model}, {formatCount(log.turns)} turns, {formatCount(log.calls)} model calls
       </p>
-      {!log.is_priced && <Note kind="plain">No price of {log.model} is known, so nothing is said of money.</Note>}
+      {!log.is_priced && <Note kind="plain">The price of {log.model} is unknown, so no costs are shown.</Note>}
       <ContextChart runs={runs} names={names} />
-      <MoneyBars rows={runs} names={names} />
+      <CostBars rows={runs} names={names} />
       <FigureTable rows={runs} names={names} />
-      {log.notes.length > 0 && <p class="soft">Not replayed as it was: {log.notes.join("; ")}.</p>}
+      {log.notes.length > 0 && <p class="soft">Differences from the recording: {log.notes.join("; ")}.</p>}
     </section>
   );
 }
 
 const BAR_WIDTH = 400;
 
-/** What the turns and the summaries cost, as bars. */
-function MoneyBars({ rows, names }: { rows: readonly Row[]; names: readonly string[] }): JSX.Element | null {
+/** The cost of turns and summaries as bars. */
+function CostBars({ rows, names }: { rows: readonly Row[]; names: readonly string[] }): JSX.Element | null {
   const priced = rows.flatMap(({ policy, cost }) => (cost === undefined ? [] : [{ policy, ...cost }]));
   const most = Math.max(0, ...priced.map(({ total }) => total));
   if (most === 0) return null;
   const width = (amount: number): number => (amount / most) * BAR_WIDTH;
   return (
-    <ul class="sim-bars" aria-label="What each policy costs">
+    <ul class="sim-bars" aria-label="Cost by policy">
       {priced.map(({ policy, turns, summaries, total }) => (
         <li key={policy}>
           <span class="sim-bar-name">
@@ -130,7 +125,7 @@ function MoneyBars({ rows, names }: { rows: readonly Row[]; names: readonly stri
           <span class="sim-bar-sum">
             {formatCost({ amount: total })}{" "}
             <span class="soft">
-              {summaries > 0 ? `of it ${formatCost({ amount: summaries })} for summaries` : "no summaries"}
+              {summaries > 0 ? `including ${formatCost({ amount: summaries })} for summaries` : "no summaries"}
             </span>
           </span>
         </li>
@@ -139,15 +134,15 @@ function MoneyBars({ rows, names }: { rows: readonly Row[]; names: readonly stri
   );
 }
 
-const COLUMNS: readonly (readonly [title: string, of: (row: Row) => string])[] = [
+const COLUMNS: readonly (readonly [title: string, textOf: (row: Row) => string])[] = [
   ["Input", (row) => formatTokens(row.input_tokens + row.summary_input_tokens)],
   ["Cached", (row) => formatTokens(row.cached_tokens)],
   ["Output", (row) => formatTokens(row.output_tokens + row.summary_output_tokens)],
   ["Compactions", (row) => formatCount(row.compactions) + (row.failed > 0 ? ` (${row.failed} failed)` : "")],
   ["Evictions", (row) => formatCount(row.evictions)],
   ["Summaries", (row) => formatCount(row.summaries)],
-  ["Waited", (row) => `${formatCount(row.waited)} (${(row.waited_share * 100).toFixed(1)} %)`],
-  ["Largest", (row) => formatTokens(row.largest_context)],
+  ["Waits", (row) => `${formatCount(row.waited)} (${(row.waited_share * 100).toFixed(1)} %)`],
+  ["Largest context", (row) => formatTokens(row.largest_context)],
   ["In summary", (row) => formatCount(row.specifics.in_summary)],
   ["In tail", (row) => formatCount(row.specifics.in_tail + row.specifics.pinned)],
   ["Recoverable", (row) => formatCount(row.specifics.recoverable)],
@@ -157,34 +152,123 @@ const COLUMNS: readonly (readonly [title: string, of: (row: Row) => string])[] =
 
 function FigureTable({ rows, names }: { rows: readonly Row[]; names: readonly string[] }): JSX.Element {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse must be able to scroll it, too.
-    <section class="sim-scroll" tabIndex={0} aria-label="Figures">
-      <table class="sim-table">
-        <thead>
-          <tr>
-            <th scope="col">Policy</th>
-            {COLUMNS.map(([title]) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
+    <div class="sim-table">
+      <Table label="Figures" columns={[["Policy"], ...COLUMNS.map(([title]) => [title] as const)]}>
+        {rows.map((row) => (
+          <tr key={row.policy}>
+            <th scope="row">
+              <Swatch index={names.indexOf(row.policy)} /> {row.policy}
+            </th>
+            {COLUMNS.map(([title, textOf]) => (
+              <td key={title} class={title === "Lost" && row.specifics.lost > 0 ? "sim-bad" : undefined}>
+                {textOf(row)}
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.policy}>
-              <th scope="row">
-                <Swatch index={names.indexOf(row.policy)} /> {row.policy}
-              </th>
-              {COLUMNS.map(([title, of]) => (
-                <td key={title} class={title === "Lost" && row.specifics.lost > 0 ? "sim-bad" : undefined}>
-                  {of(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+        ))}
+      </Table>
+    </div>
   );
+}
+
+const WIDTH = 800;
+const HEIGHT = 220;
+const LEFT = 52;
+const BOTTOM = 26;
+const TOP = 10;
+const RIGHT = 10;
+/** The number of `.sim-color-N` classes. */
+const COLORS = 6;
+/** More points would enlarge the page without a visible difference. */
+const POINTS_MAX = 800;
+
+function colorClass(index: number): string {
+  return `sim-color-${index % COLORS}`;
+}
+
+/** The context size at each model call: one line per policy, with marks for compactions and evictions. */
+function ContextChart({ runs, names }: { runs: readonly SimulatedRun[]; names: readonly string[] }): JSX.Element {
+  const calls = Math.max(2, ...runs.map(({ context }) => context.length));
+  const top = roundUp(Math.max(1, ...runs.map(({ largest_context }) => largest_context)));
+  const x = (call: number): number => LEFT + (call / (calls - 1)) * (WIDTH - LEFT - RIGHT);
+  const y = (tokens: number): number => HEIGHT - BOTTOM - (tokens / top) * (HEIGHT - BOTTOM - TOP);
+  const maxima = runs.map((run) => `${run.policy}: at most ${formatTokens(run.largest_context)} tokens`).join("; ");
+  return (
+    <figure class="sim-chart">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Context size by model call. ${maxima}.`}>
+        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+          <g key={share}>
+            <line class="sim-grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y(top * share)} y2={y(top * share)} />
+            <text class="sim-tick" x={LEFT - 6} y={y(top * share) + 4} text-anchor="end">
+              {formatTokens(top * share)}
+            </text>
+          </g>
+        ))}
+        <text class="sim-tick" x={LEFT} y={HEIGHT - 6}>
+          call 1
+        </text>
+        <text class="sim-tick" x={WIDTH - RIGHT} y={HEIGHT - 6} text-anchor="end">
+          call {calls}
+        </text>
+        {runs.map((run) => {
+          const index = names.indexOf(run.policy);
+          return (
+            <g key={run.policy}>
+              <polyline class={`sim-line ${colorClass(index)}`} points={pointsOf(run.context, x, y)} />
+              {run.marks.map((mark, at) => (
+                <Mark key={at} mark={mark} index={index} x={x(mark.call)} y={y(run.context[mark.call] ?? 0)} />
+              ))}
+            </g>
+          );
+        })}
+      </svg>
+      <figcaption class="soft">
+        Tokens sent with each model call. ● compaction, ▲ eviction, ✕ failed compaction.
+      </figcaption>
+    </figure>
+  );
+}
+
+interface MarkProps {
+  readonly mark: ReplayMark;
+  readonly index: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+function Mark({ mark, index, x, y }: MarkProps): JSX.Element {
+  const className = `sim-mark ${colorClass(index)}`;
+  switch (mark.kind) {
+    case "compaction":
+      return <circle class={className} cx={x} cy={y} r="4" />;
+    case "eviction":
+      return <polygon class={className} points={`${x},${y - 5} ${x - 4.5},${y + 3.5} ${x + 4.5},${y + 3.5}`} />;
+    case "failed":
+      return (
+        <path
+          class={`${className} sim-cross`}
+          d={`M${x - 4},${y - 4}L${x + 4},${y + 4}M${x - 4},${y + 4}L${x + 4},${y - 4}`}
+        />
+      );
+  }
+}
+
+function pointsOf(context: readonly number[], x: (call: number) => number, y: (tokens: number) => number): string {
+  const step = Math.max(1, Math.ceil(context.length / POINTS_MAX));
+  return context
+    .flatMap((tokens, call) =>
+      call % step === 0 || call === context.length - 1 ? [`${round(x(call))},${round(y(tokens))}`] : [],
+    )
+    .join(" ");
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+/** The next larger number whose quarters are easy to read. */
+function roundUp(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 4, 6, 8, 10].find((one) => one * power >= value) ?? 10;
+  return step * power;
 }

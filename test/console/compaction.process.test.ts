@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const FIRST =
   "We build the service Heron. Never restart the database between 09:00 and 17:00. The painter left a ladder in the hall. Marta likes her reports in blue ink on Fridays.";
 const message = (page: Page, seq: number) => page.locator(`.message[data-seq="${seq}"]`);
-const LEFT = "not shown to the model any more";
+const REMOVED = "removed from context";
 
 /** A session whose first turns are out of the context, with a summary too short for all they said. */
 async function compactedSession({ call }: ConsoleServer): Promise<string> {
@@ -29,50 +29,50 @@ async function compactedSession({ call }: ConsoleServer): Promise<string> {
 }
 
 withBrowser("a compaction in the console", () => {
-  it("[G8] leads from a message the model is not shown to the sentence that was lost, and brings it back", async () => {
+  it("[G8] leads from a removed message to the sentence that the summary omits, and brings it back", async () => {
     const server = await serveConsole();
     const id = await compactedSession(server);
     const page = await openPage(`${server.url}/#/sessions/${id}`);
     await page.getByRole("feed").focus();
     await page.keyboard.press("Home");
-    await message(page, 2).getByRole("link", { name: LEFT }).click();
+    await message(page, 2).getByRole("link", { name: REMOVED }).click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
     await expectAccessible(page);
     const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
     await source.click();
     await page.locator('.found[data-seq="2"]').waitFor();
-    await page.getByLabel(/^Only the \d+ sentences/).check();
-    await message(page, 2).locator(".missing", { hasText: "ladder" }).waitFor();
+    await page.getByLabel(/^Show only what the summary omits \(\d+\)/).check();
+    await message(page, 2).locator(".omitted", { hasText: "ladder" }).waitFor();
     await page.getByRole("button", { name: "Bring back message 2", exact: true }).click();
-    await page.getByText(/The model is shown #2.* again/).waitFor();
-    await message(page, 2).getByText("shown to the model again").waitFor();
+    await page.getByText(/Back in the context: #2/).waitFor();
+    await message(page, 2).getByText("back in context").waitFor();
     const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
     expect(JSON.stringify(messages)).toContain("The painter left a ladder in the hall.");
     await page.getByRole("link", { name: "Transcript" }).click();
     await page.getByRole("feed").focus();
     await page.keyboard.press("Home");
     await message(page, 2).waitFor();
-    await message(page, 2).getByText(LEFT).waitFor({ state: "detached" });
+    await message(page, 2).getByText(REMOVED).waitFor({ state: "detached" });
   });
 
-  it("[G8] tells what an undo undoes, and brings the messages back on the page", async () => {
+  it("[G8] shows the effect of an undo, and brings the messages back", async () => {
     const server = await serveConsole();
     const id = await compactedSession(server);
     const page = await openPage(`${server.url}/#/sessions/${id}/compactions`);
     await page.locator(".cards a").first().click();
     await page.getByRole("button", { name: "Undo …" }).click();
     await page.getByText(/the context grows by about/).waitFor();
-    await page.getByRole("button", { name: "Undo it" }).click();
+    await page.getByRole("button", { name: "Undo compaction" }).click();
     await page.getByText(/^undone/).waitFor();
     await page.getByRole("link", { name: "Transcript" }).click();
     await page.getByRole("feed").waitFor();
     await page.keyboard.press("Home");
-    await page.getByText(LEFT).waitFor({ state: "detached" });
+    await page.getByText(REMOVED).waitFor({ state: "detached" });
     const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
     expect(JSON.stringify(messages)).toContain("a ladder in the hall");
   });
 
-  it("[G8] shows what compacting now would do and cost before it does it", async () => {
+  it("[G8] shows the effect and the cost of a compaction before it compacts", async () => {
     const server = await serveConsole();
     const compaction = { recent_turn_budget: 1 };
     const { session_id } = (await server.call("POST /sessions", { prompt: FIRST, compaction })).body;
@@ -80,9 +80,9 @@ withBrowser("a compaction in the console", () => {
       await server.call(`POST /sessions/${session_id}/messages`, { prompt });
     }
     const page = await openPage(`${server.url}/#/sessions/${session_id}/compactions`);
-    await page.getByLabel(/must not leave out/).fill("keep what the painter left");
-    await page.getByRole("button", { name: "See what it would do" }).click();
-    await page.getByText(/It would take \d+ of \d+ messages out/).waitFor();
+    await page.getByLabel(/must include/).fill("keep what the painter left");
+    await page.getByRole("button", { name: "Preview" }).click();
+    await page.getByText(/This would remove \d+ of \d+ messages/).waitFor();
     expect(((await server.call(`GET /sessions/${session_id}/compactions`)).body.compactions as unknown[]).length).toBe(
       0,
     );
@@ -91,7 +91,7 @@ withBrowser("a compaction in the console", () => {
     await page.getByText("keep what the painter left").waitFor();
   });
 
-  it("[G8] tells the numbers of a bar by the keyboard alone, and opens what the model was shown at that call", async () => {
+  it("[G8] shows the figures of a bar by keyboard, and opens the context of that call", async () => {
     const server = await serveConsole();
     const id = await compactedSession(server);
     const page = await openPage(`${server.url}/#/sessions/${id}`);
@@ -99,13 +99,13 @@ withBrowser("a compaction in the console", () => {
     await page.locator('.strip-link[tabindex="0"]').focus();
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowRight");
-    const told = await page.locator(".strip-told").textContent();
-    expect(told).toMatch(/^Call #\d+ [\d,]+ tokens shown to the model · turn 2/);
+    const caption = await page.locator(".strip-caption").textContent();
+    expect(caption).toMatch(/^Call #\d+ [\d,]+ tokens in context · turn 2/);
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: /^What the model was shown at call #\d+/ }).waitFor();
-    await message(page, 2).getByText("not shown any more").waitFor();
-    await page.getByRole("link", { name: "Now", exact: true }).click();
-    await page.getByRole("heading", { name: "What the model is shown now" }).waitFor();
+    await page.getByRole("heading", { name: /^Context of model call #\d+/ }).waitFor();
+    await message(page, 2).getByText("removed since").waitFor();
+    await page.getByRole("link", { name: "Current", exact: true }).click();
+    await page.getByRole("heading", { name: "Current context" }).waitFor();
     await page.getByText("Summary", { exact: true }).waitFor();
     await expectAccessible(page);
   });

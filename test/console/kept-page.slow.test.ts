@@ -46,18 +46,18 @@ withBrowser("a session in a file", () => {
     await expectAccessible(page);
     // What chooses which facts are listed changes nothing.
     const buttons = () => page.locator("button:not(.fact-choice)").allTextContents();
-    expect(await buttons()).toEqual(["To the content", "Theme: auto"]);
+    expect(await buttons()).toEqual(["Skip to content", "Theme: auto"]);
     expect(await page.locator("textarea, input").count()).toBe(0);
     await page.locator(".strip-link").first().click();
-    await page.getByRole("heading", { name: /^What the model was shown at call #\d+/ }).waitFor();
+    await page.getByRole("heading", { name: /^Context of model call #\d+/ }).waitFor();
     await page.locator(".context").getByText("Never restart the database").waitFor();
-    await page.getByRole("link", { name: "Now", exact: true }).click();
+    await page.getByRole("link", { name: "Current", exact: true }).click();
     await page.getByText("Summary", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Compactions (1)" }).click();
     await page.locator(".cards a").first().click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
     await page.locator(".summary-sentence").first().waitFor();
-    expect(await buttons()).toEqual(["To the content", "Theme: auto"]);
+    expect(await buttons()).toEqual(["Skip to content", "Theme: auto"]);
     await expectAccessible(page);
   });
 
@@ -103,8 +103,6 @@ withBrowser("a session in a file", () => {
     await page.getByText("Fact 0: the port of machine 0 is 1000.").first().waitFor();
     await page.locator(".strip-link").first().focus();
     await page.keyboard.press("Enter");
-    await page
-      .getByText(/this page holds what the model was shown at its newest 50 calls, and not at this one/)
-      .waitFor();
+    await page.getByText(/this saved page has the context of the last 50 model calls only/).waitFor();
   });
 });

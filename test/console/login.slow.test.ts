@@ -42,10 +42,10 @@ withBrowser("the login of the console", () => {
     await page.getByLabel("Token").fill("wrong");
     await expectAccessible(page);
     await page.keyboard.press("Enter");
-    await page.getByRole("alert").getByText("not one of this server's").waitFor();
+    await page.getByRole("alert").getByText("not valid for this server").waitFor();
     await page.getByLabel("Token").fill("wörong");
     await page.keyboard.press("Enter");
-    await page.getByRole("alert").getByText("not one of this server's").waitFor();
+    await page.getByRole("alert").getByText("not valid for this server").waitFor();
     await page.getByLabel("Token").fill("s3cret");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
@@ -73,13 +73,13 @@ withBrowser("the login of the console", () => {
     expect(page.url()).toBe(`${url}/`);
   });
 
-  it("[G8] leads back to the login, with a sentence, when the token counts no more", async () => {
+  it("[G8] leads back to the login, with a sentence, when the token is no longer valid", async () => {
     const server = await serveConsole();
     const [secret] = (await server.rkat("token", "create", "--name", "ada", "--scope", "read,run")).match(SECRET) ?? [];
     const page = await openPage(`${server.url}/#token=${secret}`, { expects: REFUSED });
     await page.getByRole("button", { name: "New session" }).waitFor();
     await server.rkat("token", "revoke", "ada");
-    await page.getByRole("alert").getByText("counts no more").waitFor();
+    await page.getByRole("alert").getByText("no longer valid").waitFor();
     await page.getByLabel("Token").waitFor();
   });
 

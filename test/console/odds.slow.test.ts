@@ -18,7 +18,7 @@ withBrowser("the console against the odds", () => {
     await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     await page.route(/\/agents$/, (route) => route.fulfill({ json: {} }));
     await page.getByRole("link", { name: "Agents" }).click();
-    await page.getByRole("alert").getByText("This cannot be shown").waitFor();
+    await page.getByRole("alert").getByText("This screen cannot be shown").waitFor();
     await page.getByRole("link", { name: "Memory" }).click();
     await page.getByRole("heading", { name: "Memory", exact: true }).waitFor();
   });
@@ -28,7 +28,7 @@ withBrowser("the console against the odds", () => {
     const page = await openPage(url, { expects: [/status of 404/] });
     await page.route(/\/assets\//, (route) => route.fulfill({ status: 404 }));
     await page.reload();
-    await page.getByText("load the page again").waitFor();
+    await page.getByText("reload the page").waitFor();
   });
 
   it("[G8] takes a token out of the address whatever is in it", async () => {

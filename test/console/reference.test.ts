@@ -39,7 +39,8 @@ describe("the reference of the operations", () => {
       expect(written.join()).not.toMatch(/undefined|\[object|\{\w+_id\}/);
       const idiom = IDIOMS[operation.name];
       if (idiom === undefined) continue;
-      const [, called] = /\.(\w+)\([^()]*\)$/.exec(idiom.python) ?? [];
+      const [typeScript, inPython = typeScript] = idiom;
+      const [, called] = /\.(\w+)\([^()]*\)$/.exec(inPython) ?? [];
       expect({ name: operation.name, called }).toEqual({
         name: operation.name,
         called: methodOf(python, operation.name),
@@ -51,7 +52,7 @@ describe("the reference of the operations", () => {
     const { runtime: client } = await serveRest();
     const { id } = await client.createSession("Hello!");
     await client.agent("ada").remember("The port is 7443.");
-    for (const { typeScript } of Object.values(IDIOMS)) {
+    for (const [typeScript] of Object.values(IDIOMS)) {
       const call = new Function("client", `return ${typeScript.replace("SESSION_ID", id)};`);
       // What a build leaves out is refused with its own code, by a call that is there.
       await call(client).catch((thrown: Error) => expect(thrown.message).toMatch(/memory|compaction/i));

@@ -21,11 +21,11 @@ withBrowser("a session in the console", () => {
     const { url, call } = await serveConsole({ env: model.env() });
     const { session_id } = (await call("POST /sessions", { initial_turn: "deferred" })).body;
     const page = await openPage(`${url}/#/sessions/${session_id}`);
-    await page.getByLabel("What to ask").fill("Tell me a story.");
+    await page.getByLabel("Your message").fill("Tell me a story.");
     await page.keyboard.press("Control+Enter");
     await page.getByText("Once upon", { exact: true }).waitFor();
     await page.getByText("running", { exact: true }).waitFor();
-    expect(await page.getByLabel("What to ask").inputValue()).toBe("");
+    expect(await page.getByLabel("Your message").inputValue()).toBe("");
     model.finish();
     await page.getByText("Once upon a time.", { exact: true }).waitFor();
     await page.getByText("idle", { exact: true }).waitFor();
@@ -38,7 +38,7 @@ withBrowser("a session in the console", () => {
     const { url, call } = await serveConsole({ env: model.env() });
     const { session_id } = (await call("POST /sessions", { initial_turn: "deferred" })).body;
     const page = await openPage(`${url}/#/sessions/${session_id}`);
-    await page.getByLabel("What to ask").fill("Tell me a story.");
+    await page.getByLabel("Your message").fill("Tell me a story.");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("Once upon", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Interrupt" }).click();
@@ -52,13 +52,13 @@ withBrowser("a session in the console", () => {
     const page = await openPage(`${server.url}/#/sessions/${session_id}`, { expects: AWAY });
     await page.getByText("2 + 3 = 5").waitFor();
     await server.stop();
-    await page.getByText("The server is away").waitFor();
-    await page.getByLabel("What to ask").fill("What is 20 + 22?");
+    await page.getByText("Connection lost").waitFor();
+    await page.getByLabel("Your message").fill("What is 20 + 22?");
     await page.keyboard.press("Control+Enter");
-    await page.getByText("It was not sent").waitFor();
-    expect(await page.getByLabel("What to ask").inputValue()).toBe("What is 20 + 22?");
+    await page.getByText("Not sent").waitFor();
+    expect(await page.getByLabel("Your message").inputValue()).toBe("What is 20 + 22?");
     await server.start();
-    await page.getByText("The server is away").waitFor({ state: "detached" });
+    await page.getByText("Connection lost").waitFor({ state: "detached" });
     await server.call(`POST /sessions/${session_id}/messages`, { prompt: "What is 4 + 4?" });
     await page.getByText("4 + 4 = 8").waitFor();
     await page.getByRole("button", { name: "Send" }).click();
@@ -74,7 +74,7 @@ withBrowser("a session in the console", () => {
     const line = page.getByRole("button", { name: /task_create/ });
     await line.focus();
     await page.keyboard.press("Enter");
-    await page.getByText("Asked with").waitFor();
+    await page.getByText("Arguments").waitFor();
     expect(await line.getAttribute("aria-expanded")).toBe("true");
     expect(await page.locator(".fold-inside pre").first().textContent()).toContain("feed the cat");
   });
@@ -101,8 +101,8 @@ withBrowser("a session in the console", () => {
       .first()
       .getByRole("button", { name: /^Replace message/ })
       .click();
-    await page.getByLabel(/What is said there instead/).fill("The port is 9000.");
-    await page.getByRole("button", { name: "Fork with this" }).click();
+    await page.getByLabel(/^New text/).fill("The port is 9000.");
+    await page.getByRole("button", { name: "Fork with new text" }).click();
     await page.getByText("1 messages").waitFor();
     await page.locator(".message").getByText("The port is 9000.").waitFor();
   });
@@ -129,13 +129,13 @@ withBrowser("a session in the console", () => {
     const turn = session.turn("Wipe.", { onApproval: () => undefined });
     const page = await openPage(`${url}/#token=secret`);
     await page.goto(`${url}/#/sessions/${session.id}`);
-    await page.getByText("A tool call waits for your word").waitFor();
+    await page.getByText("A tool call is waiting for approval").waitFor();
     expect(await page.locator(".approval pre").textContent()).toContain('"what": "disk"');
     expect(ran).toEqual([]);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Allow once" }).click();
     await page.locator(".approval pre", { hasText: "table" }).waitFor();
-    await page.getByLabel(/Why not/).fill("the table is needed");
+    await page.getByLabel(/Reason for denying/).fill("the table is needed");
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("The disk is wiped, the table is not.").waitFor();
     await page.getByText("Denied by RKAT_TOKEN: the table is needed").waitFor();
@@ -158,7 +158,7 @@ withBrowser("a session in the console", () => {
     const session = await runtime.createSession(hostile, { labels: { team: hostile } });
     const page = await openPage(`${url}/#/sessions/${session.id}`);
     await page.getByRole("button", { name: /give/ }).click();
-    await page.getByRole("button", { name: "Open the whole output" }).click();
+    await page.getByRole("button", { name: "Show full output" }).click();
     await page.getByRole("button", { name: /^Show all 1,000,/ }).click();
     await page.getByText("THE END").waitFor();
     expect(await page.evaluate("window.evil")).toBeUndefined();

@@ -88,7 +88,7 @@ withBrowser("the screen of sessions", () => {
     await call("POST /sessions", { prompt: "Say hello" });
     const page = await openPage(url);
     await page.getByRole("link", { name: "Say hello" }).waitFor();
-    await tabTo(page, "To the content");
+    await tabTo(page, "Skip to content");
     await page.keyboard.press("Enter");
     await tabTo(page, "Search by title, id, model or label");
     await page.keyboard.type("hello");

@@ -11,9 +11,9 @@ withBrowser("the screen of memory", () => {
     const { url, call } = await serveConsole();
     const { body } = await call("POST /sessions", { prompt: "The staging host listens at port 7443." });
     const page = await openPage(`${url}/#/memory`);
-    await page.getByText("Pieces that can be found").waitFor();
+    await page.getByText("Searchable chunks").waitFor();
     await expectAccessible(page);
-    await page.getByLabel("What to look for").fill("staging port");
+    await page.getByLabel("Search memory").fill("staging port");
     await page.keyboard.press("Enter");
     await page.getByText("The staging host listens at port 7443.").first().waitFor();
     expect(page.url()).toContain("#/memory?q=staging+port&scope=everything");
@@ -21,7 +21,7 @@ withBrowser("the screen of memory", () => {
     for (const part of ["Words", "Meaning", "Neighbours"]) {
       expect(await hit.locator(".meter", { hasText: part }).textContent()).toMatch(/^\w+\d+ %$/);
     }
-    await hit.getByText("in the context now").waitFor();
+    await hit.getByText("in context").waitFor();
     await expectAccessible(page);
     await page.getByRole("link", { name: "Turn 1 of" }).first().click();
     await page.waitForURL(new RegExp(`#/sessions/${body.session_id}\\?seq=\\d+$`));
@@ -35,7 +35,7 @@ withBrowser("the screen of memory", () => {
     const other = await call("POST /sessions", { prompt: "Tea is ready." });
     const address = `${url}/#/memory?q=staging+port&scope=session&session=${other.body.session_id}`;
     const page = await openPage(address, { expects: [/status of 400/] });
-    await page.getByText("Nothing was found").or(page.getByText("Tea is ready")).first().waitFor();
+    await page.getByText("No results").or(page.getByText("Tea is ready")).first().waitFor();
     expect(await page.getByText("7443").count()).toBe(0);
     await page.getByLabel("Session", { exact: true }).fill(String(first.body.session_id));
     await page.getByRole("button", { name: "Search" }).click();
@@ -68,15 +68,15 @@ withBrowser("the screen of agents", () => {
     await page.getByRole("img", { name: "immediate 1 to 3" }).waitFor();
     await page.getByText(/at memory \d+, \d+ to go/).waitFor();
     await expectAccessible(page);
-    await page.getByLabel("A memory, added to its life.").fill("The lighthouse keeper plays the cello.");
-    await page.getByRole("button", { name: "Remember" }).click();
+    await page.getByLabel("A memory for this agent").fill("The lighthouse keeper plays the cello.");
+    await page.getByRole("button", { name: "Add memory" }).click();
     await page.getByText("Memories 1 to 4.").waitFor();
     await page.getByLabel("A private note").fill("She likes tea.");
-    await page.getByRole("button", { name: "Take note" }).click();
+    await page.getByRole("button", { name: "Add note" }).click();
     await expect.poll(() => page.locator("dt:text('Private notes') + dd").textContent()).toBe("1");
-    await page.getByLabel("What it may remember").fill("who plays the cello");
+    await page.getByLabel("Search this agent's memories").fill("who plays the cello");
     await page.keyboard.press("Enter");
-    await page.getByRole("list", { name: "What was found" }).getByText("The lighthouse keeper").waitFor();
+    await page.getByRole("list", { name: "Results" }).getByText("The lighthouse keeper").waitFor();
     expect(page.url()).toContain("#/agents/ada?q=who");
   });
 
@@ -89,13 +89,13 @@ withBrowser("the screen of agents", () => {
       await server.call("POST /agents/ada/memories", { content: `On day ${day} it rained for ${day} hours.` });
     }
     const page = await openPage(`${server.url}/#/agents/ada`);
-    await page.getByText("Nothing was summarised yet.").waitFor();
+    await page.getByText("No summaries yet.").waitFor();
     await page.getByRole("button", { name: "Compact now" }).click();
     await page.getByText(/recent · memories 1 to \d/).click();
     await page.locator("details[open] pre").getByText("day 1").waitFor();
     await page
       .locator("details[open]")
-      .getByText(/^\d+ facts: \d+ in it, .* 0 lost · 0 invented/)
+      .getByText(/^\d+ facts: \d+ in this summary, .* 0 lost · 0 invented/)
       .waitFor();
     await page.getByRole("img", { name: /Memories by tier: recent 1 to \d, immediate \d to 4/ }).waitFor();
     await expectAccessible(page);
@@ -112,7 +112,7 @@ withBrowser("the screen of agents", () => {
     await page.getByText("<img src=x").first().waitFor();
     expect(await page.locator("img, script:not([type=module]), iframe").count()).toBe(0);
     expect(await page.evaluate("window.stolen")).toBe(undefined);
-    expect(await page.getByRole("button", { name: /Remember|Take note|Compact now/ }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: /Add memory|Add note|Compact now/ }).count()).toBe(0);
   });
 
   it("[G8] says what an agent is that nobody has heard of, with a name that is none", async () => {
@@ -136,7 +136,7 @@ withBrowser("the screen of the server", () => {
       .getByRole("cell", { name: /claude-/ })
       .first()
       .waitFor();
-    await page.getByText("Every key that holds").click();
+    await page.getByText("All effective settings").click();
     await page.getByRole("cell", { name: "agent.model" }).waitFor();
     expect(await page.locator("dt:text('Generation') + dd").textContent()).toBe("1");
     await expectAccessible(page);
@@ -153,7 +153,7 @@ withBrowser("the reference", () => {
     await page.getByLabel("Find an operation").fill("create a session");
     await page.getByRole("link", { name: "createSession" }).click();
     await page.waitForURL(/#\/api\/createSession$/);
-    await page.getByText("needs the scope run").waitFor();
+    await page.getByText("requires scope run").waitFor();
     await expectAccessible(page);
     expect(await page.locator("pre").first().textContent()).toContain(`curl ${url}/sessions`);
     await page.getByRole("button", { name: "TypeScript" }).click();
@@ -162,7 +162,7 @@ withBrowser("the reference", () => {
     await page.getByText("client.create_session(").waitFor();
     await page.getByLabel("Body").fill("{");
     await page.getByRole("button", { name: "POST /sessions" }).click();
-    await page.getByText("the body is no JSON").waitFor();
+    await page.getByText("the body is not valid JSON").waitFor();
     await page.getByLabel("Body").fill('{"prompt":"Say hello"}');
     await page.getByRole("button", { name: "POST /sessions" }).click();
     await page.getByText('"session_id":').waitFor();
@@ -179,8 +179,8 @@ withBrowser("the reference", () => {
     await tabTo(page, "GET /sessions");
     await page.keyboard.press("Enter");
     await page.getByRole("status").getByText('"SESSION_NOT_FOUND"').waitFor();
-    await page.getByText("Its fields").first().click();
-    await page.getByText("may be absent").first().waitFor();
+    await page.getByText("Fields", { exact: true }).first().click();
+    await page.getByText("optional").first().waitFor();
   });
 
   it("[G8] has nothing to try for what the token may not do", async () => {
@@ -190,9 +190,9 @@ withBrowser("the reference", () => {
     const page = await openPage(`${server.url}/#token=${secret}`);
     await page.getByRole("link", { name: "API" }).click();
     await page.getByRole("link", { name: "createSession" }).click();
-    await page.getByText("needs the scope run").waitFor();
-    expect(await page.getByRole("heading", { name: "Try it here" }).count()).toBe(0);
+    await page.getByText("requires scope run").waitFor();
+    expect(await page.getByRole("heading", { name: "Try it" }).count()).toBe(0);
     await page.getByRole("link", { name: "listSessions" }).click();
-    await page.getByRole("heading", { name: "Try it here" }).waitFor();
+    await page.getByRole("heading", { name: "Try it" }).waitFor();
   });
 });

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import connect from "postgres";
 import { expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Hold, Store } from "../../src/ports/store.ts";
@@ -11,6 +10,7 @@ import { createSessionLocks } from "../../src/stores/postgres/leases.ts";
 import { openCutProxy } from "../support/cut-proxy.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
 
 const ID = idOf(1);
@@ -149,23 +149,21 @@ withPostgres("processes that share a database", () => {
       const [first] = all;
       if (first === undefined) throw new Error("there are three");
       await append(first, "created");
-      const sql = connect(url, { max: 1 });
-      const waiting = connect(url, { max: 1 });
+      const [locking, waiting] = [await connect(url), await connect(url)];
 
       // All of them wait for the row, so that each has begun before any other is done.
-      const asked = await sql.begin(async (held) => {
-        await held`select from rkat.sessions where id = ${ID} for update`;
-        const holds = all.map((store) => store.locks.hold(ID).catch((error: Error) => error));
-        const count = () => waiting`select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'`;
-        await expect.poll(async () => (await count())[0]?.count, WAIT).toBe(all.length);
-        return { holds };
-      });
-      const holds = await Promise.all(asked.holds);
+      await locking.query("begin");
+      await locking.query("select from rkat.sessions where id = $1 for update", [ID]);
+      const asked = all.map((store) => store.locks.hold(ID).catch((error: Error) => error));
+      const count = () => waiting.query("select from pg_stat_activity where wait_event_type = 'Lock'");
+      await expect.poll(async () => (await count()).rowCount, WAIT).toBe(all.length);
+      await locking.query("commit");
+      const holds = await Promise.all(asked);
 
       expect(holds.filter((hold) => !(hold instanceof Error))).toHaveLength(1);
       for (const hold of holds) if (!(hold instanceof Error)) await hold.release();
       for (const store of all) await store.close();
-      await Promise.all([sql.end(), waiting.end()]);
+      await Promise.all([locking.end(), waiting.end()]);
     },
     LONG_MS,
   );

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
+import { raw } from "../../src/stores/postgres/sql.ts";
 import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
 import { idOf } from "../support/entries.ts";
 import {
@@ -233,9 +234,8 @@ withPostgres("a memory that machines share", () => {
       const memory = newMemory();
       const { connection, realm } = await memory.database();
       for (const id of [A, B, idOf(3)]) {
-        await connection.ask(
-          (sql) => sql`insert into rkat.sessions (realm, id, kind, last_seq) values (${realm}, ${id}, 'session', 2)`,
-        );
+        await connection.query`
+          insert into rkat.sessions (realm, id, kind, last_seq) values (${realm}, ${id}, 'session', 2)`;
       }
       const store = await memory.machine({ way });
       expect([...((await store.behind?.()) ?? [])].sort()).toEqual([A, B, idOf(3)].sort());
@@ -264,7 +264,7 @@ withPostgres("a memory that machines share", () => {
     expect(await found(store, "w")).toEqual(["w before"]);
     // As from a backup that ends before the batch: what follows has the same number.
     for (const table of ["realms", "batches", "chunks", "sessions", "embedders", "vectors"]) {
-      await connection.ask((sql) => sql`delete from ${sql(`rkat.memory_${table}`)} where realm = ${realm}`);
+      await connection.query`delete from ${raw(`rkat.memory_${table}`)} where realm = ${realm}`;
     }
     await store.add(batchOf(B, 1, ["w after", "w and more"]));
     await embedAll(store);
@@ -288,11 +288,9 @@ withPostgres("a memory that machines share", () => {
 
   it("[F11] [H4] every table of the memory shows a tenant its own realm alone", async () => {
     const { connection } = await newMemory().database();
-    const open = await connection.ask(
-      (sql) => sql`
-        select relname from pg_class where relnamespace = 'rkat'::regnamespace and relkind = 'r'
-          and relname like 'memory%' and not relrowsecurity`,
-    );
-    expect([...open]).toEqual([]);
+    const open = await connection.query`
+      select relname from pg_class where relnamespace = 'rkat'::regnamespace and relkind = 'r'
+        and relname like 'memory%' and not relrowsecurity`;
+    expect(open).toEqual([]);
   });
 });

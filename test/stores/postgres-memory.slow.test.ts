@@ -1,8 +1,8 @@
-import connect from "postgres";
 import { beforeAll, vi } from "vitest";
 import { describeMemoryStore } from "../contract/memory-store.ts";
 import type { OpenMemoryStore } from "../contract/memory-store-check.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { sharedMemories, type Way } from "../support/shared-memory.ts";
 
 // Hundreds of commits to a disk that all tests share.
@@ -26,9 +26,9 @@ withPostgres("memory in PostgreSQL", () => {
   let urlWithVectors = "";
   beforeAll(async () => {
     urlWithVectors = await databaseFor("memory_vectors");
-    const sql = connect(urlWithVectors, { max: 1, onnotice: () => {} });
-    for (const statement of LIKE_PGVECTOR) await sql.unsafe(statement);
-    await sql.end();
+    const client = await connect(urlWithVectors);
+    for (const statement of LIKE_PGVECTOR) await client.query(statement);
+    await client.end();
   });
   const newMemoryWithVectors = sharedMemories(() => urlWithVectors);
   const placeOf =

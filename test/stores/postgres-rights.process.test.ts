@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import connect from "postgres";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { defaultConfig } from "../../src/config/load-config.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
@@ -16,6 +15,7 @@ import { createChannel } from "../../src/stores/postgres/signals.ts";
 import { createToken, openTokenFiles, openTokens, revokeToken } from "../../src/surfaces/wire/token-files.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 
 const A = idOf(1);
 
@@ -47,15 +47,15 @@ withPostgres("a database", () => {
   it("[F11] of a newer version is refused, and nothing is changed", async () => {
     const url = await databaseFor("newer");
     await (await openDatabase({ url, realm: "one" })).close();
-    const sql = connect(url, { max: 1 });
-    await sql`update rkat.version set number = 999`;
+    const client = await connect(url);
+    await client.query("update rkat.version set number = 999");
     await expect(openDatabase({ url, realm: "one" })).rejects.toThrow(
       expect.objectContaining({
         code: "SESSION_STORE_ERROR",
         message: expect.stringMatching(/is of version 999 and this program knows \d+; update rkat/),
       }),
     );
-    await sql.end();
+    await client.end();
   });
 
   it("[F11] that cannot be opened is named without its password", async () => {
@@ -79,13 +79,13 @@ withPostgres("a database", () => {
         expect(await globex.store("session", foldRow).sessions.page({ max: 10 })).toHaveLength(1);
       }),
     );
-    const sql = connect(url, { max: 1 });
+    const client = await connect(url);
     const role = `tenant_${Math.random().toString(36).slice(2)}`;
-    await sql.unsafe(`create role ${role} login`);
-    await sql.unsafe(`grant usage on schema rkat to ${role}`);
-    await sql.unsafe(`grant select, insert, update, delete on all tables in schema rkat to ${role}`);
-    await sql.unsafe(`revoke insert, update, delete on rkat.tenants, rkat.version from ${role}`);
-    await sql`insert into rkat.tenants (role, realm) values (${role}, 'globex')`;
+    await client.query(`create role ${role} login`);
+    await client.query(`grant usage on schema rkat to ${role}`);
+    await client.query(`grant select, insert, update, delete on all tables in schema rkat to ${role}`);
+    await client.query(`revoke insert, update, delete on rkat.tenants, rkat.version from ${role}`);
+    await client.query("insert into rkat.tenants (role, realm) values ($1, 'globex')", [role]);
     const own = await openDatabase({ url: as(role, url), realm: "globex" });
     const foreign = await openDatabase({ url: as(role, url), realm: "acme" });
     await using(own, () =>
@@ -102,28 +102,33 @@ withPostgres("a database", () => {
         await expect(other.log.append(A, 2, toNewEntries([said("no")]))).rejects.toThrow();
       }),
     );
-    const [left] = await sql`select count(*)::int as count from rkat.entries where realm = 'acme'`;
-    expect(left).toEqual({ count: 2 });
-    await sql.unsafe(`drop owned by ${role}`);
-    await sql.unsafe(`drop role ${role}`);
-    await sql.end();
+    const left = await client.query("select from rkat.entries where realm = 'acme'");
+    expect(left.rowCount).toBe(2);
+    await client.query(`drop owned by ${role}`);
+    await client.query(`drop role ${role}`);
+    await client.end();
   });
 
   it("[F11] a role that floods another realm's channel costs that realm a few queries, not one a word", async () => {
     const url = await databaseFor("flood");
     const owner = await openDatabase({ url, realm: "acme" });
-    const sql = connect(url, { max: 1 });
+    const client = await connect(url);
     const role = `tenant_${Math.random().toString(36).slice(2)}`;
-    await sql.unsafe(`create role ${role} login`);
-    const stranger = connect(as(role, url), { max: 1 });
+    await client.query(`create role ${role} login`);
+    const stranger = await connect(as(role, url));
     let asked = 0;
-    const { ask, ...rest } = owner.connection;
+    const counted: <F extends (...given: never[]) => unknown>(call: F) => F = (call) =>
+      // It is called as the function it stands for.
+      ((...given: Parameters<typeof call>) => {
+        asked += 1;
+        return call(...given);
+      }) as typeof call;
+    const { query, run, transaction, ...rest } = owner.connection;
     const connection: Connection = {
       ...rest,
-      ask: (work) => {
-        asked += 1;
-        return ask(work);
-      },
+      query: counted(query),
+      run: counted(run),
+      transaction: counted(transaction),
     };
     const channel = createChannel({ connection, realm: "acme", isPooled: false, warn: () => {} });
     const config = await openConfiguration(connection, { realm: "acme", channel, name: "acme's" });
@@ -142,7 +147,7 @@ withPostgres("a database", () => {
     channel.listen(() => open.resolve());
     const name = `rkat_${createHash("sha256").update("acme").digest("hex").slice(0, 16)}`;
     const notify = async (...words: readonly string[]): Promise<void> => {
-      await stranger`select pg_notify(${name}, word) from unnest(${[...words]}::text[]) word`;
+      await stranger.query("select pg_notify($1, word) from unnest($2::text[]) word", [name, words]);
     };
     const opening = setInterval(() => void notify("config open"), 20);
     await open.promise.finally(() => clearInterval(opening));
@@ -161,8 +166,8 @@ withPostgres("a database", () => {
     await channel.close();
     await stranger.end();
     await owner.close();
-    await sql.unsafe(`drop role ${role}`);
-    await sql.end();
+    await client.query(`drop role ${role}`);
+    await client.end();
   });
 
   it("[I4] takes over the tokens of a folder beside it, once, and none whose name another has", async () => {

@@ -1,10 +1,10 @@
-import connect from "postgres";
 import { expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
-import { arrayText } from "../../src/stores/postgres/connection.ts";
+import { toParameter } from "../../src/stores/postgres/sql.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
 import { fc } from "../support/property.ts";
 
@@ -12,7 +12,7 @@ const LONG_MS = 120_000;
 
 withPostgres("texts in a database", () => {
   it("[F11] [H5] come back from an array as they were, whatever they are made of", async () => {
-    const sql = connect(await databaseFor("texts"), { max: 1, fetch_types: false });
+    const client = await connect(await databaseFor("texts"));
     const signs = fc.constantFrom(
       '"',
       "\\",
@@ -31,12 +31,12 @@ withPostgres("texts in a database", () => {
     );
     const text = fc.oneof(fc.string({ unit: signs }), fc.string({ unit: "grapheme" }));
     const property = fc.asyncProperty(fc.array(text), async (texts) => {
-      const rows =
-        await sql`select one from unnest(${arrayText(texts)}::text[]) with ordinality as t (one, at) order by at`;
+      const all = "select one from unnest($1::text[]) with ordinality as t (one, at) order by at";
+      const { rows } = await client.query<{ one: string }>(all, [toParameter(texts)]);
       expect(rows.map(({ one }) => one)).toEqual(texts);
     });
     await fc.assert(property, { numRuns: byEffort({ usual: 200, full: 5_000 }) });
-    await sql.end();
+    await client.end();
   });
 
   it(

@@ -2,14 +2,14 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import connect, { type Sql } from "postgres";
+import type { Client } from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { copyStore, verifyDatabase } from "../../src/store-places.ts";
 import { createRandom } from "../crash/random.ts";
 import { callsCounted, compileFailingDisk, failingEnv, orderFailure, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
-import { startPostgres } from "../support/postgres-server.ts";
+import { connect, startPostgres } from "../support/postgres-server.ts";
 import { startRkat } from "../support/rkat-process.ts";
 import { testSeed } from "../support/seed.ts";
 import { differenceOf, everythingInDatabase, everythingInFolder, fillFolder } from "./random-store.ts";
@@ -49,17 +49,17 @@ async function copyKilled(
 }
 
 /** Bytes of the logs of a folder, or of the entries in a database. */
-function amountBy(sql: Sql | undefined): (place: string) => Promise<number> {
+function amountBy(client: Client | undefined): (place: string) => Promise<number> {
   return async (place) => {
     if (!place.startsWith("postgres")) {
       const logs = join(place, "log");
       const names = existsSync(logs) ? readdirSync(logs) : [];
       return names.reduce((sum, name) => sum + (statSync(join(logs, name)).size ?? 0), 0);
     }
-    const found = await sql
-      ?.unsafe("select coalesce(sum(octet_length(body)), 0)::float8 as bytes from rkat.entries")
-      .catch(() => []);
-    return Number(found?.[0]?.bytes ?? 0);
+    const found = await client
+      ?.query("select coalesce(sum(octet_length(body)), 0)::float8 as bytes from rkat.entries")
+      .catch(() => undefined);
+    return Number(found?.rows[0]?.bytes ?? 0);
   };
 }
 
@@ -112,11 +112,14 @@ withPostgres("a copy over a database that is killed", () => {
     async () => {
       const seed = testSeed();
       const [from, place] = [await filled(seed), await databaseFor("copy")];
-      const sql = connect(place, { max: 1, onnotice: () => {} });
+      const client = await connect(place);
       const startedMs = performance.now();
-      const { kills, report } = await copyKilled([from, place], { random: createRandom(seed), amount: amountBy(sql) });
+      const { kills, report } = await copyKilled([from, place], {
+        random: createRandom(seed),
+        amount: amountBy(client),
+      });
       const seconds = (performance.now() - startedMs) / 1_000;
-      await sql.end();
+      await client.end();
       expect({ seed, kills }).toEqual({ seed, kills: KILLS });
       expect(report).toMatchObject({ ok: true, sessions: { total: SESSIONS } });
       expect(differenceOf(await everythingInFolder(from), await everythingInDatabase(place))).toBeUndefined();
@@ -131,15 +134,15 @@ withPostgres("a copy over a database that is killed", () => {
     try {
       const place = await server.createDatabase("copy");
       const from = await filled(3, 150);
-      const sql = connect(place, { max: 1, onnotice: () => {} });
-      const amount = amountBy(sql);
+      const client = await connect(place);
+      const amount = amountBy(client);
       const whole = await amount(from);
       const copying = copyStore({ place: from }, { place }).then(
         ({ ok }) => ok,
         () => false,
       );
       while ((await amount(place)) < whole / 4) await pause(POLL_MS);
-      await sql.end();
+      await client.end();
       await server.stopNow();
       await server.restart();
       const isWhole = await copying;

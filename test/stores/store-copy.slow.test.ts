@@ -1,7 +1,6 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import connect from "postgres";
 import { afterAll, describe, expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
@@ -10,6 +9,7 @@ import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { fc } from "../support/property.ts";
 import { differenceOf, everythingInDatabase, everythingInFolder, fillFolder } from "./random-store.ts";
 
@@ -210,10 +210,10 @@ withPostgres("a copy over a database", () => {
     const place = await databaseFor("copy");
     const from = await filled(9);
     await copyStore({ place: from }, { place });
-    const sql = connect(place, { max: 1 });
-    await sql`update rkat.entries set at_ms = at_ms + 1 where id = ${idOf(4)} and seq = 2`;
-    await sql`update rkat.blobs set data = 'other' where id = (select min(id) from rkat.blobs)`;
-    await sql.end();
+    const client = await connect(place);
+    await client.query("update rkat.entries set at_ms = at_ms + 1 where id = $1 and seq = 2", [idOf(4)]);
+    await client.query("update rkat.blobs set data = 'other' where id = (select min(id) from rkat.blobs)");
+    await client.end();
     const report = await copyStore({ place: from }, { place });
     expect(report.ok).toBe(false);
     expect(report.problems).toEqual([

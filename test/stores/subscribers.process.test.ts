@@ -2,7 +2,6 @@ import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import connect from "postgres";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
@@ -13,6 +12,7 @@ import type { Delivery } from "../../src/service/event-queue.ts";
 import { openDatabase } from "../../src/stores/postgres/open.ts";
 import { created, idOf } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-subscribers-"));
@@ -245,16 +245,17 @@ withPostgres("a word that is not true", () => {
     await elsewhere.session(id).turn("One.");
 
     // Any role of the database may say this, whatever its realm.
-    const sql = connect(url, { max: 1 });
+    const client = await connect(url);
     const told = Promise.withResolvers<void>();
     const channel = `rkat_${hash("sha256", realm).slice(0, 16)}`;
-    await sql.listen(channel, (words) => words.includes("999999999") && told.resolve());
-    await sql.notify(channel, `log ${id} 999999999`);
+    client.on("notification", ({ payload }) => payload?.includes("999999999") && told.resolve());
+    await client.query(`listen ${channel}`);
+    await client.query("select pg_notify($1, $2)", [channel, `log ${id} 999999999`]);
     await told.promise;
     await elsewhere.session(id).turn("Two.");
 
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
-    await Promise.all([here.close(), elsewhere.close(), sql.end()]);
+    await Promise.all([here.close(), elsewhere.close(), client.end()]);
   });
 });
 

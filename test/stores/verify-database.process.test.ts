@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import connect, { type Sql } from "postgres";
 import { afterAll, expect, it } from "vitest";
 import { foldAgent } from "../../src/core/agent/tiers.ts";
 import { foldRow } from "../../src/core/session-row.ts";
@@ -11,6 +10,7 @@ import { createRandom } from "../crash/random.ts";
 import { useCommandLine } from "../support/command-line.ts";
 import { idOf } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { connect } from "../support/postgres-server.ts";
 import { fillFolder } from "./random-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-verify-"));
@@ -20,52 +20,52 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const COUNTS = { sessions: 230, agents: 2, blobs: 3, turnsMax: 2 };
 
 /** Each with what is done to the database, and what is said of it. */
-const DAMAGES: readonly (readonly [name: string, damage: (sql: Sql) => Promise<unknown>, said: RegExp])[] = [
+const DAMAGES: readonly (readonly [name: string, damage: string, said: RegExp])[] = [
   [
     "an entry is gone",
-    (sql) => sql`delete from rkat.entries where id = ${idOf(3)} and seq = 2`,
+    `delete from rkat.entries where id = '${idOf(3)}' and seq = 2`,
     new RegExp(`^session ${idOf(3)} lacks seqs 2 to \\d+$`),
   ],
   [
     "the last entry is gone",
-    (sql) => sql`delete from rkat.entries e where id = ${idOf(4)}
+    `delete from rkat.entries e where id = '${idOf(4)}'
       and seq = (select max(seq) from rkat.entries where id = e.id)`,
     new RegExp(`^session ${idOf(4)} lacks seqs \\d+ to \\d+$`),
   ],
   [
     "a body is no JSON",
-    (sql) => sql`update rkat.entries set body = '{"kind":' where id = ${idOf(5)} and seq = 1`,
+    `update rkat.entries set body = '{"kind":' where id = '${idOf(5)}' and seq = 1`,
     new RegExp(`^session ${idOf(5)} has a damaged entry at seq 1: `),
   ],
   [
     "a row says another thing than its log",
-    (sql) => sql`update rkat.sessions set folded = replace(folded, '"provider":"offline"', '"provider":"other"')
-      where id = ${idOf(6)}`,
+    `update rkat.sessions set folded = replace(folded, '"provider":"offline"', '"provider":"other"')
+      where id = '${idOf(6)}'`,
     new RegExp(`^session ${idOf(6)} has a row that is not what its log comes to: provider differs$`),
   ],
   [
     "a column says another thing than its log",
-    (sql) => sql`update rkat.sessions set is_archived = not is_archived where id = ${idOf(7)}`,
+    `update rkat.sessions set is_archived = not is_archived where id = '${idOf(7)}'`,
     new RegExp(`^session ${idOf(7)} has a row that is not what its log comes to: archived differs$`),
   ],
   [
     "a row ends before its log",
-    (sql) => sql`update rkat.sessions set last_seq = 1 where id = ${idOf(8)}`,
+    `update rkat.sessions set last_seq = 1 where id = '${idOf(8)}'`,
     new RegExp(`^session ${idOf(8)} has entries beyond seq 1, where its row ends$`),
   ],
   [
     "a row is gone",
-    (sql) => sql`delete from rkat.sessions where id = ${idOf(229)}`,
+    `delete from rkat.sessions where id = '${idOf(229)}'`,
     new RegExp(`^entries of ${idOf(229)} are there without its row$`),
   ],
   [
     "an agent's memory is gone",
-    (sql) => sql`delete from rkat.entries where id = ${idOf(1_000_001)} and seq = 1`,
+    `delete from rkat.entries where id = '${idOf(1_000_001)}' and seq = 1`,
     new RegExp(`^agent ${idOf(1_000_001)} lacks seqs 1 to \\d+$`),
   ],
   [
     "a blob is another",
-    (sql) => sql`update rkat.blobs set data = 'other' where id = (select max(id) from rkat.blobs)`,
+    `update rkat.blobs set data = 'other' where id = (select max(id) from rkat.blobs)`,
     /^the row of sha256:\w+ is damaged: it is not what it was$/,
   ],
 ];
@@ -84,15 +84,15 @@ withPostgres("rkat doctor --verify on a database", () => {
     const words = ["doctor", "--verify", "--store", place, "--realm", "team"];
     const sound = await cli.run(words);
     expect(sound).toMatchObject({ code: 0, stdout: expect.stringContaining("230 sessions and 2 agents, 3 blobs") });
-    const sql = connect(place, { max: 1 });
+    const client = await connect(place);
     for (const [name, damage, said] of DAMAGES) {
       const known = (await verifyDatabase({ place, realm: "team" })).problems;
-      await damage(sql);
+      await client.query(damage);
       const { problems } = await verifyDatabase({ place, realm: "team" });
       const news = problems.filter((problem) => !known.includes(problem));
       expect({ name, news }).toEqual({ name, news: [expect.stringMatching(said)] });
     }
-    await sql.end();
+    await client.end();
     const damaged = await cli.run([...words, "--json"]);
     expect(damaged.code).toBe(31);
     expect(JSON.parse(damaged.stdout)).toMatchObject({ ok: false, sessions: 229, blobs: 3 });
@@ -111,14 +111,17 @@ withPostgres("rkat doctor --verify on a database", () => {
     const database = await openDatabase({ url, realm: "team" });
     const stores = [database.store("session", foldRow), database.store("agent", foldAgent)];
     await database.config();
-    const sql = connect(url, { max: 1 });
-    const listening = () =>
-      sql`select from pg_stat_activity where datname = current_database() and query like 'listen%'`;
-    while ((await listening()).length === 0) await sql`select pg_sleep(0.01)`;
+    const client = await connect(url);
+    const listening = async () => {
+      const found = "select from pg_stat_activity where datname = current_database() and query like 'listen%'";
+      return (await client.query(found)).rowCount;
+    };
+    while ((await listening()) === 0) await client.query("select pg_sleep(0.01)");
     for (const one of [...stores, database]) await one.close();
     // The server lets go of a connection a moment after its client has.
-    for (let tries = 0; tries < 100 && (await listening()).length > 0; tries += 1) await sql`select pg_sleep(0.05)`;
-    expect(await listening()).toHaveLength(0);
-    await sql.end();
+    for (let tries = 0; tries < 100 && (await listening()) !== 0; tries += 1)
+      await client.query("select pg_sleep(0.05)");
+    expect(await listening()).toBe(0);
+    await client.end();
   });
 });

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import connect from "postgres";
+import { Client } from "pg";
 
 /** A server of its own, whose data is gone when it is closed. */
 export interface PostgresServer {
@@ -85,9 +85,18 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   }
 }
 
+/** A connection to a database, which its caller ends. */
+export async function connect(url: string): Promise<Client> {
+  const client = new Client(url);
+  // A server that is stopped ends its connections; without a listener that would end the process.
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}
+
 export async function createDatabase(url: string, name: string): Promise<void> {
-  const sql = connect(url, { max: 1, onnotice: () => {} });
-  await sql`create database ${sql(name)}`.finally(() => sql.end());
+  const client = await connect(url);
+  await client.query(`create database "${name}"`).finally(() => client.end());
 }
 
 /** PostgreSQL refuses to run as root, and asks for a user that has a name. */

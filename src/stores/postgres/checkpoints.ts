@@ -5,21 +5,17 @@ import type { Connection } from "./connection.ts";
 export function createCheckpoints(connection: Connection, realm: string): CheckpointStore {
   return {
     get: async (sessionId) => {
-      const [found] = await connection.ask(
-        (sql) => sql<{ kept: string }[]>`
-          select kept from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`,
-      );
+      const [found] = await connection.query<{ kept: string }>`
+        select kept from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`;
       return found?.kept;
     },
     put: async (sessionId, text) => {
-      await connection.ask(
-        (sql) => sql`
-          insert into rkat.checkpoints (realm, id, kept) values (${realm}, ${sessionId}, ${text})
-          on conflict (realm, id) do update set kept = excluded.kept`,
-      );
+      await connection.query`
+        insert into rkat.checkpoints (realm, id, kept) values (${realm}, ${sessionId}, ${text})
+        on conflict (realm, id) do update set kept = excluded.kept`;
     },
     remove: async (sessionId) => {
-      await connection.ask((sql) => sql`delete from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`);
+      await connection.query`delete from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`;
     },
   };
 }

@@ -1,6 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
-import { type Connection, createLook, isLost } from "./connection.ts";
+import { isLost } from "./client.ts";
+import { type Connection, createLook } from "./connection.ts";
 import type { Channel } from "./signals.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -17,10 +18,8 @@ export async function openConfiguration(
   { realm, channel, name }: { readonly realm: string; readonly channel: Channel; readonly name: string },
 ): Promise<Configuration> {
   const load = async (): Promise<KeptLayer> => {
-    const [row] = await connection.ask(
-      (sql) => sql<{ generation: number; layer: string }[]>`
-        select generation, layer from rkat.configuration where realm = ${realm}`,
-    );
+    const [row] = await connection.query<{ generation: number; layer: string }>`
+      select generation, layer from rkat.configuration where realm = ${realm}`;
     return row === undefined ? NOTHING : { generation: row.generation, layer: JSON.parse(row.layer) };
   };
   let kept = await load();
@@ -42,16 +41,16 @@ export async function openConfiguration(
     },
     hasChanged: () => kept.generation !== seen,
     change: async (make) => {
-      const change = connection.askOnce((sql) =>
-        inTransaction(sql, async (transaction) => {
+      const change = connection.runOnce((run) =>
+        inTransaction(run, async (query) => {
           // A row to lock, also before the first change.
-          await transaction`
+          await query`
             insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`;
-          const [row] = await transaction<{ generation: number; layer: string }[]>`
+          const [row] = await query<{ generation: number; layer: string }>`
             select generation, layer from rkat.configuration where realm = ${realm} for update`;
           const { generation, layer } = row ?? { generation: 0, layer: "{}" };
           const next = { generation: generation + 1, layer: make({ generation, layer: () => JSON.parse(layer) }) };
-          await transaction`
+          await query`
             update rkat.configuration set generation = ${next.generation}, layer = ${JSON.stringify(next.layer)}
             where realm = ${realm}`;
           return next;

@@ -1,108 +1,153 @@
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Options, Sql } from "postgres";
-import postgres from "postgres";
+import { type Client, DatabaseError, Pool, type PoolClient, type QueryResultRow } from "pg";
 import { messageOf, RuntimeError, STORE_AWAY } from "../../contract/error.ts";
-import { withWholeRows } from "./whole-rows.ts";
+import { codeOf, createClients, isLost, isOutrun, LostDatabase } from "./client.ts";
+import { sql, toStatement } from "./sql.ts";
+import { inTransaction, type Query, type Work } from "./transaction.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
-  /** Connections at most. */
-  readonly poolMax: number;
   /** Behind a pooler that gives a connection away after each transaction: nothing may be left on one. */
   readonly isPooled: boolean;
-  /** How long a database that is away is waited for. */
+  /** Connections at most. */
+  readonly poolMax: number;
+  /** How long a database that cannot be reached is waited for. */
   readonly patienceMs: number;
 }
 
-/** The way to a database that may be away for a while. */
+/** A database that may be unreachable for a while. */
 export interface Connection {
-  /** Does what may be done twice: when the database is lost on the way it is done again, for as long as patience lasts. */
-  ask<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** Does something once; `isLost` tells of what it throws that nobody knows whether it was done. */
-  askOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** A connection of its own, for listening. */
-  alone(): Sql;
+  /** One statement, done as by `run`. */
+  readonly query: Query;
+  /** Does what may be done twice: when the connection is lost it is done again, for as long as the patience lasts. */
+  run<T>(work: Work<T>, answerMs?: number): Promise<T>;
+  /** Does something once; where `isLost` holds for its error, it may have been done or not. */
+  runOnce<T>(work: Work<T>): Promise<T>;
+  /** The work of one transaction, done as by `run`. */
+  transaction<T>(work: Work<T>, mode?: "read only"): Promise<T>;
+  /** Calls `heard` with each notification of a channel, until the function that is returned is called. */
+  listen(channel: string, heard: (payload: string) => void): () => Promise<void>;
   close(): Promise<void>;
 }
 
-/** What is listed or scanned is given up after this; a database that has not even said so a while later is lost. */
-const STATEMENT_MS_MAX = 20_000;
-const ANSWER_MS_MAX = 25_000;
-const CONNECT_SECS_MAX = 10;
-const RECONNECT_SECS = 0.05;
 const AGAIN_MS_MIN = 50;
 const AGAIN_MS_MAX = 1_000;
+/** How long work waits for a connection while all of them are in use. */
+const IN_USE_MS_MAX = 25_000;
+const CLOSE_MS_MAX = 5_000;
+const LIFETIME_SECS = 3_600;
 
-export function createConnection({ url, poolMax, isPooled, patienceMs }: ConnectionOptions): Connection {
-  const options: Options<{ bigint: typeof COUNTS }> = {
-    connect_timeout: CONNECT_SECS_MAX,
-    prepare: !isPooled,
-    fetch_types: false,
-    // Whoever asks again waits; a driver that waits besides, and longer each time, misses that the database is back.
-    backoff: () => RECONNECT_SECS,
-    onnotice: () => {},
-    types: { bigint: COUNTS },
-    // A pooler does not know what to do with settings of one client.
-    connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
-  };
-  const open = (max: number): Sql => withWholeRows(postgres(url, { ...options, max }));
-  let pool = open(poolMax);
+export function createConnection({ url, isPooled, poolMax, patienceMs }: ConnectionOptions): Connection {
+  const { Client: DatabaseClient, connect, verify } = createClients(url, isPooled);
+  const pool = new Pool({
+    Client: DatabaseClient,
+    verify,
+    max: poolMax,
+    connectionTimeoutMillis: IN_USE_MS_MAX,
+    idleTimeoutMillis: 0,
+    maxLifetimeSeconds: LIFETIME_SECS,
+  });
+  pool.on("error", () => {});
+  const isIdle = new Map<PoolClient, boolean>();
+  pool.on("acquire", (client) => void isIdle.set(client, false));
+  pool.on("release", (_, client) => void isIdle.set(client, true));
+  pool.on("remove", (client) => void isIdle.delete(client));
   let isClosed = false;
-  const underWay = new Set<Promise<unknown>>();
 
-  /**
-   * Whoever asks next gets new connections. One that was lost with words still to be sent never sends anything again, and
-   * what was left of a transaction on it would be said on the next: the driver knows of neither.
-   */
-  const renew = (lost: Sql, patienceSecs: number): void => {
-    if (pool === lost && !isClosed) pool = open(poolMax);
-    void lost.end({ timeout: patienceSecs });
-  };
-  const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
-    const sql = pool;
-    const timer = new AbortController();
-    const silence = sleep(ANSWER_MS_MAX, undefined, { signal: timer.signal }).then(
-      () => {
-        // Its connections wait for answers that do not come.
-        renew(sql, 0);
-        throw new LostDatabase(`no answer in ${ANSWER_MS_MAX / 1_000} s`);
-      },
-      () => new Promise<never>(() => {}),
-    );
-    const asked = work(sql);
-    underWay.add(asked);
+  const runOnce = async <T>(work: Work<T>, answerMs?: number): Promise<T> => {
+    const client = await connect(() => pool.connect());
+    let isOver = false;
+    const query: Query = (strings, ...values) => {
+      // Another call may have the connection by now, and a transaction open on it.
+      if (isOver) throw new Error("a statement came after the end of the work that it belongs to");
+      return answer(client, { ...toStatement(sql(strings, ...values)), answerMs, isPrepared: !isPooled });
+    };
+    const end = (isBroken: boolean): void => {
+      isOver = true;
+      client.release(isBroken);
+      // Those that are idle lead to where this one was lost, and each would be waited for in vain.
+      if (isBroken) for (const [other, isUnused] of isIdle) if (isUnused) other.connection.stream.destroy();
+    };
     try {
-      return await Promise.race([asked, silence]);
+      const result = await work(query);
+      end(false);
+      return result;
     } catch (error) {
-      if (isLost(error)) renew(sql, CLOSE_MS_MAX / 1_000);
+      end(isLost(error));
       throw error;
-    } finally {
-      timer.abort();
-      underWay.delete(asked);
+    }
+  };
+  const run = async <T>(work: Work<T>, answerMs?: number): Promise<T> => {
+    const untilMs = performance.now() + patienceMs;
+    for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
+      try {
+        return await runOnce(work, answerMs);
+      } catch (error) {
+        if (!isLost(error) && !isOutrun(error)) throw error;
+        if (isClosed || performance.now() + pauseMs > untilMs) throw away(error);
+      }
+      await sleep(pauseMs);
     }
   };
   return {
-    ask: async (work) => {
-      const untilMs = performance.now() + patienceMs;
-      for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
-        try {
-          return await askOnce(work);
-        } catch (error) {
-          if (!isLost(error) && !isOutrun(error)) throw error;
-          if (isClosed || performance.now() + pauseMs > untilMs) throw away(error);
+    query: (...statement) => run((query) => query(...statement)),
+    run,
+    runOnce,
+    transaction: (work, mode) => run((query) => inTransaction(query, work, mode)),
+    listen: (channel, heard) => {
+      const over = new AbortController();
+      let client: Client | undefined;
+      const listening = (async () => {
+        while (!over.signal.aborted) {
+          client = new DatabaseClient();
+          client.on("notification", ({ payload = "" }) => heard(payload));
+          await listenOn(client, channel).catch(() => client?.end());
+          await sleep(AGAIN_MS_MIN, undefined, { signal: over.signal }).catch(() => {});
         }
-        await sleep(pauseMs);
-      }
+      })();
+      return async () => {
+        over.abort();
+        client?.connection.stream.destroy();
+        await listening;
+      };
     },
-    askOnce,
-    alone: () => open(1),
     close: async () => {
       isClosed = true;
-      // Awaited here: the driver goes on waiting for answers of connections that were lost.
-      await Promise.race([Promise.allSettled(underWay), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
-      await pool.end({ timeout: 0 });
+      const ended = [...isIdle.keys()].map((client) => new Promise((resolve) => client.once("end", resolve)));
+      await Promise.race([Promise.all([pool.end(), ...ended]), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
+      for (const client of isIdle.keys()) client.connection.stream.destroy();
     },
   };
+}
+
+async function listenOn(client: Client, channel: string): Promise<void> {
+  await client.connect();
+  await client.query(`listen ${channel}`);
+  await once(client, "end");
+}
+
+/** Names of prepared statements, by their text. */
+const names = new Map<string, string>();
+
+interface Statement extends ReturnType<typeof toStatement> {
+  readonly answerMs: number | undefined;
+  readonly isPrepared: boolean;
+}
+
+async function answer<R extends object>(
+  client: Client,
+  { text, values, answerMs, isPrepared }: Statement,
+): Promise<readonly R[]> {
+  const name = isPrepared && values.length > 0 ? (names.get(text) ?? `s${names.size}`) : undefined;
+  if (name !== undefined) names.set(text, name);
+  const limit = answerMs === undefined ? {} : { query_timeout: answerMs };
+  try {
+    return (await client.query<R & QueryResultRow>({ text, values, name, ...limit })).rows;
+  } catch (error) {
+    // What the database itself has not said is about the connection.
+    throw error instanceof DatabaseError ? error : new LostDatabase(messageOf(error), { cause: error });
+  }
 }
 
 /**
@@ -127,80 +172,9 @@ export function createLook(work: () => Promise<void>): { request(): void; settle
   };
 }
 
-const CLOSE_MS_MAX = 5_000;
-
-/** Seqs and times: as large as numbers are exact, and no larger. */
-const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };
-
-/** Values as one parameter, written as an array's text: the driver would ask the database for the types of arrays first. */
-export function arrayText(values: Iterable<string | number | boolean>): string {
-  const written: string[] = [];
-  for (const value of values) {
-    written.push(typeof value === "string" ? quoted(value) : String(value));
-  }
-  return `{${written.join(",")}}`;
-}
-
-/** As arrays of the database quote. JSON quotes the same but for control characters, twenty times as fast: most is JSON. */
-function quoted(text: string): string {
-  const isAlike = !CONTROL.test(text) && text.isWellFormed();
-  return isAlike ? JSON.stringify(text) : `"${text.replace(/["\\]/g, "\\$&")}"`;
-}
-
-const CONTROL = /\p{Cc}/u;
-
-/** The connection ended before the answer came. */
-class LostDatabase extends Error {}
-
-const LOST = new Set([
-  "CONNECTION_CLOSED",
-  "CONNECTION_DESTROYED",
-  "CONNECTION_ENDED",
-  "CONNECT_TIMEOUT",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EAI_AGAIN",
-  // It is shutting down, has crashed, is starting, let an idle connection go, or has no connection left.
-  "57P01",
-  "57P02",
-  "57P03",
-  "57P05",
-  "53300",
-  // It may only read since another has taken its place: nothing was done, and a new connection finds that other.
-  "25006",
-]);
-
-/** Whether the database was lost: what was asked may have been done or not. */
-export function isLost(error: unknown): boolean {
-  return error instanceof LostDatabase || LOST.has(codeOf(error)) || codeOf(error).startsWith("08");
-}
-
-/** Whether the database gave one transaction up for another: nothing was done, and it may be asked again. */
-export function isOutrun(error: unknown): boolean {
-  return codeOf(error) === "40001" || codeOf(error) === "40P01";
-}
-
 function away(cause: unknown): RuntimeError {
   // Clients of a server are told as well: what a socket says names the address, and its code does not.
   const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
   const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause, details: { reason: { reason_type: STORE_AWAY } } });
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-/** Where the database is, without its password. */
-export function placeOf(url: string): string {
-  try {
-    const { hostname, port, pathname } = new URL(url);
-    return `${hostname || "localhost"}:${port || "5432"}${pathname}`;
-  } catch {
-    return "the address given";
-  }
 }

@@ -6,7 +6,6 @@ import { createFinder } from "../scan.ts";
 import { createTally } from "../scan-tally.ts";
 import type { Connection } from "./connection.ts";
 import { scanTables } from "./scan.ts";
-import { inTransaction } from "./transaction.ts";
 
 const JOBS = "forgetting_jobs";
 
@@ -40,27 +39,21 @@ export function createForgettings(
 ): Forgettings {
   return {
     begin: async (id, job) => {
-      await connection.ask(
-        (sql) => sql`
-          insert into rkat.forgetting_jobs (realm, id, number, job)
-          select ${realm}, ${JSON.stringify(id)}, coalesce(max(number), 0) + 1, ${JSON.stringify(job)}
-            from rkat.forgetting_jobs where realm = ${realm}
-          on conflict (realm, id) do update set job = excluded.job`,
-      );
+      await connection.query`
+        insert into rkat.forgetting_jobs (realm, id, number, job)
+        select ${realm}, ${JSON.stringify(id)}, coalesce(max(number), 0) + 1, ${JSON.stringify(job)}
+          from rkat.forgetting_jobs where realm = ${realm}
+        on conflict (realm, id) do update set job = excluded.job`;
     },
     unfinished: async () => {
-      const rows = await connection.ask(
-        (sql) => sql<{ id: string; job: string }[]>`
-          select id, job from rkat.forgetting_jobs where realm = ${realm} order by number, id`,
-      );
+      const rows = await connection.query<{ id: string; job: string }>`
+        select id, job from rkat.forgetting_jobs where realm = ${realm} order by number, id`;
       return rows.map(({ id, job }) => ({ id: JSON.parse(id), job: JSON.parse(job) }));
     },
     end: async (id) => {
-      await connection.ask(
-        (sql) => sql`delete from rkat.forgetting_jobs where realm = ${realm} and id = ${JSON.stringify(id)}`,
-      );
+      await connection.query`delete from rkat.forgetting_jobs where realm = ${realm} and id = ${JSON.stringify(id)}`;
       // The row would lie in the table's file until somebody cleans it up; who does not own the table is only warned.
-      await connection.ask((sql) => sql`vacuum full rkat.forgetting_jobs`);
+      await connection.query`vacuum full rkat.forgetting_jobs`;
     },
     scan: async (texts, told) => {
       const tally = createTally(told);
@@ -80,28 +73,24 @@ export function createForgettings(
       };
     },
     keep: (receipt) =>
-      connection.ask((sql) =>
-        inTransaction(sql, async (held) => {
-          await held`
-            insert into rkat.forgetting_keys (realm, key) values (${realm}, ${makeKey()}) on conflict do nothing`;
-          // Its lock makes others wait, so that receipts are counted one after the other.
-          const [row] = await held<{ key: string }[]>`
-            select key from rkat.forgetting_keys where realm = ${realm} for update`;
-          const signed = signWith(row?.key ?? "", receipt, realm);
-          await held`
-            insert into rkat.forgetting_receipts (realm, sum, number, receipt, signature, public_key)
-            select ${realm}, ${hash("sha256", receipt)}, coalesce(max(number), 0) + 1,
-                ${JSON.stringify(receipt)}, ${signed.signature}, ${signed.public_key}
-              from rkat.forgetting_receipts where realm = ${realm}
-            on conflict do nothing`;
-          return signed;
-        }),
-      ),
+      connection.transaction(async (query) => {
+        await query`
+          insert into rkat.forgetting_keys (realm, key) values (${realm}, ${makeKey()}) on conflict do nothing`;
+        // Its lock makes others wait, so that receipts are counted one after the other.
+        const [row] = await query<{ key: string }>`
+          select key from rkat.forgetting_keys where realm = ${realm} for update`;
+        const signed = signWith(row?.key ?? "", receipt, realm);
+        await query`
+          insert into rkat.forgetting_receipts (realm, sum, number, receipt, signature, public_key)
+          select ${realm}, ${hash("sha256", receipt)}, coalesce(max(number), 0) + 1,
+              ${JSON.stringify(receipt)}, ${signed.signature}, ${signed.public_key}
+            from rkat.forgetting_receipts where realm = ${realm}
+          on conflict do nothing`;
+        return signed;
+      }),
     receipts: async () => {
-      const rows = await connection.ask(
-        (sql) => sql<SignedReceipt[]>`
-          select receipt, signature, public_key from rkat.forgetting_receipts where realm = ${realm} order by number`,
-      );
+      const rows = await connection.query<SignedReceipt>`
+        select receipt, signature, public_key from rkat.forgetting_receipts where realm = ${realm} order by number`;
       return rows.map(({ receipt, signature, public_key }) => ({
         receipt: JSON.parse(receipt),
         signature,

@@ -1,5 +1,6 @@
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import { type Connection, createConnection, placeOf } from "./connection.ts";
+import { placeOf } from "./client.ts";
+import { type Connection, createConnection } from "./connection.ts";
 
 /** How a database is, and what one realm has in it. */
 export interface DatabaseReport {
@@ -36,25 +37,21 @@ export async function inspect(url: string, realm: string): Promise<DatabaseRepor
 }
 
 async function look(connection: Connection, realm: string): Promise<Omit<DatabaseReport, "place">> {
-  const [about] = await connection.ask(
-    (sql) => sql<{ server: string; has_schema: boolean }[]>`
-      select current_setting('server_version') as server, to_regclass('rkat.version') is not null as has_schema`,
-  );
+  const [about] = await connection.query<{ server: string; has_schema: boolean }>`
+    select current_setting('server_version') as server, to_regclass('rkat.version') is not null as has_schema`;
   const { server, has_schema } = about ?? { server: "unknown", has_schema: false };
   const latencyMs = await fastest(connection);
   if (!has_schema) return { server, latencyMs, schema: undefined, sessions: 0, agents: 0, processes: 0, held: 0 };
-  const [counts] = await connection.ask(
-    (sql) => sql<{ schema: number; sessions: number; agents: number; processes: number; held: number }[]>`
-      with living as (select owner from rkat.processes where realm = ${realm} and until > clock_timestamp())
-      select
-        (select number from rkat.version) as schema,
-        (select count(*)::int from rkat.sessions
-          where realm = ${realm} and kind = 'session' and folded is not null) as sessions,
-        (select count(*)::int from rkat.sessions
-          where realm = ${realm} and kind = 'agent' and folded is not null) as agents,
-        (select count(*)::int from living) as processes,
-        (select count(*)::int from rkat.sessions where realm = ${realm} and owner in (select owner from living)) as held`,
-  );
+  const [counts] = await connection.query<Record<"schema" | "sessions" | "agents" | "processes" | "held", number>>`
+    with living as (select owner from rkat.processes where realm = ${realm} and until > clock_timestamp())
+    select
+      (select number from rkat.version) as schema,
+      (select count(*)::int from rkat.sessions
+        where realm = ${realm} and kind = 'session' and folded is not null) as sessions,
+      (select count(*)::int from rkat.sessions
+        where realm = ${realm} and kind = 'agent' and folded is not null) as agents,
+      (select count(*)::int from living) as processes,
+      (select count(*)::int from rkat.sessions where realm = ${realm} and owner in (select owner from living)) as held`;
   return { server, latencyMs, ...(counts ?? { schema: 0, sessions: 0, agents: 0, processes: 0, held: 0 }) };
 }
 
@@ -62,7 +59,7 @@ async function fastest(connection: Connection): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let ping = 0; ping < PINGS; ping += 1) {
     const began = performance.now();
-    await connection.ask((sql) => sql`select 1`);
+    await connection.query`select 1`;
     least = Math.min(least, performance.now() - began);
   }
   return least;

@@ -1,7 +1,7 @@
-import type { Sql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import type { SessionLocks } from "../../ports/store.ts";
-import { arrayText, type Connection, createLook } from "./connection.ts";
+import { type Connection, createLook } from "./connection.ts";
+import { sql } from "./sql.ts";
 
 export interface LeaseParts {
   readonly connection: Connection;
@@ -38,24 +38,21 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const untold = new Set<string>();
   /** Those that are being told of. */
   const freeing = new Map<string, Promise<void>>();
-  const lease = `${leaseMs} milliseconds`;
+  const renewal = sql`
+    insert into rkat.processes (realm, owner, until)
+    values (${realm}, ${owner}, clock_timestamp() + ${`${leaseMs} milliseconds`}::interval)
+    on conflict (realm, owner) do update set until = excluded.until`;
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
 
   const beat = async (): Promise<void> => {
     // A session may be let go and taken again before the answer comes, and that hold is not what it speaks of.
     const holds = new Map([...held].filter(([id]) => !arriving.has(id)));
-    const asked = await connection.ask(
-      (sql) => sql<{ id: string; owner: string | null; is_interrupted: boolean }[]>`
-        with beat as (
-          insert into rkat.processes (realm, owner, until)
-          values (${realm}, ${owner}, clock_timestamp() + ${lease}::interval)
-          on conflict (realm, owner) do update set until = excluded.until
-        )
-        select id, owner, is_interrupted from rkat.sessions
-        where realm = ${realm} and id = any(${arrayText(holds.keys())}::text[])
-          and (is_interrupted or owner is distinct from ${owner})`,
-    );
+    const asked = await connection.query<{ id: string }>`
+      with beat as (${renewal})
+      select id from rkat.sessions
+      where realm = ${realm} and id = any(${[...holds.keys()]}::text[])
+        and (is_interrupted or owner is distinct from ${owner})`;
     // What was taken is lost: its turn is stopped, and its appends are refused.
     for (const { id } of asked) holds.get(id)?.abort();
     for (const id of untold) if (!held.has(id)) await free(id);
@@ -79,15 +76,13 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   /** Lets others have a session; what cannot be told now is told with a later beat. */
   const free = async (sessionId: string): Promise<void> => {
     untold.add(sessionId);
-    const asked = connection.ask(
-      (sql) => sql`
-        with freed as (
-          update rkat.sessions set owner = null, is_interrupted = false
-          where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is not null
-        )
-        delete from rkat.sessions
-        where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is null`,
-    );
+    const asked = connection.query`
+      with freed as (
+        update rkat.sessions set owner = null, is_interrupted = false
+        where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is not null
+      )
+      delete from rkat.sessions
+      where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is null`;
     const over = asked.then(
       () => void untold.delete(sessionId),
       () => {},
@@ -101,7 +96,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
    * The owner that a session had when the statement began, if it was dead then. Another may take the session while this one
    * waits for its row, and that it lives is not seen by a statement that began before.
    */
-  const dead = (sql: Sql, sessionId: string) => sql`
+  const dead = (sessionId: string) => sql`
     select before.owner from rkat.sessions before
     where before.realm = ${realm} and before.id = ${sessionId} and not exists (
       select from rkat.processes p
@@ -112,11 +107,9 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const whichAreHeld = async (ids: ReadonlySet<string>): Promise<ReadonlySet<string>> => {
     await Promise.resolve();
     asking = undefined;
-    const rows = await connection.ask(
-      (sql) => sql<{ id: string }[]>`
-        select s.id from rkat.sessions s join rkat.processes p on p.realm = s.realm and p.owner = s.owner
-        where s.realm = ${realm} and s.id = any(${arrayText(ids)}::text[]) and p.until > clock_timestamp()`,
-    );
+    const rows = await connection.query<{ id: string }>`
+      select s.id from rkat.sessions s join rkat.processes p on p.realm = s.realm and p.owner = s.owner
+      where s.realm = ${realm} and s.id = any(${[...ids]}::text[]) and p.until > clock_timestamp()`;
     return new Set(rows.map(({ id }) => id));
   };
 
@@ -132,18 +125,12 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         // On another connection it could come before what frees the last hold, and be freed by that.
         await freeing.get(sessionId);
         untold.delete(sessionId);
-        const taken = await connection.ask(
-          (sql) => sql`
-            with beat as (
-              insert into rkat.processes (realm, owner, until)
-              values (${realm}, ${owner}, clock_timestamp() + ${lease}::interval)
-              on conflict (realm, owner) do update set until = excluded.until
-            )
-            insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
-            on conflict (realm, id) do update set owner = ${owner}, is_interrupted = false
-            where s.owner is null or s.owner = ${owner} or s.owner = (${dead(sql, sessionId)})
-            returning s.id`,
-        );
+        const taken = await connection.query`
+          with beat as (${renewal})
+          insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
+          on conflict (realm, id) do update set owner = ${owner}, is_interrupted = false
+          where s.owner is null or s.owner = ${owner} or s.owner = (${dead(sessionId)})
+          returning s.id`;
         if (taken.length === 0) throw busy;
       } catch (error) {
         held.delete(sessionId);
@@ -172,12 +159,10 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);
       if (own !== undefined) return own.abort();
-      const told = await connection.ask(
-        (sql) => sql`
-          update rkat.sessions set is_interrupted = true
-          where realm = ${realm} and id = ${sessionId} and owner is not null
-          returning id`,
-      );
+      const told = await connection.query`
+        update rkat.sessions set is_interrupted = true
+        where realm = ${realm} and id = ${sessionId} and owner is not null
+        returning id`;
       if (told.length > 0) parts.tellInterrupt(sessionId);
     },
     isOurs: (sessionId) => held.has(sessionId),
@@ -194,8 +179,8 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       if (told.some(({ status }) => status === "rejected")) return;
       // With it go those that ended without a word, a day ago or longer.
       await connection
-        .askOnce(
-          (sql) => sql`
+        .runOnce(
+          (query) => query`
             delete from rkat.processes where realm = ${realm}
               and (owner = ${owner} or until < clock_timestamp() - interval '1 day')`,
         )

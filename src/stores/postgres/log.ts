@@ -1,10 +1,10 @@
-import type { ISql, Sql, TransactionSql } from "postgres";
 import type { Entry, NewEntry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
-import { arrayText, type Connection, isLost, isOutrun } from "./connection.ts";
+import { isLost, isOutrun } from "./client.ts";
+import type { Connection } from "./connection.ts";
 import { labelsOf, ROWS_MAX, type Rows } from "./rows.ts";
-import { inTransaction } from "./transaction.ts";
+import type { Query } from "./transaction.ts";
 
 export interface LogParts<B, R> {
   readonly connection: Connection;
@@ -92,7 +92,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   /** Settles every append of a batch; never rejects. */
   const write = async (batch: readonly Append<B, R>[]): Promise<void> => {
     try {
-      const kept = await connection.askOnce((sql) => insert(sql, parts, batch));
+      const kept = await connection.runOnce((query) => insert(query, parts, batch));
       await Promise.all(batch.map((one) => (kept.has(one.sessionId) ? one.resolve() : refuse(one))));
     } catch (error) {
       // One by one: what the database does not take of one session is no matter of the others.
@@ -104,8 +104,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   /** Appends what may have been appended already: then it does not fit any more, and is found. */
   const settle = async (one: Append<B, R>): Promise<void> => {
     try {
-      const isKept = await connection.ask(
-        async (sql) => (await insert(sql, parts, [one])).has(one.sessionId) || (await isThere(sql, parts, one)),
+      const isKept = await connection.run(
+        async (query) => (await insert(query, parts, [one])).has(one.sessionId) || (await isThere(query, parts, one)),
       );
       if (isKept) one.resolve();
       else await refuse(one);
@@ -117,10 +117,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   const refuse = async ({ sessionId, after, isHeld, reject }: Append<B, R>): Promise<void> => {
     rows.forget(sessionId);
     try {
-      const [found] = await connection.ask(
-        (sql) => sql<{ last_seq: number; owner: string | null }[]>`
-          select last_seq, owner from rkat.sessions where realm = ${parts.realm} and id = ${sessionId}`,
-      );
+      const [found] = await connection.query<{ last_seq: number; owner: string | null }>`
+        select last_seq, owner from rkat.sessions where realm = ${parts.realm} and id = ${sessionId}`;
       const isTaken = isHeld && found?.owner !== parts.owner;
       reject(isTaken ? takenOver(sessionId) : elsewhere(sessionId, found?.last_seq ?? 0, after));
     } catch (error) {
@@ -130,11 +128,9 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
 
   return {
     append,
-    read: (...range) => connection.ask((sql) => read<B>(sql, parts.realm, range)),
+    read: (...range) => read<B>(connection.query, parts.realm, range),
     rewrite: async (sessionId, entries) => {
-      const row = await connection.ask((sql) =>
-        inTransaction(sql, (held) => rewrite<B, R>(held, parts, { sessionId, entries })),
-      );
+      const row = await connection.transaction((query) => rewrite<B, R>(query, parts, { sessionId, entries }));
       if (row !== undefined) rows.note(row);
     },
   };
@@ -142,37 +138,37 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
 
 /** Puts bodies in the place of others, and the row in that of the one they were folded to. */
 async function rewrite<B, R extends LogRow>(
-  sql: TransactionSql,
+  query: Query,
   { realm, kind, foldRow }: Pick<LogParts<B, R>, "realm" | "kind" | "foldRow">,
   { sessionId, entries }: { readonly sessionId: string; readonly entries: readonly Entry<B>[] },
 ): Promise<R | undefined> {
-  await sql`select 1 from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind} for update`;
-  await sql`
+  await query`select 1 from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind} for update`;
+  await query`
     update rkat.entries as kept set body = given.body
-    from unnest(${arrayText(entries.map(({ seq }) => seq))}::bigint[],
-      ${arrayText(entries.map(({ body }) => JSON.stringify(body)))}::text[]) as given (seq, body)
+    from unnest(${entries.map(({ seq }) => seq)}::bigint[],
+      ${entries.map(({ body }) => JSON.stringify(body))}::text[]) as given (seq, body)
     where kept.realm = ${realm} and kept.id = ${sessionId} and kept.seq = given.seq`;
-  const all = await read<B>(sql, realm, [sessionId, 1, ROWS_MAX]);
+  const all = await read<B>(query, realm, [sessionId, 1, ROWS_MAX]);
   const row = all.reduce<R | undefined>((so, entry) => foldRow(so, sessionId, entry), undefined);
   if (row === undefined) return undefined;
-  await sql`
+  await query`
     update rkat.sessions set folded = ${JSON.stringify(row)},
-      labels = ${arrayText(labelsOf(realm, row.labels))}::text[]
+      labels = ${labelsOf(realm, row.labels)}::text[]
     where realm = ${realm} and id = ${sessionId} and kind = ${kind}`;
   return row;
 }
 
 /** Appends a batch and tells of which sessions it was kept. */
 async function insert<B, R extends LogRow>(
-  sql: Sql,
+  query: Query,
   { realm, kind, owner }: Pick<LogParts<B, R>, "realm" | "kind" | "owner">,
   batch: readonly Append<B, R>[],
 ): Promise<ReadonlySet<string>> {
-  const column = (of: (one: Append<B, R>) => string | number | boolean): string => arrayText(batch.map(of));
+  const column = (of: (one: Append<B, R>) => string | number | boolean) => batch.map(of);
   const entries = batch.flatMap(({ sessionId, entries: all, bodies }) =>
     all.map(({ seq, span, timestamp_ms }, at) => ({ id: sessionId, seq, span, timestamp_ms, body: bodies[at] ?? "" })),
   );
-  const kept = await sql<{ id: string }[]>`
+  const kept = await query<{ id: string }>`
     with given as (
       select * from unnest(
         ${column(({ sessionId }) => sessionId)}::text[],
@@ -208,11 +204,11 @@ async function insert<B, R extends LogRow>(
       insert into rkat.entries (realm, id, seq, span, at_ms, body)
       select ${realm}, entry.id, entry.seq, entry.span, entry.at_ms, entry.body
       from unnest(
-        ${arrayText(entries.map(({ id }) => id))}::text[],
-        ${arrayText(entries.map(({ seq }) => seq))}::bigint[],
-        ${arrayText(entries.map(({ span }) => span))}::integer[],
-        ${arrayText(entries.map(({ timestamp_ms }) => timestamp_ms))}::bigint[],
-        ${arrayText(entries.map(({ body }) => body))}::text[]
+        ${entries.map(({ id }) => id)}::text[],
+        ${entries.map(({ seq }) => seq)}::bigint[],
+        ${entries.map(({ span }) => span)}::integer[],
+        ${entries.map(({ timestamp_ms }) => timestamp_ms)}::bigint[],
+        ${entries.map(({ body }) => body)}::text[]
       ) as entry (id, seq, span, at_ms, body)
       where entry.id in (select id from kept)
     )
@@ -228,9 +224,13 @@ interface KeptEntry {
 }
 
 /** Whether an append is in the log, word for word. */
-async function isThere<B, R>(sql: Sql, { realm }: Pick<LogParts<B, R>, "realm">, one: Append<B, R>): Promise<boolean> {
+async function isThere<B, R>(
+  query: Query,
+  { realm }: Pick<LogParts<B, R>, "realm">,
+  one: Append<B, R>,
+): Promise<boolean> {
   const { sessionId, after, entries, bodies } = one;
-  const found = await sql<KeptEntry[]>`
+  const found = await query<KeptEntry>`
     select seq, span, at_ms, body from rkat.entries
     where realm = ${realm} and id = ${sessionId} and seq > ${after} order by seq limit ${entries.length}`;
   return entries.every(({ seq, timestamp_ms }, at) => {
@@ -240,12 +240,12 @@ async function isThere<B, R>(sql: Sql, { realm }: Pick<LogParts<B, R>, "realm">,
 }
 
 async function read<B>(
-  sql: ISql,
+  query: Query,
   realm: string,
   [sessionId, fromSeq, max]: Parameters<EventLog<B>["read"]>,
 ): Promise<readonly Entry<B>[]> {
   // The entry that begins before `fromSeq` may reach it.
-  const found = await sql<KeptEntry[]>`
+  const found = await query<KeptEntry>`
     select seq, span, at_ms, body from rkat.entries
     where realm = ${realm} and id = ${sessionId} and seq + span > ${fromSeq} and seq >= coalesce((
       select max(seq) from rkat.entries where realm = ${realm} and id = ${sessionId} and seq <= ${fromSeq}

@@ -1,17 +1,13 @@
-import type { Fragment, ISql } from "postgres";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
 import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
-import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { createVectorExtension } from "./memory-pgvector.ts";
 import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
-import { inTransaction } from "./transaction.ts";
-
-/** A search that takes longer is given up: it would be of no use to whoever asked. */
-const SEARCH_MS_MAX = 10_000;
+import { type Sql, sql } from "./sql.ts";
+import type { Query, Work } from "./transaction.ts";
 
 /**
  * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
@@ -22,7 +18,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
   const compare = createComparison(log, warn);
   /** Below it, every chunk has a vector of the embedder, or is gone. */
   const doneTo = new Map<string, number>();
-  const read: MemoryStore["read"] = (ids, scope) => connection.ask((sql) => readChunks(sql, realm, { ids, scope }));
+  const read: MemoryStore["read"] = (ids, scope) => readChunks(connection.query, realm, { ids, scope });
   return {
     cursor: log.cursor,
     behind: log.behind,
@@ -34,18 +30,18 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     reset: log.reset,
     purge: log.purge,
     read,
-    match: async (query, scope) => {
+    match: async (terms, scope) => {
       const isIndexed = scope.sessionId === undefined && scope.among === undefined;
       // What another process has added may not be in the table yet: then it is brought there.
       if (isIndexed) await indexBehind(log);
-      return bounded(log, (sql) => rank(sql, { realm, isIndexed, scope }, query));
+      return bounded(log, (query) => rank(query, { realm, isIndexed, scope }, terms));
     },
     nearest: compare,
     vectors: {
       missing: async (embedderId, max, wanted) => {
         const from = doneTo.get(embedderId) ?? 0;
         const asked = { realm, embedderId, from, max, ...wanted };
-        const { ids, lastId } = await bounded(log, (sql) => missingIds(sql, asked));
+        const { ids, lastId } = await bounded(log, (query) => missingIds(query, asked));
         if (wanted === undefined) doneTo.set(embedderId, (ids[0] ?? lastId + 1) - 1);
         return read(ids);
       },
@@ -53,72 +49,57 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
       put: (embedderId, vectors) => putVectors(log, embedderId, vectors),
     },
     status: async (embedderId) => {
-      const [row] = await connection.ask(
-        (sql) => sql`
-          select known.chunks, known.bytes, coalesce(shelf.vectors, 0) as vectors,
-            coalesce(shelf.dimensions, 0) as dimensions,
-            (select count(*) from rkat.memory_chunks as chunk where chunk.realm = ${realm} and chunk.by_words
-              and not exists (select 1 from rkat.memory_vectors as vector
-                where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)) as by_words
-          from rkat.memory_realms as known
-          left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
-          where known.realm = ${realm}`,
-      );
-      const [entries, vectors] = [Number(row?.chunks ?? 0), Number(row?.vectors ?? 0)];
-      const bytes = Number(row?.bytes ?? 0) + vectors * Number(row?.dimensions ?? 0);
-      const byWordsAlone = Number(row?.by_words ?? 0);
+      const [row] = await connection.query<Record<"entries" | "vectors" | "bytes" | "byWordsAlone", number>>`
+        select known.chunks as entries, coalesce(shelf.vectors, 0) as vectors,
+          known.bytes + coalesce(shelf.vectors * shelf.dimensions, 0) as bytes,
+          (select count(*) from rkat.memory_chunks as chunk where chunk.realm = ${realm} and chunk.by_words
+            and not exists (select 1 from rkat.memory_vectors as vector
+              where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)) as "byWordsAlone"
+        from rkat.memory_realms as known
+        left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
+        where known.realm = ${realm}`;
+      const { entries = 0, vectors = 0, bytes = 0, byWordsAlone = 0 } = row ?? {};
       return { entries, pending: entries - vectors - byWordsAlone, byWordsAlone, bytes, index: "exact" };
     },
     close: async () => {},
   };
 }
 
-/** Asks something that looks at many rows. */
-function bounded<T>({ connection }: MemoryLog, work: (sql: ISql) => Promise<T>): Promise<T> {
-  const asked = async (held: ISql): Promise<T> => {
-    const [, result] = await Promise.all([
-      held`select set_config('statement_timeout', ${String(SEARCH_MS_MAX)}, true)`,
-      work(held),
-    ]);
+/** Runs what looks at many rows; a search that takes longer than the limit would be of no use to its caller. */
+function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
+  return connection.transaction(async (query) => {
+    const [, result] = await Promise.all([query`set local statement_timeout = '10s'`, work(query)]);
     return result;
-  };
-  return connection.ask((sql) => inTransaction(sql, asked, "read only"));
+  }, "read only");
 }
 
 /** Rows called `chunk` that lie in a scope. */
-function within(sql: ISql, realm: string, { sessionId, among, discardedOnly, upToSeq }: Scope): Fragment {
+function within(realm: string, { sessionId, among, discardedOnly, upToSeq }: Scope): Sql {
   const isNobody = sessionId !== undefined && among?.has(sessionId) === false;
   const sessions = isNobody ? [] : sessionId === undefined ? among : [sessionId];
   const isCut = sessionId !== undefined && upToSeq !== undefined && Number.isFinite(upToSeq);
   return sql`chunk.realm = ${realm}
-    ${sessions === undefined ? sql`` : sql`and chunk.session_id = any(${arrayText(sessions)}::text[])`}
+    ${sessions === undefined ? sql`` : sql`and chunk.session_id = any(${[...sessions]}::text[])`}
     ${isCut ? sql`and chunk.seq <= ${Math.floor(upToSeq)}` : sql``}
     ${discardedOnly ? sql`and chunk.is_discarded` : sql``}`;
 }
 
 async function readChunks(
-  sql: ISql,
+  query: Query,
   realm: string,
   { ids, scope }: { readonly ids: readonly number[]; readonly scope: Scope | undefined },
 ): Promise<readonly Chunk[]> {
-  const rows = await sql<
-    { id: number; session_id: string; seq: number; body: string; before: number | null; after: number | null }[]
-  >`
+  const rows = await query<Pick<Chunk, "id" | "session_id" | "seq" | "before" | "after"> & { readonly body: string }>`
     select chunk.id, chunk.session_id, chunk.seq, chunk.body,
-      (select max(id) from rkat.memory_chunks as other where other.realm = ${realm}
-        and other.session_id = chunk.session_id and other.id < chunk.id) as before,
-      (select min(id) from rkat.memory_chunks as other where other.realm = ${realm}
-        and other.session_id = chunk.session_id and other.id > chunk.id) as after
-    from unnest(${arrayText(ids)}::bigint[]) with ordinality as asked (id, place)
+      coalesce((select max(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id < chunk.id), 0) as before,
+      coalesce((select min(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id > chunk.id), 0) as after
+    from unnest(${ids}::bigint[]) with ordinality as asked (id, place)
     join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = asked.id
-    ${scope === undefined ? sql`` : sql`where ${within(sql, realm, scope)}`}
+    ${scope === undefined ? sql`` : sql`where ${within(realm, scope)}`}
     order by asked.place`;
-  return rows.map((row) => ({
-    id: Number(row.id),
-    ...fromRow(row),
-    before: Number(row.before ?? 0),
-    after: Number(row.after ?? 0),
-  }));
+  return rows.map((row) => ({ id: row.id, ...fromRow(row), before: row.before, after: row.after }));
 }
 
 interface Place {
@@ -132,16 +113,16 @@ interface Place {
  * BM25 of the chunks that hold any of the terms, and the best of them, in one statement. Values are cut to single precision:
  * sums in two orders are the same then, and two chunks that say the same are equals.
  */
-async function rank(sql: ISql, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
+async function rank(query: Query, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
   const byKey = new Map([...weights].map(([term, weight]) => [keyOf(term), weight]));
-  const keys = arrayText(byKey.keys());
-  const rows = await sql<{ what: "scope" | "holders" | "best"; id: number; value: number }[]>`
+  const keys = [...byKey.keys()];
+  const rows = await query<{ what: "scope" | "holders" | "best"; id: number; value: number }>`
     with asked as (
-      select * from unnest(${keys}::bigint[], ${arrayText(byKey.values())}::float8[]) as asked (key, weight)
+      select * from unnest(${keys}::bigint[], ${[...byKey.values()]}::float8[]) as asked (key, weight)
     ), scope as materialized (
-      ${totals(sql, place)}
+      ${totals(place)}
     ), hits as materialized (
-      ${hits(sql, place, keys)}
+      ${hits(place, keys)}
     ), holders as materialized (
       select key, count(*) as holders from hits group by key
     ), worths as (
@@ -164,40 +145,39 @@ async function rank(sql: ISql, place: Place, { weights, max, equalsMax }: TermQu
     select 'scope' as what, chunks::bigint as id, 0::float8 as value from scope
     union all select 'holders', key, holders from holders
     union all select 'best', id, value from best`;
-  const holders = new Map(rows.flatMap(({ what, id, value }) => (what === "holders" ? [[Number(id), value]] : [])));
+  const holders = new Map(rows.flatMap(({ what, id, value }) => (what === "holders" ? [[id, value]] : [])));
   return {
     best: rows
-      .filter(({ what }) => what === "best")
-      .map(({ id, value }) => ({ id: Number(id), value }))
+      .flatMap(({ what, id, value }) => (what === "best" ? [{ id, value }] : []))
       .sort((a, b) => b.value - a.value || b.id - a.id),
-    chunks: Number(rows.find(({ what }) => what === "scope")?.id ?? 0),
+    chunks: rows.find(({ what }) => what === "scope")?.id ?? 0,
     holders: new Map([...weights.keys()].map((term) => [term, holders.get(keyOf(term)) ?? 0])),
   };
 }
 
 /** Chunks of a scope and the sum of their lengths. */
-function totals(sql: ISql, { realm, isIndexed, scope }: Place): Fragment {
+function totals({ realm, isIndexed, scope }: Place): Sql {
   if (isIndexed && !scope.discardedOnly) {
     return sql`select coalesce(sum(chunks), 0)::float8 as chunks, coalesce(sum(terms), 0)::float8 as terms
       from rkat.memory_index where realm = ${realm}`;
   }
   return sql`select count(*)::float8 as chunks, coalesce(sum(length), 0)::float8 as terms
-    from rkat.memory_chunks as chunk where ${within(sql, realm, scope)} ${isIndexed ? indexed(sql, realm) : sql``}`;
+    from rkat.memory_chunks as chunk where ${within(realm, scope)} ${isIndexed ? indexed(realm) : sql``}`;
 }
 
 /** What another process has added meanwhile and is not in the table yet must not be counted either. */
-function indexed(sql: ISql, realm: string): Fragment {
+function indexed(realm: string): Sql {
   return sql`and chunk.id <= (select indexed_id from rkat.memory_index where realm = ${realm})`;
 }
 
-function hits(sql: ISql, { realm, isIndexed, scope }: Place, keys: string): Fragment {
+function hits({ realm, isIndexed, scope }: Place, keys: readonly number[]): Sql {
   if (!isIndexed) {
     return sql`select held.key, chunk.id, held.count, chunk.length
       from rkat.memory_chunks as chunk, unnest(chunk.keys, chunk.counts) as held (key, count)
-      where ${within(sql, realm, scope)} and held.key = any(${keys}::bigint[])`;
+      where ${within(realm, scope)} and held.key = any(${keys}::bigint[])`;
   }
   return sql`select term.key, term.id, term.count, term.length from rkat.memory_terms as term
-    ${scope.discardedOnly ? sql`join rkat.memory_chunks as chunk on ${within(sql, realm, scope)} and chunk.id = term.id` : sql``}
+    ${scope.discardedOnly ? sql`join rkat.memory_chunks as chunk on ${within(realm, scope)} and chunk.id = term.id` : sql``}
     where term.realm = ${realm} and term.key = any(${keys}::bigint[])`;
 }
 
@@ -208,25 +188,25 @@ interface Missing extends Wanted {
   readonly max: number;
 }
 
-async function missingIds(sql: ISql, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
+async function missingIds(query: Query, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
   // What has no vector and is to have none is not kept account of.
   const after = byWords ? 0 : from;
-  const rows = await sql<{ id: number | null; last_id: number }[]>`
+  const rows = await query<{ id: number | null; last_id: number }>`
     select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
       select chunk.id from rkat.memory_chunks as chunk
-      where ${scope === undefined ? sql`chunk.realm = ${realm}` : within(sql, realm, scope)} and chunk.id > ${after}
-        ${ids === undefined ? sql`` : sql`and chunk.id = any(${arrayText(ids)}::bigint[])`}
+      where ${scope === undefined ? sql`chunk.realm = ${realm}` : within(realm, scope)} and chunk.id > ${after}
+        ${ids === undefined ? sql`` : sql`and chunk.id = any(${ids}::bigint[])`}
         ${byWords ? sql`` : sql`and not chunk.by_words`}
-        ${inUse === undefined ? sql`` : sql`and (chunk.is_discarded or chunk.session_id <> all(${arrayText(inUse)}::text[]))`}
+        ${inUse === undefined ? sql`` : sql`and (chunk.is_discarded or chunk.session_id <> all(${[...inUse]}::text[]))`}
         and not exists (
         select 1 from rkat.memory_vectors as vector
         where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)
       order by chunk.id limit ${max}
     ) as missing on true where known.realm = ${realm} order by missing.id`;
-  const found = new Set(rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])));
+  const found = new Set(rows.flatMap(({ id }) => (id === null ? [] : [id])));
   return {
     ids: ids === undefined ? [...found] : ids.filter((id) => found.has(id)),
-    lastId: Number(rows[0]?.last_id ?? from),
+    lastId: rows[0]?.last_id ?? from,
   };
 }
 
@@ -240,29 +220,28 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
   const extension = createVectorExtension(log);
   let isTold = false;
   const isComparable = async (embedderId: string, vector: Float32Array): Promise<boolean> => {
-    const [row] = await log.connection.ask(
-      (sql) => sql`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`,
-    );
-    return row !== undefined && Number(row.dimensions) === vector.length;
+    const [row] = await log.connection
+      .query`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`;
+    return row?.dimensions === vector.length;
   };
   const pageOf = (embedderId: string, scope: Scope, after: number) =>
     bounded(
       log,
-      (sql) => sql<{ id: number; data: Buffer }[]>`
+      (query) => query<{ id: number; data: Buffer }>`
         select vector.id, vector.data from rkat.memory_vectors as vector
         join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
         where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id > ${after}
-          and ${within(sql, realm, scope)}
+          and ${within(realm, scope)}
         order by vector.id limit ${PAGE_VECTORS_MAX}`,
     );
   const isTooLarge = async (embedderId: string, scope: Scope): Promise<boolean> => {
     const [row] = await bounded(
       log,
-      (sql) => sql`
+      (query) => query`
         select count(*) as found from (
           select 1 from rkat.memory_vectors as vector
           join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
-          where vector.realm = ${realm} and vector.embedder = ${embedderId} and ${within(sql, realm, scope)}
+          where vector.realm = ${realm} and vector.embedder = ${embedderId} and ${within(realm, scope)}
           limit ${COMPARED_MAX + 1}) as looked`,
     );
     return Number(row?.found ?? 0) > COMPARED_MAX;
@@ -271,7 +250,7 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
     if (max <= 0 || !(await isComparable(embedderId, vector))) return [];
     if (await extension.isThere()) {
       await extension.bringUp(embedderId);
-      return bounded(log, (sql) => extension.nearest(sql, { embedderId, vector, max }, within(sql, realm, scope)));
+      return bounded(log, (query) => extension.nearest(query, { embedderId, vector, max }, within(realm, scope)));
     }
     if (await isTooLarge(embedderId, scope)) {
       if (!isTold) warn(TOO_LARGE);
@@ -284,10 +263,10 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       const rows = await pageOf(embedderId, scope, after);
       for (const { id, data } of rows) {
         const numbers = numbersOf(data);
-        all.push({ id: Number(id), similarity: cosine(asked, numbers), numbers });
+        all.push({ id, similarity: cosine(asked, numbers), numbers });
       }
       if (rows.length < PAGE_VECTORS_MAX) break;
-      after = Number(rows.at(-1)?.id);
+      after = rows.at(-1)?.id ?? after;
     }
     const seen = seenFromMiddle(
       asked,

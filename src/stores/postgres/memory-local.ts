@@ -97,15 +97,13 @@ interface End {
 
 /** How far the shared memory is: both ends at one moment, since a vector is put behind its chunk. */
 async function endOf({ connection, realm }: MemoryLog, number: number, embedderId: string): Promise<End> {
-  const [row] = await connection.ask(
-    (sql) => sql<{ last_batch: number; last_put: number | null; mark: string | null }[]>`
-      select last_batch,
-        (select last_put from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}) as last_put,
-        (select mark from rkat.memory_batches where realm = ${realm} and number = ${number}) as mark
-      from rkat.memory_realms where realm = ${realm}`,
-  );
+  const [row] = await connection.query<{ last_batch: number; last_put: number | null; mark: string | null }>`
+    select last_batch,
+      (select last_put from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}) as last_put,
+      (select mark from rkat.memory_batches where realm = ${realm} and number = ${number}) as mark
+    from rkat.memory_realms where realm = ${realm}`;
   const { last_batch = 0, last_put, mark } = row ?? {};
-  return { lastBatch: Number(last_batch), lastPut: Number(last_put ?? 0), mark: mark ?? undefined };
+  return { lastBatch: last_batch, lastPut: last_put ?? 0, mark: mark ?? undefined };
 }
 
 interface Stretch {
@@ -149,27 +147,19 @@ async function changesAfter(
   { after, upTo }: Stretch,
 ): Promise<{ readonly changes: readonly Change[]; readonly isWhole: boolean }> {
   const { connection, realm } = log;
-  const rows = await connection.ask(
-    (sql) => sql<BatchRow[]>`
-      select number, id, happened, mark, cursor, discarded, first_id, chunks, bytes from rkat.memory_batches
-      where realm = ${realm} and number > ${after} and number <= ${upTo} order by number limit ${PAGE_BATCHES_MAX}`,
-  );
+  const rows = await connection.query<BatchRow>`
+    select number, id, happened, mark, cursor, discarded, first_id, chunks, bytes from rkat.memory_batches
+    where realm = ${realm} and number > ${after} and number <= ${upTo} order by number limit ${PAGE_BATCHES_MAX}`;
   const batches = firstOf(rows);
-  const first = Number(batches[0]?.first_id ?? 1);
-  const last = Number(batches.at(-1)?.first_id ?? 1) + Number(batches.at(-1)?.chunks ?? 0);
+  const first = batches[0]?.first_id ?? 1;
+  const last = (batches.at(-1)?.first_id ?? 1) + (batches.at(-1)?.chunks ?? 0);
   const chunks = await chunksBetween(log, first, last);
   const changes = batches.map((batch): Change => {
-    const { id: session_id, happened: kind, mark, discarded } = batch;
-    const number = Number(batch.number);
+    const { number, id: session_id, happened: kind, mark, cursor, first_id: firstId, chunks: length } = batch;
     if (kind === "dropped") return { number, mark, session_id, happened: { kind } };
-    const firstId = Number(batch.first_id);
-    const own = Array.from(
-      { length: Number(batch.chunks) },
-      (_, place) => chunks.get(firstId + place) ?? gone(session_id, Number(batch.cursor)),
-    );
+    const own = Array.from({ length }, (_, place) => chunks.get(firstId + place) ?? gone(session_id, cursor));
     // As `add` wrote it.
-    const ranges = JSON.parse(discarded) as MemoryBatch["discarded"];
-    const cursor = Number(batch.cursor);
+    const ranges = JSON.parse(batch.discarded) as MemoryBatch["discarded"];
     return { number, mark, session_id, happened: { kind, firstId, cursor, chunks: own, discarded: ranges } };
   });
   return { changes, isWhole: chunks.size === last - first };
@@ -179,7 +169,7 @@ async function changesAfter(
 function firstOf(batches: readonly BatchRow[]): readonly BatchRow[] {
   let bytes = 0;
   const end = batches.findIndex((batch, index) => {
-    bytes += Number(batch.bytes);
+    bytes += batch.bytes;
     return index > 0 && bytes > PAGE_BYTES_MAX;
   });
   return end < 0 ? batches : batches.slice(0, end);
@@ -191,16 +181,14 @@ async function chunksBetween(
   last: number,
 ): Promise<ReadonlyMap<number, IndexedChunk>> {
   if (first >= last) return new Map();
-  const rows = await connection.ask(
-    (sql) => sql<ChunkRow[]>`
-      select id, session_id, seq, body, keys::text, counts::text, by_words from rkat.memory_chunks
-      where realm = ${realm} and id >= ${first} and id < ${last}`,
-  );
+  const rows = await connection.query<ChunkRow>`
+    select id, session_id, seq, body, keys::text, counts::text, by_words from rkat.memory_chunks
+    where realm = ${realm} and id >= ${first} and id < ${last}`;
   return new Map(
     rows.map((row) => {
       const counts = numbersIn(row.counts);
       const terms = new Map(numbersIn(row.keys).map((key, index) => [key, counts[index] ?? 0]));
-      return [Number(row.id), { ...fromRow(row), terms, byWordsAlone: row.by_words }];
+      return [row.id, { ...fromRow(row), terms, byWordsAlone: row.by_words }];
     }),
   );
 }
@@ -235,18 +223,16 @@ async function followVectors(
 ): Promise<void> {
   let [put, id] = [after, Number.MAX_SAFE_INTEGER];
   while (put < upTo) {
-    const rows = await connection.ask(
-      (sql) => sql<{ id: number; put: number; data: Buffer }[]>`
-        select id, put, data from rkat.memory_vectors
-        where realm = ${realm} and embedder = ${embedderId} and (put, id) > (${put}, ${id}) and put <= ${upTo}
-        order by put, id limit ${PAGE_VECTORS_MAX}`,
-    );
+    const rows = await connection.query<{ id: number; put: number; data: Buffer }>`
+      select id, put, data from rkat.memory_vectors
+      where realm = ${realm} and embedder = ${embedderId} and (put, id) > (${put}, ${id}) and put <= ${upTo}
+      order by put, id limit ${PAGE_VECTORS_MAX}`;
     const last = rows.at(-1);
     const isLast = last === undefined || rows.length < PAGE_VECTORS_MAX;
     // Of the last put of a page some may follow: only with the next page is it here.
-    const done = isLast ? upTo : Number(last.put) - 1;
-    const vectors = rows.map((row) => ({ id: Number(row.id), vector: Float32Array.from(numbersOf(row.data)) }));
+    const done = isLast ? upTo : last.put - 1;
+    const vectors = rows.map((row) => ({ id: row.id, vector: Float32Array.from(numbersOf(row.data)) }));
     await copy.following.followVectors(embedderId, done, vectors);
-    [put, id] = isLast ? [upTo, 0] : [Number(last.put), Number(last.id)];
+    [put, id] = isLast ? [upTo, 0] : [last.put, last.id];
   }
 }

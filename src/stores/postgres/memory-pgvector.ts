@@ -1,6 +1,7 @@
-import type { Fragment, ISql, Sql } from "postgres";
 import type { Neighbour } from "../../ports/memory.ts";
 import type { MemoryLog } from "./memory-log.ts";
+import { raw, type Sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** Vectors brought over in one statement. */
 const PAGE_VECTORS_MAX = 500;
@@ -16,7 +17,7 @@ export interface VectorExtension {
   isThere(): Promise<boolean>;
   /** Brings vectors that were put since, by whomever, to where the extension can compare them. */
   bringUp(embedderId: string): Promise<void>;
-  nearest(sql: ISql, asked: Asked, within: Fragment): Promise<readonly Neighbour[]>;
+  nearest(query: Query, asked: Asked, within: Sql): Promise<readonly Neighbour[]>;
 }
 
 /**
@@ -25,17 +26,17 @@ export interface VectorExtension {
  */
 export function createVectorExtension({ connection, realm }: MemoryLog): VectorExtension {
   let there: Promise<boolean> | undefined;
-  const prepare = async (sql: Sql): Promise<boolean> => {
-    const [type] = await sql`select to_regtype('vector') is not null as is_there`;
+  const prepare = async (query: Query): Promise<boolean> => {
+    const [type] = await query`select to_regtype('vector') is not null as is_there`;
     if (type?.is_there !== true) return false;
-    const [table] = await sql`select to_regclass('rkat.memory_pgvectors') is not null as is_there`;
+    const [table] = await query`select to_regclass('rkat.memory_pgvectors') is not null as is_there`;
     if (table?.is_there === true) return true;
-    for (const statement of TABLE) await sql.unsafe(statement);
+    for (const statement of TABLE) await query`${raw(statement)}`;
     return true;
   };
   return {
     isThere: () => {
-      there ??= connection.ask(prepare).catch((error: unknown) => {
+      there ??= connection.run(prepare).catch((error: unknown) => {
         there = undefined;
         throw error;
       });
@@ -43,31 +44,27 @@ export function createVectorExtension({ connection, realm }: MemoryLog): VectorE
     },
     bringUp: async (embedderId) => {
       for (let count = PAGE_VECTORS_MAX; count === PAGE_VECTORS_MAX; ) {
-        const added = await connection.ask(
-          (sql) => sql`
-            insert into rkat.memory_pgvectors (realm, embedder, id, vector)
-            select realm, embedder, id, (
-              select '[' || string_agg(((get_byte(data, place) + 128) % 256 - 128)::text, ',' order by place) || ']'
-              from generate_series(0, length(data) - 1) as place)::vector
-            from rkat.memory_vectors as kept
-            where realm = ${realm} and embedder = ${embedderId} and not exists (
-              select 1 from rkat.memory_pgvectors as there
-              where there.realm = kept.realm and there.embedder = kept.embedder and there.id = kept.id)
-            limit ${PAGE_VECTORS_MAX}
-            on conflict do nothing`,
-        );
-        count = added.count;
+        const added = await connection.query`
+          insert into rkat.memory_pgvectors (realm, embedder, id, vector)
+          select realm, embedder, id, (
+            select '[' || string_agg(((get_byte(data, place) + 128) % 256 - 128)::text, ',' order by place) || ']'
+            from generate_series(0, length(data) - 1) as place)::vector
+          from rkat.memory_vectors as kept
+          where realm = ${realm} and embedder = ${embedderId} and not exists (
+            select 1 from rkat.memory_pgvectors as there
+            where there.realm = kept.realm and there.embedder = kept.embedder and there.id = kept.id)
+          limit ${PAGE_VECTORS_MAX}
+          on conflict do nothing
+          returning 1`;
+        count = added.length;
       }
     },
-    nearest: async (sql, { embedderId, vector, max }, within) => {
-      const rows = await sql<{ id: number; similarity: number }[]>`
-        select compared.id, 1 - (compared.vector <=> ${`[${vector.join(",")}]`}::vector) as similarity
-        from rkat.memory_pgvectors as compared
-        join rkat.memory_chunks as chunk on chunk.realm = compared.realm and chunk.id = compared.id
-        where compared.realm = ${realm} and compared.embedder = ${embedderId} and ${within}
-        order by similarity desc, compared.id limit ${max}`;
-      return rows.map(({ id, similarity }) => ({ id: Number(id), similarity: Number(similarity) }));
-    },
+    nearest: (query, { embedderId, vector, max }, within) => query<Neighbour>`
+      select compared.id, 1 - (compared.vector <=> ${`[${vector.join(",")}]`}::vector) as similarity
+      from rkat.memory_pgvectors as compared
+      join rkat.memory_chunks as chunk on chunk.realm = compared.realm and chunk.id = compared.id
+      where compared.realm = ${realm} and compared.embedder = ${embedderId} and ${within}
+      order by similarity desc, compared.id limit ${max}`,
   };
 }
 

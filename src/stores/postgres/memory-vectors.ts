@@ -1,10 +1,8 @@
-import type { TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import type { NewVector } from "../../ports/memory.ts";
 import { quantise, sumOfPassage } from "../recall/vector-files.ts";
-import { arrayText } from "./connection.ts";
 import type { MemoryLog } from "./memory-log.ts";
-import { inTransaction } from "./transaction.ts";
+import type { Query } from "./transaction.ts";
 
 /** How many vectors one statement carries. */
 const SLICE_VECTORS_MAX = 2_000;
@@ -18,13 +16,11 @@ export async function putVectors(log: MemoryLog, embedderId: string, vectors: re
   for (let from = 0; from < vectors.length; from += SLICE_VECTORS_MAX) {
     const slice = vectors.slice(from, from + SLICE_VECTORS_MAX);
     const rows = {
-      ids: arrayText(slice.map(({ id }) => id)),
-      data: arrayText(slice.map(({ vector }) => toBytes(vector).toString("hex"))),
-      sums: arrayText(slice.map(({ passage }) => (passage === undefined ? 0 : sumOfPassage(passage)))),
+      ids: slice.map(({ id }) => id),
+      data: slice.map(({ vector }) => toBytes(vector).toString("hex")),
+      sums: slice.map(({ passage }) => (passage === undefined ? 0 : sumOfPassage(passage))),
     };
-    await log.connection.ask((sql) =>
-      inTransaction(sql, (held) => putSlice(held, { realm: log.realm, embedderId, dimensions }, rows)),
-    );
+    await log.connection.transaction((query) => putSlice(query, { realm: log.realm, embedderId, dimensions }, rows));
   }
 }
 
@@ -35,13 +31,11 @@ export async function knownVectors(
   passages: readonly string[],
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const bySum = new Map(passages.map((passage) => [sumOfPassage(passage), passage]));
-  const rows = await connection.ask(
-    (sql) => sql<{ sum: number; data: Buffer }[]>`
-      select distinct on (sum) sum, data from rkat.memory_vectors
-      where realm = ${realm} and embedder = ${embedderId} and sum = any(${arrayText(bySum.keys())}::bigint[])
-      order by sum, id`,
-  );
-  return new Map(rows.map(({ sum, data }) => [bySum.get(Number(sum)) ?? "", Float32Array.from(numbersOf(data))]));
+  const rows = await connection.query<{ sum: number; data: Buffer }>`
+    select distinct on (sum) sum, data from rkat.memory_vectors
+    where realm = ${realm} and embedder = ${embedderId} and sum = any(${[...bySum.keys()]}::bigint[])
+    order by sum, id`;
+  return new Map(rows.map(({ sum, data }) => [bySum.get(sum) ?? "", Float32Array.from(numbersOf(data))]));
 }
 
 function refusal(embedderId: string, expected: number, found: number): RuntimeError {
@@ -61,24 +55,28 @@ export function numbersOf(data: Buffer): Int8Array {
 }
 
 async function putSlice(
-  sql: TransactionSql,
+  query: Query,
   {
     realm,
     embedderId,
     dimensions,
   }: { readonly realm: string; readonly embedderId: string; readonly dimensions: number },
-  { ids, data, sums }: { readonly ids: string; readonly data: string; readonly sums: string },
+  {
+    ids,
+    data,
+    sums,
+  }: { readonly ids: readonly number[]; readonly data: readonly string[]; readonly sums: readonly number[] },
 ): Promise<void> {
   // Its row is held by whoever puts vectors or takes chunks away, one after the other.
-  await sql`
+  await query`
     insert into rkat.memory_embedders (realm, embedder, dimensions) values (${realm}, ${embedderId}, ${dimensions})
     on conflict do nothing`;
-  const [known] = await sql`
+  const [known] = await query`
     select dimensions, last_put from rkat.memory_embedders
     where realm = ${realm} and embedder = ${embedderId} for no key update`;
   if (Number(known?.dimensions) !== dimensions) throw refusal(embedderId, Number(known?.dimensions), dimensions);
   const put = Number(known?.last_put) + 1;
-  await sql`
+  await query`
     with added as (
       insert into rkat.memory_vectors (realm, embedder, id, put, data, sum)
       select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex'), nullif(given.sum, 0)

@@ -6,7 +6,7 @@ import { createLocalMemory } from "./memory-local.ts";
 import { createMemoryLog, type MemoryLog } from "./memory-log.ts";
 
 export interface PostgresMemoryOptions {
-  readonly connection: Pick<Connection, "ask">;
+  readonly connection: Connection;
   readonly realm: string;
   /** Where a copy of the memory may lie, of this realm alone; it may be deleted. */
   readonly folder: string;
@@ -37,15 +37,12 @@ const CHUNKS_INDEXED_MAX = 10_000;
 
 /** Whether this machine has no copy yet of a large memory which the database can search at once. */
 async function isBetterThere({ connection, realm }: MemoryLog, followed: number): Promise<boolean> {
-  const [row] = await connection.ask(
-    (sql) => sql`
-      select known.last_id, coalesce(done.indexed_id, 0) as indexed_id,
-        coalesce((select first_id + chunks - 1 from rkat.memory_batches
-          where realm = ${realm} and number = ${followed}), 0) as copied_id
-      from rkat.memory_realms as known left join rkat.memory_index as done on done.realm = known.realm
-      where known.realm = ${realm}`,
-  );
+  const [row] = await connection.query<Record<"last_id" | "indexed_id" | "copied_id", number>>`
+    select known.last_id, coalesce(done.indexed_id, 0) as indexed_id,
+      coalesce((select first_id + chunks - 1 from rkat.memory_batches
+        where realm = ${realm} and number = ${followed}), 0) as copied_id
+    from rkat.memory_realms as known left join rkat.memory_index as done on done.realm = known.realm
+    where known.realm = ${realm}`;
   if (row === undefined) return false;
-  const lastId = Number(row.last_id);
-  return lastId - Number(row.copied_id) > CHUNKS_READ_MAX && lastId - Number(row.indexed_id) <= CHUNKS_INDEXED_MAX;
+  return row.last_id - row.copied_id > CHUNKS_READ_MAX && row.last_id - row.indexed_id <= CHUNKS_INDEXED_MAX;
 }

@@ -4,8 +4,9 @@ import type { ConfigStore } from "../../ports/config-store.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobs } from "./blobs.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { codeOf, placeOf } from "./client.ts";
 import { openConfiguration } from "./config.ts";
-import { type Connection, createConnection, placeOf } from "./connection.ts";
+import { type Connection, createConnection } from "./connection.ts";
 import { createForgettings } from "./forgettings.ts";
 import { createSessionLocks } from "./leases.ts";
 import { createLog } from "./log.ts";
@@ -52,12 +53,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   "28000": "let this user in by pg_hba.conf, or name another",
   "3D000": "create it, or name another",
   "42501": "let its owner start rkat once, which makes the schema, and grant this user what docs/deployment.md lists",
-  ECONNRESET: "with ?sslmode=require it must speak TLS",
 };
 
 function adviceFor(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  const advice = ADVICE[code];
+  const advice = ADVICE[codeOf(error)];
   return advice === undefined ? "" : `; ${advice}`;
 }
 
@@ -66,7 +65,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
   const { url, realm, warn = () => {}, now = Date.now, isPooled = false, leaseMs = LEASE_MS } = options;
   const connection = createConnection({ url, poolMax: options.poolMax ?? POOL_MAX, isPooled, patienceMs: leaseMs });
   try {
-    await connection.askOnce(migrate);
+    await connection.runOnce(migrate);
   } catch (error) {
     await connection.close();
     if (error instanceof RuntimeError) throw error;
@@ -102,7 +101,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         purge: async (sessionIds) => {
           const { deleteSessionFiles } = await import("../embedded/forgetting-files.ts");
           if (options.folder !== undefined) deleteSessionFiles(options.folder, sessionIds);
-          await vacuum(connection);
+          await vacuum(connection.run);
         },
         forgettings: createForgettings(connection, { realm, folder: options.folder }),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
-import type { Sql } from "postgres";
 import type { LogRow, RowQuery, SessionStore } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
-import { arrayText, type Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
+import { sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** What is known of sessions without reading their logs. */
 export interface Rows<R> extends Pick<SessionStore<R>, "get" | "page"> {
@@ -25,10 +26,8 @@ export function createRows<R extends LogRow>(connection: Connection, realm: stri
     if (known.size > KNOWN_MAX && oldest !== undefined) known.delete(oldest);
   };
   const get = async (sessionId: string): Promise<R | undefined> => {
-    const [found] = await connection.ask(
-      (sql) => sql<{ folded: string | null }[]>`
-        select folded from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind}`,
-    );
+    const [found] = await connection.query<{ folded: string | null }>`
+      select folded from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind}`;
     if (found === undefined || found.folded === null) return undefined;
     const row: R = JSON.parse(found.folded);
     note(row);
@@ -40,8 +39,8 @@ export function createRows<R extends LogRow>(connection: Connection, realm: stri
       if (query.max <= 0) return [];
       // The index has those that are archived and those that are not each in their order.
       const sorts = query.archived === undefined ? [false, true] : [query.archived];
-      const pages = await connection.ask((sql) =>
-        Promise.all(sorts.map((archived) => page(sql, { realm, kind, archived }, query))),
+      const pages = await connection.run((run) =>
+        Promise.all(sorts.map((archived) => page(run, { realm, kind, archived }, query))),
       );
       return pageOf(
         pages.flat().map(({ folded }): R => JSON.parse(folded)),
@@ -59,15 +58,15 @@ export function createRows<R extends LogRow>(connection: Connection, realm: stri
 }
 
 async function page(
-  sql: Sql,
+  query: Query,
   of: { readonly realm: string; readonly kind: string; readonly archived: boolean },
   { labels = {}, waiting, updatedSinceMs, after, max }: RowQuery,
 ): Promise<readonly { readonly folded: string }[]> {
   const wanted = labelsOf(of.realm, labels);
-  return sql<{ folded: string }[]>`
+  return query<{ folded: string }>`
     select folded from rkat.sessions
     where realm = ${of.realm} and kind = ${of.kind} and is_archived = ${of.archived} and folded is not null
-    ${wanted.length === 0 ? sql`` : sql`and labels <> '{}' and labels @> ${arrayText(wanted)}::text[]`}
+    ${wanted.length === 0 ? sql`` : sql`and labels <> '{}' and labels @> ${wanted}::text[]`}
     ${waiting === true ? sql`and waiting_calls > 0` : sql``}
     ${updatedSinceMs === undefined ? sql`` : sql`and updated_at_ms >= ${updatedSinceMs}`}
     ${after === undefined ? sql`` : sql`and (updated_at_ms, id) < (${after.updated_at_ms}, ${after.session_id})`}

@@ -1,7 +1,8 @@
-import type { Sql } from "postgres";
 import type { Finder } from "../scan.ts";
 import type { Tally } from "../scan-tally.ts";
 import type { Connection } from "./connection.ts";
+import { raw, sql } from "./sql.ts";
+import type { Query } from "./transaction.ts";
 
 /** A page is so large, unless a single row is larger. */
 const PAGE_BYTES = 4 * 1_024 * 1_024;
@@ -24,14 +25,14 @@ interface Looking {
 
 /** Looks at every text and all bytes of a realm in every table of the schema, but for tables that are left out by name. */
 export async function scanTables(looking: Looking, except: readonly string[]): Promise<void> {
-  for (const table of await looking.connection.ask(tablesOf)) {
+  for (const table of await tablesOf(looking.connection.query)) {
     if (!except.includes(table.name)) await scanTable(table, looking);
   }
 }
 
 /** Tables are asked for and not listed here: one that is added later is looked at as well. */
-async function tablesOf(sql: Sql): Promise<readonly ScannedTable[]> {
-  const rows = await sql<{ table: string; name: string; type: string; kind: string; key: number | null }[]>`
+async function tablesOf(query: Query): Promise<readonly ScannedTable[]> {
+  const rows = await query<{ table: string; name: string; type: string; kind: string; key: number | null }>`
     select c.relname as "table", a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
       case when t.typname = 'bytea' then 'bytes'
         when t.typcategory = 'S' or t.typname in ('json', 'jsonb') or e.typcategory = 'S' then 'text' else 'other' end as kind,
@@ -61,7 +62,7 @@ async function tablesOf(sql: Sql): Promise<readonly ScannedTable[]> {
 async function scanTable(table: ScannedTable, { connection, realm, finder, tally }: Looking): Promise<void> {
   let after: readonly string[] = [];
   for (let rows = PAGE_ROWS.first; ; ) {
-    const page: readonly KeptRow[] = await connection.ask((sql) => readPage(sql, table, { realm, after, rows }));
+    const page: readonly KeptRow[] = await readPage(connection.query, table, { realm, after, rows });
     let pageBytes = 1;
     for (const row of page) {
       const keys = table.keys.map((_, at) => String(row[`k${at}`]));
@@ -93,7 +94,7 @@ async function look(bytes: Buffer, finder: Finder): Promise<void> {
 type KeptRow = Readonly<Record<string, string | Buffer | null>>;
 
 function readPage(
-  sql: Sql,
+  query: Query,
   { name, columns, keys }: ScannedTable,
   { realm, after, rows }: { readonly realm: string; readonly after: readonly string[]; readonly rows: number },
 ): Promise<readonly KeptRow[]> {
@@ -102,12 +103,13 @@ function readPage(
     ...columns.map((column, at) => `${quoted(column.name)}${column.is_bytes ? "" : "::text"} as c${at}`),
     ...keys.map((key, at) => `${quoted(key.name)}::text as k${at}`),
   ].join(", ");
-  const order = keys.map((key) => quoted(key.name)).join(", ");
-  const values = keys.map(
-    ({ type }, at) => sql`${at === 0 ? sql`` : sql`,`} ${after[at] ?? ""}::text::${sql.unsafe(type)}`,
+  const order = raw(keys.map((key) => quoted(key.name)).join(", "));
+  const values = keys.reduce(
+    (all, { type }, at) => sql`${all}${raw(at === 0 ? "" : ", ")}${after[at] ?? ""}::text::${raw(type)}`,
+    sql``,
   );
-  const beyond = after.length === 0 ? sql`` : sql`and (${sql.unsafe(order)}) > (${values})`;
-  return sql<KeptRow[]>`
-    select ${sql.unsafe(wanted)} from ${sql(`rkat.${name}`)} where realm = ${realm} ${beyond}
-    ${keys.length === 0 ? sql`` : sql`order by ${sql.unsafe(order)}`} limit ${rows}`;
+  const beyond = after.length === 0 ? sql`` : sql`and (${order}) > (${values})`;
+  return query<KeptRow>`
+    select ${raw(wanted)} from ${raw(`rkat.${quoted(name)}`)} where realm = ${realm} ${beyond}
+    ${keys.length === 0 ? sql`` : sql`order by ${order}`} limit ${rows}`;
 }

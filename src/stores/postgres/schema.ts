@@ -1,8 +1,9 @@
-import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
+import { codeOf } from "./client.ts";
 import { FORGETTING_SCHEMA, FORGETTING_TABLES } from "./forgettings.ts";
 import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
-import { inTransaction } from "./transaction.ts";
+import { raw } from "./sql.ts";
+import { inTransaction, type Query } from "./transaction.ts";
 
 /**
  * What each version of the schema added. A step is never changed once it was released: a database has been through it.
@@ -104,34 +105,33 @@ const MADE_MEANWHILE: ReadonlySet<string> = new Set(["23505", "42P06", "42P07"])
 const ATTEMPTS_MAX = 3;
 
 /** Brings the schema to this program's version, in one transaction; throws when it is newer. */
-export async function migrate(sql: Sql): Promise<void> {
+export async function migrate(query: Query): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      if ((await versionOf(sql)) !== STEPS.length) await inTransaction(sql, step);
+      if ((await versionOf(query)) !== STEPS.length) await inTransaction(query, step);
       return;
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : "";
-      if (!MADE_MEANWHILE.has(code) || attempt === ATTEMPTS_MAX) throw error;
+      if (!MADE_MEANWHILE.has(codeOf(error)) || attempt === ATTEMPTS_MAX) throw error;
     }
   }
 }
 
-async function versionOf(sql: Sql): Promise<number> {
-  const [found] = await sql`select to_regclass('rkat.version') as there`;
+async function versionOf(query: Query): Promise<number> {
+  const [found] = await query`select to_regclass('rkat.version') as there`;
   if (found?.there === null) return 0;
-  const [row] = await sql`select number from rkat.version`;
+  const [row] = await query`select number from rkat.version`;
   return requireKnown(Number(row?.number ?? 0));
 }
 
-async function step(sql: TransactionSql): Promise<void> {
-  await sql`create schema if not exists rkat`;
-  await sql`create table if not exists rkat.version (id boolean primary key default true check (id), number integer not null)`;
-  await sql`insert into rkat.version (number) values (0) on conflict do nothing`;
+async function step(query: Query): Promise<void> {
+  await query`create schema if not exists rkat`;
+  await query`create table if not exists rkat.version (id boolean primary key default true check (id), number integer not null)`;
+  await query`insert into rkat.version (number) values (0) on conflict do nothing`;
   // Its lock makes others wait until this is over, and then there is nothing left for them to do.
-  const [row] = await sql`select number from rkat.version for update`;
+  const [row] = await query`select number from rkat.version for update`;
   const from = requireKnown(Number(row?.number));
-  for (const statement of STEPS.slice(from).flat()) await sql.unsafe(statement);
-  await sql`update rkat.version set number = ${STEPS.length}`;
+  for (const statement of STEPS.slice(from).flat()) await query`${raw(statement)}`;
+  await query`update rkat.version set number = ${STEPS.length}`;
 }
 
 function requireKnown(version: number): number {

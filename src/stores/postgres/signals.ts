@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Sql } from "postgres";
 import type { Signals } from "../../ports/signals.ts";
 import { createHearers } from "../hearers.ts";
-import { arrayText, type Connection, createLook } from "./connection.ts";
+import { type Connection, createLook } from "./connection.ts";
 
 /** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
 type Word = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
@@ -44,7 +43,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let saying: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   let everyMs = 0;
-  let ear: Sql | undefined;
+  let endListening: (() => Promise<void>) | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
   let isOpening = false;
   let isClosed = false;
@@ -77,9 +76,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     waiting = new Map();
     saying = undefined;
     try {
-      await connection.askOnce(
-        (sql) => sql`select pg_notify(${name}, word) from unnest(${arrayText(payloads)}::text[]) word`,
-      );
+      await connection.runOnce((query) => query`select pg_notify(${name}, word) from unnest(${payloads}::text[]) word`);
     } catch {
       // Whoever would have heard it finds it by looking.
     }
@@ -89,22 +86,20 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   const look = async (): Promise<void> => {
     const heard = hearers.heard();
     if (heard.length === 0) return;
-    const rows = await connection.ask(
-      (sql) => sql<{ id: string; last_seq: number }[]>`
-        select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${arrayText(heard)}::text[])`,
-    );
+    const rows = await connection.query<{ id: string; last_seq: number }>`
+      select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${heard}::text[])`;
     const isDeaf = [...unheard].some((id) => hearers.isHeard(id));
     // Where a log ended when it was first looked at is no news.
     const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, said.get(id) ?? 0);
     unheard = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
     for (const { id, last_seq } of rows) hearLog(id, last_seq);
-    if (isDeaf && ear !== undefined) await openEar();
+    if (isDeaf && endListening !== undefined) await listenAnew();
   };
-  const openEar = async (): Promise<void> => {
+  const listenAnew = async (): Promise<void> => {
     // Of several that are begun at once all but the last would be left behind, and never closed.
     if (isOpening) return;
     isOpening = true;
-    await closeEar().finally(() => {
+    await stopListening().finally(() => {
       isOpening = false;
     });
     if (isClosed || deafness >= DEAF_MAX) return;
@@ -113,20 +108,19 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       warn("notifications of the database do not come: what other processes do is looked for, ten times a second");
       return attend();
     }
-    ear = connection.alone();
-    await ear.listen(name, onPayload);
+    endListening = connection.listen(name, onPayload);
   };
-  const closeEar = async (): Promise<void> => {
-    const old = ear;
-    ear = undefined;
-    await old?.end({ timeout: 0 });
+  const stopListening = async (): Promise<void> => {
+    const end = endListening;
+    endListening = undefined;
+    await end?.();
   };
   const looks = createLook(look);
   /** Listens and looks as long as somebody hears. */
   const attend = (): void => {
     for (const known of [reached, said]) for (const id of known.keys()) if (!hearers.isHeard(id)) known.delete(id);
     const isNeeded = !isClosed && (hearers.heard().length > 0 || others.size > 0);
-    if (isNeeded && ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
+    if (isNeeded && endListening === undefined && deafness < DEAF_MAX) void listenAnew();
     const neededMs = !isNeeded ? 0 : deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS;
     // Where readers come and go all the time, looks that began anew with each of them would never come.
     if (neededMs === everyMs) return;
@@ -156,7 +150,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       clearInterval(timer);
       clearTimeout(saying);
       await Promise.all([waiting.size > 0 ? sayAll() : undefined, looks.settled()]);
-      await closeEar();
+      await stopListening();
     },
   };
 }

@@ -11,9 +11,8 @@ export async function openTokens({ connection, realm, close }: Database): Promis
   let names = 0;
   let tokens: readonly Token[] = [];
   const load = async (): Promise<void> => {
-    const rows = await connection.ask(
-      (sql) => sql<{ kept: string | null }[]>`select kept from rkat.tokens where realm = ${realm} order by name`,
-    );
+    const rows = await connection.query<{ kept: string | null }>`
+      select kept from rkat.tokens where realm = ${realm} order by name`;
     const now = rows.map(({ kept }) => kept ?? "").join("\n");
     names = rows.length;
     if (now === state) return;
@@ -28,21 +27,17 @@ export async function openTokens({ connection, realm, close }: Database): Promis
     read: () => tokens,
     state: () => state,
     add: async (token) => {
-      const added = await connection.ask(
-        (sql) => sql`
-          insert into rkat.tokens as t (realm, name, kept) values (${realm}, ${token.name}, ${JSON.stringify(token)})
-          on conflict (realm, name) do update set kept = excluded.kept where t.kept is null or t.kept = excluded.kept
-          returning name`,
-      );
+      const added = await connection.query`
+        insert into rkat.tokens as t (realm, name, kept) values (${realm}, ${token.name}, ${JSON.stringify(token)})
+        on conflict (realm, name) do update set kept = excluded.kept where t.kept is null or t.kept = excluded.kept
+        returning name`;
       await load();
       return added.length > 0;
     },
     remove: async (name) => {
-      const removed = await connection.ask(
-        (sql) => sql`
-          update rkat.tokens set kept = null where realm = ${realm} and name = ${name} and kept is not null
-          returning name`,
-      );
+      const removed = await connection.query`
+        update rkat.tokens set kept = null where realm = ${realm} and name = ${name} and kept is not null
+        returning name`;
       await load();
       return removed.length > 0;
     },

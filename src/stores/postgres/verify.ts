@@ -3,8 +3,9 @@ import type { Entry } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { LogRow } from "../../ports/store.ts";
 import { createBlobs } from "./blobs.ts";
-import { arrayText, type Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { labelsOf } from "./rows.ts";
+import { sql } from "./sql.ts";
 
 /** What a check of everything a realm keeps in a database found. */
 export interface DatabaseVerification {
@@ -84,10 +85,8 @@ export async function verifyDatabase(
     after = upTo;
   }
   // Those that were begun since their page was read have rows by now.
-  const known = await connection.ask(
-    (sql) => sql<{ id: string }[]>`
-      select id from rkat.sessions where realm = ${realm} and id = any(${arrayText(strays)}::text[])`,
-  );
+  const known = await connection.query<{ id: string }>`
+    select id from rkat.sessions where realm = ${realm} and id = any(${[...strays]}::text[])`;
   for (const { id } of known) strays.delete(id);
   for (const id of strays) problems.push(`entries of ${id} are there without its row`);
   const blobs = createBlobs(connection, realm);
@@ -107,12 +106,10 @@ export async function verifyDatabase(
 }
 
 function readRows(connection: Connection, realm: string, after: string): Promise<readonly KeptRow[]> {
-  return connection.ask(
-    (sql) => sql<KeptRow[]>`
-      select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, array_to_json(labels)::text as labels, folded,
-        exists (select from rkat.entries e where e.realm = s.realm and e.id = s.id and e.seq > s.last_seq) as goes_on
-      from rkat.sessions s where realm = ${realm} and id > ${after} order by id limit ${ROWS_A_PAGE}`,
-  );
+  return connection.query<KeptRow>`
+    select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, array_to_json(labels)::text as labels, folded,
+      exists (select from rkat.entries e where e.realm = s.realm and e.id = s.id and e.seq > s.last_seq) as goes_on
+    from rkat.sessions s where realm = ${realm} and id > ${after} order by id limit ${ROWS_A_PAGE}`;
 }
 
 interface ReadEntry {
@@ -132,12 +129,10 @@ async function* entriesBetween(
   let last = { id: after, seq: Number.MAX_SAFE_INTEGER };
   for (;;) {
     const { id, seq } = last;
-    const page: readonly ReadEntry[] = await connection.ask(
-      (sql) => sql<ReadEntry[]>`
-        select id, seq, span, at_ms, body, octet_length(body) as bytes from rkat.entries
-        where realm = ${realm} and (id, seq) > (${id}, ${seq}) ${upTo === undefined ? sql`` : sql`and id <= ${upTo}`}
-        order by id, seq limit ${ENTRIES_A_PAGE}`,
-    );
+    const page: readonly ReadEntry[] = await connection.query<ReadEntry>`
+      select id, seq, span, at_ms, body, octet_length(body) as bytes from rkat.entries
+      where realm = ${realm} and (id, seq) > (${id}, ${seq}) ${upTo === undefined ? sql`` : sql`and id <= ${upTo}`}
+      order by id, seq limit ${ENTRIES_A_PAGE}`;
     yield* page;
     const end = page.at(-1);
     if (end === undefined || page.length < ENTRIES_A_PAGE) return;

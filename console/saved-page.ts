@@ -5,42 +5,42 @@ import type { OperationName, OperationOutput } from "../src/contract/operations.
 import type { Simulation, SimulationElement } from "../src/contract/simulation.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-type Answers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };
+type Handlers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };
 
 const SESSION: KeptElement = "kept-session";
 const SIMULATION: SimulationElement = "kept-simulation";
 
-/** The session this page holds, where it was written as a file; undefined where a server has sent it. */
-export const kept = readKept<KeptSession>(SESSION);
-/** The simulation this page holds, where it was written for one. */
-export const keptSimulation = readKept<Simulation>(SIMULATION);
+/** The session in a page that was saved as a file; undefined if a server sent the page. */
+export const savedSession = readSaved<KeptSession>(SESSION);
+/** The simulation in a page that was saved as a file. */
+export const savedSimulation = readSaved<Simulation>(SIMULATION);
 
-function readKept<T>(element: KeptElement | SimulationElement): T | undefined {
+function readSaved<T>(element: KeptElement | SimulationElement): T | undefined {
   const text = document.getElementById(element)?.textContent;
-  return text ? JSON.parse(text) : undefined; // Written together with this script.
+  return text ? JSON.parse(text) : undefined; // The same build wrote the data and this script.
 }
 
-/** Answers for the session as it was kept, so that the client need not know that no server is there. */
-export function createKeptRuntime(session: KeptSession): Pick<Client, "dispatch" | "subscribe"> {
-  const answers = answersOf(session);
+/** Serves the client from the saved session, in place of a server. */
+export function createSavedRuntime(session: KeptSession): Pick<Client, "dispatch" | "subscribe"> {
+  const handlers = handlersOf(session);
   const dispatch = async (name: OperationName, input: unknown): Promise<unknown> => {
-    const answer = answers[name];
-    if (answer === undefined) throw notKept(`no answer to ${name}`);
-    return answer(Object(input));
+    const handler = handlers[name];
+    if (handler === undefined) throw notSaved(`does not support ${name}`);
+    return handler(Object(input));
   };
   return {
-    dispatch: dispatch as Client["dispatch"], // Each answer has the type of its operation.
+    dispatch: dispatch as Client["dispatch"], // `Handlers` gives each result the type of its operation.
     subscribe: async function* (_, { after = 0, signal } = {}) {
       for (const { cursor, timestamp_ms, payload } of session.events) {
         if (cursor.sequence > after) yield { seq: cursor.sequence, timestamp_ms, event: payload };
       }
-      // Nothing happens any more: a stream that ended would be taken for a server that is away.
+      // The stream stays open: the page takes an ended stream for a lost connection.
       await new Promise((resolve) => signal?.addEventListener("abort", resolve));
     },
   };
 }
 
-function answersOf(session: KeptSession): Answers {
+function handlersOf(session: KeptSession): Handlers {
   const { session_id } = session.session;
   const scope = { type: "session", session_id } as const;
   const history = rowsAt(session.messages, session.history);
@@ -69,7 +69,7 @@ function answersOf(session: KeptSession): Answers {
     readSummarySources: ({ compaction_id }) =>
       session.sources.find((one) => one.compaction_id === compaction_id) ?? { sentences: [] },
     listPins: () => ({ pins: [...session.pins] }),
-    // A question can be answered only where it was asked.
+    // A saved page cannot answer an approval.
     listApprovals: () => ({ approvals: [] }),
     readContext: ({ at_seq }) => {
       const found = session.contexts.find((one) => one.at_seq === at_seq);
@@ -78,11 +78,11 @@ function answersOf(session: KeptSession): Answers {
         return { ...found.context, messages, parts: rowsAt(session.parts, found.parts) };
       }
       const calls = session.contexts.filter((one) => one.at_seq !== undefined).length;
-      throw notKept(`what the model was shown at its newest ${calls} calls, and not at this one`);
+      throw notSaved(`has the context of the last ${calls} model calls only`);
     },
     readBlob: ({ blob_id }) => {
       const blob = session.blobs.find((one) => one.blob_id === blob_id);
-      if (blob === undefined) throw notKept("the beginning and the end of this output, and not all of it");
+      if (blob === undefined) throw notSaved("has only the start and the end of this output");
       return blob;
     },
   };
@@ -92,13 +92,10 @@ function rowsAt<T>(rows: readonly T[], places: KeptPlaces): T[] {
   return places.flatMap(([from, end]) => rows.slice(from, end));
 }
 
-function numberOr(value: unknown, otherwise: number): number {
-  return typeof value === "number" ? value : otherwise;
+function numberOr(value: unknown, fallback: number): number {
+  return typeof value === "number" ? value : fallback;
 }
 
-function notKept(what: string): RuntimeError {
-  return new RuntimeError(
-    "CAPABILITY_UNAVAILABLE",
-    `this page holds ${what}; where it was written, rkat shows the rest`,
-  );
+function notSaved(limit: string): RuntimeError {
+  return new RuntimeError("CAPABILITY_UNAVAILABLE", `this saved page ${limit}; rkat shows the rest where it was saved`);
 }
