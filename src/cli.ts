@@ -191,6 +191,7 @@ function parts(io: Io): Parts {
     verifyBackup: async (...given) => (await import("./store-places.ts")).verifyBackup(...given),
     restoreBackup: async (...given) => (await import("./store-places.ts")).restoreBackup(...given),
     listBackups: async (folder) => (await import("./store-places.ts")).listBackups(folder),
+    writeArchive: async (...given) => (await import("./store-places.ts")).writeArchive(...given),
     inspectMcpServers: async (options) => (await import("./runtime-on-disk.ts")).inspectMcpServers(options),
     tryHook: async (...given) => (await import("./composed-hooks.ts")).tryHook(...given),
     runOwnCommand: async (command) => {

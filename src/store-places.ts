@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { defaultConfig } from "./config/load-config.ts";
 import type { AgentEntryBody } from "./contract/agent.ts";
 import type { Entry } from "./contract/entry.ts";
-import { messageOf, RuntimeError } from "./contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "./contract/error.ts";
 import { type AgentRow, foldAgent } from "./core/agent/tiers.ts";
 import { foldRow } from "./core/session-row.ts";
 import type { Store } from "./ports/store.ts";
@@ -17,6 +17,7 @@ import type { BackupReport } from "./stores/embedded/backup.ts";
 import type { BackupVerification } from "./stores/embedded/backup-reader.ts";
 import type { KnownBackup } from "./stores/embedded/known-backups.ts";
 import type { RestoreReport } from "./stores/embedded/restore.ts";
+import type { ArchivedFile } from "./stores/embedded/tar.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import type { DatabaseVerification } from "./stores/postgres/verify.ts";
 import { requireName } from "./surfaces/wire/realm.ts";
@@ -129,14 +130,9 @@ export async function verifyBackup(
   { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
 ): Promise<BackupVerification> {
   requireName(place);
-  const { openBackup, verifyBackup: verify } = await import("./stores/embedded/backup-reader.ts");
-  const backup = openBackup(resolve(process.cwd(), place));
-  try {
-    const folds = { session: foldRow, agent: foldAgent };
-    return await verify(backup, { folds, signal, progress: (done) => progress(done, undefined) });
-  } finally {
-    backup.close();
-  }
+  const { verifyBackup: verify } = await import("./stores/embedded/backup-reader.ts");
+  const folds = { session: foldRow, agent: foldAgent };
+  return verify(resolve(process.cwd(), place), { folds, signal, progress: (done) => progress(done, undefined) });
 }
 
 /** Brings a back-up to a state folder that is new or empty, and checks it. */
@@ -160,6 +156,14 @@ export async function restoreBackup(
 /** The back-ups that were made of a state folder, each looked at where it is. */
 export async function listBackups(folder: string): Promise<readonly KnownBackup[]> {
   return (await import("./stores/embedded/known-backups.ts")).knownBackups(folder);
+}
+
+/** Writes files to a tar; resolves with its length. */
+export async function writeArchive(fd: number, files: readonly ArchivedFile[]): Promise<number> {
+  const { createTarWriter } = await import("./stores/embedded/tar.ts");
+  const tar = createTarWriter(fd, Date.now());
+  for (const file of files) await tar.add(file);
+  return tar.finish();
 }
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
@@ -336,8 +340,4 @@ function realPath(path: string): string {
   const whole = resolve(process.cwd(), path);
   if (existsSync(whole) || dirname(whole) === whole) return realpathSync(whole);
   return join(realPath(dirname(whole)), relative(dirname(whole), whole));
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

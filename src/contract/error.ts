@@ -205,6 +205,11 @@ export class RuntimeError extends Error {
   }
 }
 
+/** The error of a wrong input; the sentence names the input and the fix. */
+export function invalid(message: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message, { cause });
+}
+
 /** Any thrown value as an error of the table; what is not ours is a defect. */
 export function asRuntimeError(thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;

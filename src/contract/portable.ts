@@ -73,6 +73,46 @@ export function portableHeader(session_id: string, last_seq: number): PortableHe
   return { format: FORMAT, version: VERSION, session_id, last_seq };
 }
 
+const count = z.int().nonnegative();
+
+/** A back-up of a realm, and the time of what it holds. */
+export const BackupAt = z.object({ place: z.string(), at_ms: count });
+export type BackupAt = z.infer<typeof BackupAt>;
+
+/** What a realm notes of a place that it was backed up to. */
+export const BackupNote = BackupAt.extend({
+  /** When the back-up began that is being made, or was stopped. */
+  begun_ms: z.number().optional(),
+});
+export type BackupNote = z.infer<typeof BackupNote>;
+
+/** One file of a back-up. */
+const BackedFile = z.object({
+  /** Its path in the state folder, with slashes. */
+  path: z.string(),
+  /** The number of the back-up that first took this copy, which lies under that number. */
+  serial: count,
+  bytes: count,
+  sha256: Sha256,
+  /** Identifies the state of the source file that was read; empty where the file had just changed. */
+  stamp: z.string(),
+});
+export type BackedFile = z.infer<typeof BackedFile>;
+
+/** The files of a back-up. Only the files that it names count, so it is written last. */
+export const BackupManifest = z.object({
+  /** Identifies the realm, wherever its folder is. */
+  store: z.string(),
+  /** Counts the back-ups made to one place. */
+  serial: count,
+  /** When the reading of the state folder began: everything acknowledged before is in the back-up. */
+  at_ms: count,
+  /** Other back-ups of the realm, so that they stay known after a restore. */
+  known: z.array(BackupAt),
+  files: z.array(BackedFile),
+});
+export type BackupManifest = z.infer<typeof BackupManifest>;
+
 const page = {
   after: written("--after <seq>", nonnegative.default(0).describe("only what follows this seq")),
   limit: written(

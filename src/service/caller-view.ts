@@ -4,6 +4,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { type OperationInput, type OperationName, operationOf } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
+import { entryPages } from "./portable-log.ts";
 import { walkRows } from "./walk-rows.ts";
 
 type Labels = Caller["labels"];
@@ -75,8 +76,6 @@ function withLabels<I extends object>(name: OperationName, input: I, own: Labels
   throw new RuntimeError("PERMISSION_DENIED", `labels.${key}: sessions of this token have ${key}=${value}`);
 }
 
-const PAGE_ENTRIES = 256;
-
 /** Throws as if there were no such blob, unless a session of these labels mentions it: a blob does not say whose it is. */
 async function requireMention(store: Store, blobId: string, labels: Labels): Promise<void> {
   if ((await store.blobs.get(blobId)) !== undefined) {
@@ -88,15 +87,10 @@ async function requireMention(store: Store, blobId: string, labels: Labels): Pro
 }
 
 async function mentions({ log }: Store, sessionId: string, blobId: string): Promise<boolean> {
-  for (let from = 1; ; ) {
-    const entries = await log.read(sessionId, from, PAGE_ENTRIES);
-    const isNamed = ({ body }: Entry) =>
-      (holdsResults(body) && JSON.stringify(body).includes(blobId)) || blobsSaid(body).includes(blobId);
-    if (entries.some(isNamed)) return true;
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < PAGE_ENTRIES) return false;
-    from = last.seq + last.span;
-  }
+  const isNamed = ({ body }: Entry) =>
+    (holdsResults(body) && JSON.stringify(body).includes(blobId)) || blobsSaid(body).includes(blobId);
+  for await (const entries of entryPages(log, sessionId)) if (entries.some(isNamed)) return true;
+  return false;
 }
 
 /** Every blob that an input names: to read it, or to have it shown to a model. */

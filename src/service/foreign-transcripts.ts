@@ -15,57 +15,62 @@ export interface ForeignTranscript {
 
 type Fields = Readonly<Record<string, unknown>>;
 type Answer = Extract<MessageInput, { role: "block_assistant" }>;
-type Results = Extract<MessageInput, { role: "tool_results" }>;
+type Result = Extract<MessageInput, { role: "tool_results" }>["results"][number];
 
-/** Puts messages together so that providers take them: answers in one, results behind their calls, none missing. */
-interface Gathering {
-  readonly history: MessageInput[];
-  add(message: Exclude<MessageInput, Answer | Results>): void;
-  answer(blocks: Answer["blocks"], created_at: string | undefined): void;
-  result(result: Results["results"][number], created_at: string | undefined): void;
-  end(): void;
-}
+/** What was said, as every program has it. */
+type Turn = { readonly created_at?: string | undefined } & (
+  | { readonly by: "system"; readonly text: string }
+  | { readonly by: "user"; readonly content: string | ContentBlock[] }
+  | { readonly by: "assistant"; readonly blocks: Answer["blocks"] }
+  | { readonly by: "tool"; readonly result: Result }
+  | { readonly by: "notice"; readonly kind: string; readonly body: string }
+);
 
 const NO_RESULT = "the conversation that was imported has no result of this call";
 
-function gather(leftOut: Set<string>): Gathering {
+/** Puts turns together so that providers take them: answers in one, results behind their calls, none missing. */
+function transcriptOf(turns: Iterable<Turn>, leftOut = new Set<string>()): ForeignTranscript {
   const history: MessageInput[] = [];
+  const system: string[] = [];
   let open: string[] = [];
-  const close = (): void => {
-    for (const id of open) push({ tool_use_id: id, content: NO_RESULT, is_error: true }, undefined);
-    open = [];
-  };
-  const push = (result: Results["results"][number], created_at: string | undefined): void => {
+  const push = (result: Result, created_at: string | undefined): void => {
     const last = history.at(-1);
     if (last?.role === "tool_results") last.results.push(result);
     else history.push({ role: "tool_results", results: [result], ...dated(created_at) });
   };
-  return {
-    history,
-    add: (message) => {
-      close();
-      history.push(message);
-    },
-    answer: (blocks, created_at) => {
-      if (blocks.length === 0) return;
-      const last = history.at(-1);
-      if (last?.role === "block_assistant" && open.length === 0) last.blocks.push(...blocks);
+  const close = (): void => {
+    for (const id of open) push({ tool_use_id: id, content: NO_RESULT, is_error: true }, undefined);
+    open = [];
+  };
+  for (const turn of turns) {
+    const { created_at } = turn;
+    const last = history.at(-1);
+    if (turn.by === "system" && last === undefined) {
+      if (turn.text.trim() !== "") system.push(turn.text);
+    } else if (turn.by === "tool") {
+      const { tool_use_id: id } = turn.result;
+      if (open.includes(id)) push(turn.result, created_at);
+      else leftOut.add("results of calls that it does not have");
+      open = open.filter((other) => other !== id);
+    } else if (turn.by === "assistant") {
+      if (turn.blocks.length === 0) continue;
+      if (last?.role === "block_assistant" && open.length === 0) last.blocks.push(...turn.blocks);
       else {
         close();
-        history.push({ role: "block_assistant", blocks: [...blocks], ...dated(created_at) });
+        history.push({ role: "block_assistant", blocks: [...turn.blocks], ...dated(created_at) });
       }
-      open.push(...blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.id] : [])));
-    },
-    result: (result, created_at) => {
-      if (!open.includes(result.tool_use_id)) {
-        leftOut.add("results of calls that it does not have");
-        return;
+      open.push(...turn.blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.id] : [])));
+    } else {
+      close();
+      if (turn.by === "user") history.push({ role: "user", content: turn.content, ...dated(created_at) });
+      else {
+        const { kind, body } = turn.by === "notice" ? turn : { kind: "system", body: turn.text };
+        history.push({ role: "system_notice", kind, body, ...dated(created_at) });
       }
-      open = open.filter((id) => id !== result.tool_use_id);
-      push(result, created_at);
-    },
-    end: close,
-  };
+    }
+  }
+  close();
+  return { system: system.length === 0 ? undefined : system.join("\n\n"), history, leftOut: [...leftOut] };
 }
 
 function dated(created_at: string | undefined): { created_at?: string } {
@@ -76,49 +81,34 @@ function dated(created_at: string | undefined): { created_at?: string } {
 export function readChat(value: unknown, place: string): ForeignTranscript {
   const list = Array.isArray(value) ? value : isJsonTable(value) ? value.messages : undefined;
   if (!Array.isArray(list)) throw refused(place, "messages: write a list of messages");
-  const leftOut = new Set<string>();
-  const system: string[] = [];
-  const made = gather(leftOut);
-  for (const [at, given] of list.entries()) {
-    const where = `${place}: messages[${at}]`;
-    const read = ChatMessage.safeParse(given);
-    if (!read.success) throw refused(where, read.error.issues[0]?.message ?? "it is no message");
-    const message = read.data;
-    const content = contentOf(message.content ?? "", where);
-    switch (message.role) {
-      case "system":
-      case "developer":
-        if (made.history.length === 0) system.push(textOf(content));
-        else made.add({ role: "system_notice", kind: "system", body: textOf(content) });
-        break;
-      case "user":
-        made.add({ role: "user", content });
-        break;
-      case "assistant": {
-        const text = textOf(content) || (message.refusal ?? "");
-        const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => ({
-          block_type: "tool_use" as const,
-          data: { id, name, args: argumentsOf(args) },
-        }));
-        made.answer([...textBlock(text), ...calls], undefined);
-        break;
-      }
-      case "tool":
-        made.result({ tool_use_id: message.tool_call_id, content, is_error: false }, undefined);
-        break;
+  return transcriptOf(list.map((given, at) => chatTurn(given, `${place}: messages[${at}]`)));
+}
+
+function chatTurn(given: unknown, place: string): Turn {
+  const read = ChatMessage.safeParse(given);
+  if (!read.success) throw refused(place, read.error.issues[0]?.message ?? "it is no message");
+  const message = read.data;
+  const content = contentOf(message.content ?? "", place);
+  switch (message.role) {
+    case "system":
+    case "developer":
+      return { by: "system", text: textOf(content) };
+    case "user":
+      return { by: "user", content };
+    case "assistant": {
+      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => ({
+        block_type: "tool_use" as const,
+        data: { id, name, args: argumentsOf(args) },
+      }));
+      return { by: "assistant", blocks: [...textBlock(textOf(content) || (message.refusal ?? "")), ...calls] };
     }
+    case "tool":
+      return { by: "tool", result: { tool_use_id: message.tool_call_id, content, is_error: false } };
   }
-  made.end();
-  return { system: joined(system), history: made.history, leftOut: [...leftOut] };
 }
 
 function textBlock(text: string): Answer["blocks"] {
   return text === "" ? [] : [{ block_type: "text", data: { text } }];
-}
-
-function joined(texts: readonly string[]): string | undefined {
-  const said = texts.filter((text) => text.trim() !== "");
-  return said.length === 0 ? undefined : said.join("\n\n");
 }
 
 /** As a session keeps arguments that are none. */
@@ -179,47 +169,38 @@ const SPEAKERS: Readonly<Record<string, "system" | "user" | "assistant" | "call"
 export function readShared(value: unknown, place: string): ForeignTranscript {
   const list = isJsonTable(value) ? value.conversations : value;
   if (!Array.isArray(list)) throw refused(place, "conversations: write a list of turns");
-  const leftOut = new Set<string>();
-  const own = isJsonTable(value) && typeof value.system === "string" ? [value.system] : [];
-  const system: string[] = [...own];
-  const made = gather(leftOut);
+  const own: Turn[] =
+    isJsonTable(value) && typeof value.system === "string" ? [{ by: "system", text: value.system }] : [];
   const waiting: string[] = [];
   let calls = 0;
-  for (const [at, turn] of list.entries()) {
+  const turnOf = (turn: unknown, at: number): Turn => {
     const where = `${place}: conversations[${at}]`;
     if (!isJsonTable(turn) || typeof turn.from !== "string" || typeof turn.value !== "string") {
       throw refused(where, "write a turn with the texts from and value");
     }
-    const { from, value: said } = turn;
-    const speaker = Object.hasOwn(SPEAKERS, from) ? SPEAKERS[from] : undefined;
-    switch (speaker) {
+    const { from, value: text } = turn;
+    switch (Object.hasOwn(SPEAKERS, from) ? SPEAKERS[from] : undefined) {
       case undefined:
         throw refused(where, `from: nobody is known by the name ${JSON.stringify(from.slice(0, 40))}`);
       case "system":
-        if (made.history.length === 0) system.push(said);
-        else made.add({ role: "system_notice", kind: "system", body: said });
-        break;
+        return { by: "system", text };
       case "user":
-        made.add({ role: "user", content: said });
-        break;
+        return { by: "user", content: text };
       case "assistant":
-        made.answer(textBlock(said), undefined);
-        break;
-      case "call":
-        for (const data of callsIn(said, where)) {
+        return { by: "assistant", blocks: textBlock(text) };
+      case "call": {
+        const blocks = callsIn(text, where).map((call) => {
           calls += 1;
-          const id = `call_${calls}`;
-          waiting.push(id);
-          made.answer([{ block_type: "tool_use", data: { ...data, id } }], undefined);
-        }
-        break;
+          waiting.push(`call_${calls}`);
+          return { block_type: "tool_use" as const, data: { ...call, id: `call_${calls}` } };
+        });
+        return { by: "assistant", blocks };
+      }
       case "result":
-        made.result({ tool_use_id: waiting.shift() ?? "", content: said, is_error: false }, undefined);
-        break;
+        return { by: "tool", result: { tool_use_id: waiting.shift() ?? "", content: text, is_error: false } };
     }
-  }
-  made.end();
-  return { system: joined(system), history: made.history, leftOut: [...leftOut] };
+  };
+  return transcriptOf([...own, ...list.map(turnOf)]);
 }
 
 function callsIn(text: string, place: string): readonly { readonly name: string; readonly args: JsonObject }[] {
@@ -247,10 +228,10 @@ export function readPi(lines: readonly string[], place: string): ForeignTranscri
     .map((line, at) => ({ fields: readJson(line, `${place}: line ${at + 1}`), where: `${place}: line ${at + 1}` }))
     .slice(1);
   const leftOut = new Set<string>();
-  const made = gather(leftOut);
-  for (const { fields, where } of branchOf(entries)) addPi(made, fields, { where, leftOut });
-  made.end();
-  return { system: undefined, history: made.history, leftOut: [...leftOut] };
+  return transcriptOf(
+    branchOf(entries).flatMap((line) => piTurn(line, leftOut)),
+    leftOut,
+  );
 }
 
 interface PiLine {
@@ -279,55 +260,42 @@ function branchOf(entries: readonly PiLine[]): readonly PiLine[] {
   return branch.toReversed();
 }
 
-function addPi(
-  made: Gathering,
-  entry: Fields,
-  { where, leftOut }: { readonly where: string; readonly leftOut: Set<string> },
-): void {
+function piTurn({ fields: entry, where }: PiLine, leftOut: Set<string>): readonly Turn[] {
   const created_at = timeOf(entry.timestamp);
-  const notice = (kind: string, body: string): void =>
-    made.add({ role: "system_notice", kind, body, ...dated(created_at) });
+  const notice = (kind: unknown, body: string): readonly Turn[] => [
+    { by: "notice", kind: String(kind), body, created_at },
+  ];
   switch (entry.type) {
     case "message": {
       if (!isJsonTable(entry.message)) throw refused(where, "message: it is no message");
-      const { message } = entry;
-      switch (message.role) {
+      const { role, content, ...message } = entry.message;
+      switch (role) {
         case "user":
-          made.add({ role: "user", content: contentOf(message.content, where), ...dated(created_at) });
-          return;
+          return [{ by: "user", content: contentOf(content, where), created_at }];
         case "assistant":
-          made.answer(piBlocks(message.content, where), created_at);
-          return;
-        case "toolResult":
-          made.result(
-            {
-              tool_use_id: String(message.toolCallId),
-              content: contentOf(message.content, where),
-              is_error: message.isError === true,
-            },
-            created_at,
-          );
-          return;
+          return [{ by: "assistant", blocks: piBlocks(content, where), created_at }];
+        case "toolResult": {
+          const is_error = message.isError === true;
+          const result = { tool_use_id: String(message.toolCallId), content: contentOf(content, where), is_error };
+          return [{ by: "tool", result, created_at }];
+        }
         case "bashExecution":
-          notice("bash", `$ ${String(message.command)}\n${String(message.output)}`);
-          return;
+          return notice("bash", `$ ${String(message.command)}\n${String(message.output)}`);
         case "custom":
-          notice(String(message.customType), textOf(contentOf(message.content, where)));
-          return;
+          return notice(message.customType, textOf(contentOf(content, where)));
         default:
-          leftOut.add(`messages of the role ${String(message.role).slice(0, 40)}`);
-          return;
+          leftOut.add(`messages of the role ${String(role).slice(0, 40)}`);
+          return [];
       }
     }
     case "custom_message":
-      notice(String(entry.customType), textOf(contentOf(entry.content, where)));
-      return;
+      return notice(entry.customType, textOf(contentOf(entry.content, where)));
     case "branch_summary":
-      notice("branch_summary", String(entry.summary));
-      return;
+      return notice("branch_summary", String(entry.summary));
     default:
-      // What was said before a compaction is in the file, and is taken over instead of its summary.
+      // The messages before a compaction are in the file, and are taken instead of its summary.
       leftOut.add(`entries of the type ${String(entry.type).slice(0, 40)}`);
+      return [];
   }
 }
 

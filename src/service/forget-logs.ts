@@ -8,6 +8,7 @@ import { type ForgetPlan, type Forgetting, planForgetting } from "../core/forget
 import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { AgentPlace } from "./agent/agent-operations.ts";
+import { entryPages } from "./portable-log.ts";
 import { walkRows } from "./walk-rows.ts";
 
 /** A log of which something is forgotten. */
@@ -26,8 +27,6 @@ export interface Target {
 export type LogPlan = ForgetPlan<EntryBody> | ForgetPlan<AgentEntryBody>;
 export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody>;
 
-/** Read in one go, which nobody else has a turn during. */
-const ENTRIES_A_PAGE = 500;
 const GOING_MAX = 1_000;
 const EXCERPT_CHARS = 120;
 
@@ -42,14 +41,10 @@ export async function readLog(
   { store, agents, clock }: ForgetReading,
   { kind, id }: Pick<Target, "kind" | "id">,
 ): Promise<readonly AnyEntry[]> {
-  const log = kind === "session" ? store.log : agents?.store.log;
   const entries: AnyEntry[] = [];
-  for (let from = 1; log !== undefined; ) {
-    const page: readonly AnyEntry[] = await log.read(id, from, ENTRIES_A_PAGE);
+  const ofAgent = agents === undefined ? [] : entryPages(agents.store.log, id);
+  for await (const page of kind === "session" ? entryPages(store.log, id) : ofAgent) {
     for (const entry of page) entries.push(entry);
-    const last = page.at(-1);
-    if (last === undefined || page.length < ENTRIES_A_PAGE) break;
-    from = last.seq + last.span;
     await clock.breathe();
   }
   return entries;

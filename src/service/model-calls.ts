@@ -6,6 +6,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import type { LiveSession, LiveSessions } from "./live-sessions.ts";
+import { entryPages } from "./portable-log.ts";
 import type { ContextSizes } from "./session-reader.ts";
 
 interface ModelCallParts {
@@ -50,19 +51,14 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
   };
 }
 
-const PAGE_ENTRIES = 512;
-
 /** A log in pieces, so that a long one lets others have their turn. */
 async function readLog({ log }: Store, sessionId: string, { breathe }: Clock): Promise<readonly Entry[]> {
   const pages: (readonly Entry[])[] = [];
-  for (let from = 1; ; ) {
-    const page = await log.read(sessionId, from, PAGE_ENTRIES);
+  for await (const page of entryPages(log, sessionId)) {
     pages.push(page);
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_ENTRIES) return pages.flat();
-    from = last.seq + last.span;
     await breathe();
   }
+  return pages.flat();
 }
 
 function describeCall(call: SizedCall, sizes: ContextSizes): ModelCalls["calls"][number] {

@@ -1,6 +1,6 @@
 import type { OperationOutput } from "../contract/operations.ts";
 import type { Dispatch } from "./dispatch.ts";
-import { logPages } from "./session-lines.ts";
+import { agentPages, logPages } from "./session-lines.ts";
 
 /** A place at which a text was said, remembered or kept. */
 export interface Mention {
@@ -57,13 +57,8 @@ async function textOfBlob({ dispatch, signal }: Looking, blob_id: string): Promi
 
 /** Everything in an agent's log that contains a text. */
 export async function* mentionsOfAgent(looking: Looking, agent: string): AsyncGenerator<Mention> {
-  const { dispatch, signal, subject } = looking;
-  let after: number | undefined = 0;
-  while (after !== undefined) {
-    const page: Page = await dispatch("exportAgent", { agent, after }, { signal });
-    for (const mention of mentionsIn(page, subject)) yield { agent, ...mention };
-    after = page.next_after;
-  }
+  for await (const page of agentPages({ ...looking, agent }))
+    for (const mention of mentionsIn(page, looking.subject)) yield { agent, ...mention };
 }
 
 function* mentionsIn({ entries }: Pick<Page, "entries">, subject: string): Generator<Mention> {

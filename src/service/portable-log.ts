@@ -6,6 +6,8 @@ import type { Message } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import { spanOf } from "../core/entry-events.ts";
 import { applyUnshown, beginFold, showAnew, type WholeState } from "../core/whole-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { EventLog } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
 
 /** What a sentence quotes of what somebody wrote is no longer than this. */
@@ -61,6 +63,99 @@ function unknownIn(given: unknown, read: unknown, path: readonly string[]): stri
 /** An entry as a line of a file, which is also what its log is hashed by. */
 export function entryLine({ seq, span, timestamp_ms, body }: Entry<unknown>): string {
   return `${JSON.stringify({ seq, span, timestamp_ms, body })}\n`;
+}
+
+/** The seq of the last event of an entry. */
+export function endOf({ seq, span }: Pick<Entry<unknown>, "seq" | "span">): number {
+  return seq + span - 1;
+}
+
+const ENTRIES_A_PAGE = 200;
+
+/** The entries of a log after one seq and up to another, in pages; ends early where the log does. */
+export async function* entryPages<B>(
+  log: Pick<EventLog<B>, "read">,
+  id: string,
+  { after = 0, upTo = Number.POSITIVE_INFINITY }: { readonly after?: number; readonly upTo?: number } = {},
+): AsyncGenerator<readonly Entry<B>[]> {
+  for (let seq = after; seq < upTo; ) {
+    const page = await log.read(id, seq + 1, ENTRIES_A_PAGE);
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield page.filter((entry) => entry.seq <= upTo);
+    if (page.length < ENTRIES_A_PAGE) return;
+    seq = endOf(last);
+  }
+}
+
+/** A page ends before the entry that would make it larger: every wire takes it. */
+const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
+
+/** Part of a log, as it is carried elsewhere. */
+interface LogPage<B> {
+  readonly entries: Entry<B>[];
+  readonly last_seq: number;
+  readonly next_after?: number;
+}
+
+/** As many of the entries that were read after a seq as one answer has room for, and at least one. */
+export async function logPage<B>(
+  read: readonly Entry<B>[],
+  { after, last_seq }: { readonly after: number; readonly last_seq: number },
+  { breathe }: Pick<Clock, "breathe">,
+): Promise<LogPage<B>> {
+  const [first] = read;
+  if (first !== undefined && first.seq <= after) {
+    const message = `after: seq ${after} lies within the entry at ${first.seq}; give the next_after of an earlier answer`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const entries: Entry<B>[] = [];
+  let chars = 0;
+  for (const { seq, span, timestamp_ms, body } of read) {
+    chars += JSON.stringify(body).length;
+    if (chars > PAGE_CHARS_MAX && entries.length > 0) break;
+    entries.push({ seq, span, timestamp_ms, body });
+    await breathe();
+  }
+  const last = entries.at(-1);
+  const end = last === undefined ? last_seq : last.seq + last.span - 1;
+  return { entries, last_seq, ...(end < last_seq ? { next_after: end } : {}) };
+}
+
+/** Appends entries with their times to a log that the caller holds; resolves with the seq it ends at. */
+export async function appendEntries<B>(
+  { log, clock }: { readonly log: EventLog<B>; readonly clock: Pick<Clock, "breathe"> },
+  id: string,
+  { after, entries }: { readonly after: number; readonly entries: readonly Entry<B>[] },
+): Promise<number> {
+  let seq = after;
+  for (const moment of momentsOf(entries)) {
+    const added = moment.map(({ span, body }) => ({ span, body }));
+    const last = (await log.append(id, seq, added, moment[0]?.timestamp_ms)).at(-1);
+    seq = last === undefined ? seq : endOf(last);
+    await clock.breathe();
+  }
+  return seq;
+}
+
+/** One append may hold so much; a larger entry is appended alone. */
+const MOMENT_CHARS_MAX = 1024 * 1024;
+
+/** Entries of the same time that follow each other: an append has one time. */
+function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>[])[] {
+  const moments: Entry<B>[][] = [];
+  let chars = 0;
+  for (const entry of entries) {
+    const moment = moments.at(-1);
+    const own = JSON.stringify(entry.body).length;
+    chars += own;
+    if (moment?.[0]?.timestamp_ms === entry.timestamp_ms && chars <= MOMENT_CHARS_MAX) moment.push(entry);
+    else {
+      moments.push([entry]);
+      chars = own;
+    }
+  }
+  return moments;
 }
 
 /** Folds a log as it comes, and hashes it: what cannot be folded would be a session that nobody can open. */

@@ -6,9 +6,17 @@ import type { Clock } from "../ports/clock.ts";
 import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { appendMoment, momentsOf } from "./log-copy.ts";
-import { logPage } from "./log-page.ts";
-import { blobsNamedIn, createLogCheck, entryLine, readEntry, refused } from "./portable-log.ts";
+import {
+  appendEntries,
+  blobsNamedIn,
+  createLogCheck,
+  endOf,
+  entryLine,
+  entryPages,
+  logPage,
+  readEntry,
+  refused,
+} from "./portable-log.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import { rowOf } from "./session-reader.ts";
 
@@ -44,16 +52,11 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
         await hold.release();
       }
       const last_seq = (await store.sessions.get(session_id))?.last_seq ?? 0;
-      const complete = endOf(entries) === input.last_seq;
+      const complete = entries.some((entry) => endOf(entry) === input.last_seq);
       if (complete) await finish(parts, session_id, input);
       return { session_id, last_seq, complete };
     },
   };
-}
-
-function endOf(entries: readonly Entry[]): number | undefined {
-  const last = entries.at(-1);
-  return last === undefined ? undefined : last.seq + last.span - 1;
 }
 
 /** The entries of a call, each such as a log may hold; a whole log is also folded before anything of it is kept. */
@@ -133,11 +136,8 @@ async function addEntries({ store, clock }: PortableParts, id: string, entries: 
     const why = `session ${id} has another entry at seq ${other}; begin again with beside, and it is kept under another id`;
     throw refused("entries", why);
   }
-  let seq = end;
-  for (const said of momentsOf(entries.filter((entry) => entry.seq > end))) {
-    seq = await appendMoment(store.log, id, seq, said);
-    await clock.breathe();
-  }
+  const added = entries.filter((entry) => entry.seq > end);
+  await appendEntries({ log: store.log, clock }, id, { after: end, entries: added });
 }
 
 function requireBytes({ blob_id, data }: PortableBlob): void {
@@ -150,21 +150,18 @@ async function putBlob(blobs: BlobStore, { blob_id, media_type, data }: Portable
   await blobs.put({ mediaType: media_type, data: Buffer.from(data, "base64") });
 }
 
-const ENTRIES_A_PAGE = 200;
-
-/** Reads back what is there now: all of it, and such as can be folded. */
+/** Reads back the whole log and folds it. */
 async function finish({ store, live, clock, memory }: PortableParts, id: string, input: Importing): Promise<void> {
   const check = createLogCheck(id);
-  for (let seq = 0; seq < input.last_seq; ) {
-    const page = await store.log.read(id, seq + 1, ENTRIES_A_PAGE);
+  let end = 0;
+  for await (const page of entryPages(store.log, id, { upTo: input.last_seq })) {
     for (const entry of page) {
-      if (entry.seq <= input.last_seq) check.add(entry, `seq ${entry.seq}`);
+      check.add(entry, `seq ${entry.seq}`);
+      end = endOf(entry);
       await clock.breathe();
     }
-    const end = endOf(page);
-    if (end === undefined) throw refused("last_seq", `the log of ${id} ends at ${seq}`);
-    seq = end;
   }
+  if (end < input.last_seq) throw refused("last_seq", `the log of ${id} ends at ${end}`);
   requireSame(check.end("entries"), input);
   // Its rows are of long ago, so no look at what is new finds it.
   memory?.indexLater((await live.findFresh(id)).state);

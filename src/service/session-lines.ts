@@ -80,49 +80,50 @@ async function blobOf({ dispatch, session_id: blob_id, signal }: Reading): Promi
   }
 }
 
-/** A longer line is nothing that was exported: stores refuse larger entries, and blobs are what a request can bring. */
-const LINE_BYTES_MAX = 96 * 1_024 * 1_024;
-
-interface Line {
-  readonly bytes: Buffer;
-  readonly place: string;
+/** The log of an agent from its beginning. */
+export async function* agentPages({
+  dispatch,
+  agent,
+  signal,
+}: Omit<Reading, "session_id"> & { readonly agent: string }): AsyncGenerator<OperationOutput<"exportAgent">> {
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const page: OperationOutput<"exportAgent"> = await dispatch("exportAgent", { agent, after }, { signal });
+    yield page;
+    after = page.next_after;
+  }
 }
 
-/** The lines of a file by their bytes, with the sign that ends each but perhaps the last. */
-async function* linesIn(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Line> {
-  let number = 1;
-  let rest: Buffer[] = [];
-  let held = 0;
-  const taken = (): Line => {
-    const line = { bytes: Buffer.concat(rest), place: `${name}: line ${number}` };
-    [rest, held] = [[], 0];
-    number += 1;
-    return line;
+/** No exported line is longer: stores refuse larger entries, and requests larger blobs. */
+const LINE_CHARS_MAX = 96 * 1_024 * 1_024;
+
+/** The lines of a file, each with its place; throws INVALID_PARAMS for what is no text. */
+async function* linesIn(
+  chunks: AsyncIterable<Uint8Array>,
+  name: string,
+): AsyncGenerator<{ readonly text: string; readonly place: string }> {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let [number, parts, chars]: [number, string[], number] = [1, [], 0];
+  const line = () => ({ text: parts.join(""), place: `${name}: line ${number}` });
+  const decoded = (chunk?: Uint8Array): string => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch {
+      throw refused(line().place, "it is not UTF-8 text");
+    }
   };
   for await (const chunk of chunks) {
-    let bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    for (let at = bytes.indexOf(LINE_END); at >= 0; at = bytes.indexOf(LINE_END)) {
-      rest.push(bytes.subarray(0, at + 1));
-      yield taken();
-      bytes = bytes.subarray(at + 1);
+    for (const [at, part] of decoded(chunk).split("\n").entries()) {
+      if (at > 0) {
+        yield line();
+        [number, parts, chars] = [number + 1, [], 0];
+      }
+      parts.push(part);
+      chars += part.length;
+      if (chars > LINE_CHARS_MAX) throw refused(line().place, "it is too long for a line of a session");
     }
-    if (bytes.length > 0) rest.push(bytes);
-    held += bytes.length;
-    if (held > LINE_BYTES_MAX) throw refused(`${name}: line ${number}`, "it is too long for a line of a session");
   }
-  if (rest.length > 0) yield taken();
-}
-
-const LINE_END = 0x0a;
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-/** The text of a line without its end; throws INVALID_PARAMS for what is no text. */
-function textOfLine({ bytes, place }: Line): string {
-  try {
-    return utf8.decode(bytes.at(-1) === LINE_END ? bytes.subarray(0, -1) : bytes);
-  } catch {
-    throw refused(place, "it is not UTF-8 text");
-  }
+  decoded();
+  if (chars > 0) yield line();
 }
 
 /** What a line of a session's file says, and where it stands. */
@@ -133,36 +134,35 @@ type Said =
   | { readonly kind: "end"; readonly end: PortableEnd; readonly place: string };
 
 /** What a file says, line by line; it ends with `end`, or throws INVALID_PARAMS for one that is cut off or changed. */
-async function* readSessionFile(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Said> {
+async function* readSessionFile(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Said, undefined> {
   const digest = createHash("sha256");
-  let counts = { entries: 0, blobs: 0 };
-  let hasHeader = false;
-  let isOver = false;
-  for await (const line of linesIn(chunks, name)) {
-    const { place, bytes } = line;
-    if (isOver) throw refused(place, "something stands after the end of the session; export it again");
-    const value = readJson(textOfLine(line), place);
-    if (!hasHeader) {
-      hasHeader = true;
-      yield { kind: "header", header: parsed(PortableHeader.safeParse(value), place), place };
-    } else if ("end" in value) {
-      const end = parsed(PortableEnd.safeParse(value), place);
-      if (end.entries !== counts.entries || end.blobs !== counts.blobs || end.sha256 !== digest.digest("hex")) {
+  const counts = { entries: 0, blobs: 0 };
+  let last: Said["kind"] | undefined;
+  for await (const { text, place } of linesIn(chunks, name)) {
+    if (last === "end") throw refused(place, "something stands after the end of the session; export it again");
+    const said = saidBy(readJson(text, place), place, last === undefined);
+    if (said.kind === "entry") counts.entries += 1;
+    if (said.kind === "blob") counts.blobs += 1;
+    if (said.kind === "end") {
+      const { entries, blobs, sha256 } = said.end;
+      if (entries !== counts.entries || blobs !== counts.blobs || sha256 !== digest.digest("hex"))
         throw refused(place, "sha256: the file is not what was exported; export the session again");
-      }
-      isOver = true;
-      yield { kind: "end", end, place };
-      continue;
-    } else if ("blob_id" in value) {
-      counts = { ...counts, blobs: counts.blobs + 1 };
-      yield { kind: "blob", blob: parsed(PortableBlob.safeParse(value), place), place };
-    } else {
-      counts = { ...counts, entries: counts.entries + 1 };
-      yield { kind: "entry", entry: value, place };
-    }
-    digest.update(bytes);
+    } else digest.update(`${text}\n`);
+    last = said.kind;
+    yield said;
   }
-  if (!isOver) throw refused(name, "the file is cut off: its last line is missing; export the session again");
+  if (last !== "end") throw cutOff(name);
+}
+
+function cutOff(name: string): RuntimeError {
+  return refused(name, "the file is cut off: its last line is missing; export the session again");
+}
+
+function saidBy(value: Readonly<Record<string, unknown>>, place: string, isFirst: boolean): Said {
+  if (isFirst) return { kind: "header", header: parsed(PortableHeader.safeParse(value), place), place };
+  if ("end" in value) return { kind: "end", end: parsed(PortableEnd.safeParse(value), place), place };
+  if ("blob_id" in value) return { kind: "blob", blob: parsed(PortableBlob.safeParse(value), place), place };
+  return { kind: "entry", entry: value, place };
 }
 
 type Read<T> =
@@ -174,7 +174,7 @@ function parsed<T>(read: Read<T>, place: string): T {
   throw refused(place, invalidInput(read.error).message);
 }
 
-/** What a session's file was found to hold, from its first line to its last. */
+/** A session's file that was read to its end and checked. */
 interface CheckedFile {
   readonly session_id: string;
   readonly last_seq: number;
@@ -182,35 +182,45 @@ interface CheckedFile {
   readonly blobs: number;
   /** Of its entries. */
   readonly sha256: string;
+  /** Whether the session of this id is another one here, or has all of this already; one that is its beginning is continued. */
+  readonly isTaken: boolean;
 }
 
-/** Reads a file to its end and throws INVALID_PARAMS, naming line and field, unless it holds one session, whole. */
-async function checkSessionFile(
-  chunks: AsyncIterable<Uint8Array>,
-  name: string,
-  { breathe }: Pick<Clock, "breathe">,
-): Promise<CheckedFile> {
-  let header: PortableHeader | undefined;
-  let check: ReturnType<typeof createLogCheck> | undefined;
-  let seq = 1;
-  for await (const said of readSessionFile(chunks, name)) {
+/** Reads a file to its end and throws INVALID_PARAMS, naming line and field, unless it holds one whole session. */
+async function checkFile({ open, name, clock, dispatch, signal }: Importing): Promise<CheckedFile> {
+  const lines = readSessionFile(open(), name);
+  const first = (await lines.next()).value;
+  if (first?.kind !== "header") throw cutOff(name);
+  const { session_id, last_seq } = first.header;
+  const check = createLogCheck(session_id);
+  const kept = keptEntries({ dispatch, session_id, signal });
+  let [seq, hasAll, isOther] = [1, true, false];
+  for await (const said of lines) {
     const { place } = said;
-    await breathe();
-    if (said.kind === "header") {
-      header = said.header;
-      check = createLogCheck(header.session_id);
-    } else if (said.kind === "entry") {
+    await clock.breathe();
+    if (said.kind === "entry") {
       const entry = readEntry(said.entry, { place, seq });
-      check?.add(entry, place);
+      check.add(entry, place);
       seq += entry.span;
-    } else if (said.kind === "end" && header !== undefined && check !== undefined) {
-      const { session_id, last_seq } = header;
+      const there = isOther ? undefined : (await kept.next()).value;
+      isOther ||= there !== undefined && entryLine(there) !== entryLine(entry);
+      hasAll &&= there !== undefined;
+    } else if (said.kind === "end") {
       if (seq - 1 !== last_seq) throw refused(place, `the log ends at ${seq - 1}, and its first line says ${last_seq}`);
       const { entries, blobs } = said.end;
-      return { session_id, last_seq, entries, blobs, sha256: check.end(place) };
+      return { session_id, last_seq, entries, blobs, sha256: check.end(place), isTaken: isOther || hasAll };
     }
   }
-  throw refused(name, "the file is empty");
+  throw cutOff(name);
+}
+
+/** The entries of a session that is kept here; none where there is no such session. */
+async function* keptEntries(reading: Reading): AsyncGenerator<PortableEntry, undefined> {
+  try {
+    for await (const page of logPages(reading)) yield* page.entries;
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+  }
 }
 
 const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
@@ -247,66 +257,34 @@ async function* importPages(chunks: AsyncIterable<Uint8Array>, name: string): As
   if (entries.length > 0) yield { after, entries, blobs };
 }
 
-interface Bringing {
-  readonly dispatch: Dispatch;
+interface Importing extends Pick<Reading, "dispatch" | "signal"> {
   readonly name: string;
-  readonly signal: AbortSignal;
   readonly clock: Pick<Clock, "breathe">;
-  /** The file from its beginning, as often as it is asked for. */
+  /** Opens the file at its beginning; called twice. */
   open(): AsyncIterable<Uint8Array>;
   progress(entries: number, total: number): void;
 }
 
-/** What became of a file. */
-export interface BroughtIn extends CheckedFile {
+/** A file that was imported. */
+export interface ImportedFile extends CheckedFile {
   /** The id that the session has here. */
   readonly id: string;
 }
 
-/** Brings a session in from a file: checked to its end before anything is kept, under another id where its own is taken. */
-export async function bringIn(bringing: Bringing): Promise<BroughtIn> {
-  const { dispatch, name, signal, clock } = bringing;
-  const checked = await checkSessionFile(bringing.open(), name, clock);
-  const beside = await isTaken(bringing, checked);
-  const { session_id: source_session_id, last_seq, sha256 } = checked;
+/** Imports a session from a file: checked to its end before anything is kept, under another id where its own is taken. */
+export async function importFile(importing: Importing): Promise<ImportedFile> {
+  const { dispatch, name, signal } = importing;
+  const checked = await checkFile(importing);
+  const { session_id: source_session_id, last_seq, sha256, isTaken: beside } = checked;
   let into: string | undefined;
   let done = 0;
-  for await (const page of importPages(bringing.open(), name)) {
+  for await (const page of importPages(importing.open(), name)) {
     const where = into === undefined ? { beside } : { into };
     const input = { source_session_id, last_seq, sha256, ...where, ...page };
     into = (await dispatch("importSession", input, { signal })).session_id;
     done += page.entries.length;
-    bringing.progress(done, checked.entries);
+    importing.progress(done, checked.entries);
   }
   if (into === undefined) throw refused(name, "the file changed while it was read; import it again");
   return { ...checked, id: into };
-}
-
-/** Whether the session of this id is another, or has all of this already: where it is the beginning of it, it is gone on with. */
-async function isTaken({ dispatch, signal, open, name }: Bringing, checked: CheckedFile): Promise<boolean> {
-  const { session_id } = checked;
-  const kept = logPages({ dispatch, session_id, signal });
-  const first = await kept.next().catch((thrown: unknown) => {
-    if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
-    throw thrown;
-  });
-  if (first === undefined || first.done === true) return false;
-  if (first.value.last_seq >= checked.last_seq) return true;
-  const there = entriesOf(first.value, kept);
-  for await (const said of readSessionFile(open(), name)) {
-    if (said.kind !== "entry") continue;
-    const next = await there.next();
-    if (next.done === true) return false;
-    const given = parsed(PortableEntry.safeParse(said.entry), said.place);
-    if (entryLine(next.value) !== entryLine(given)) return true;
-  }
-  return false;
-}
-
-async function* entriesOf(
-  first: OperationOutput<"exportSession">,
-  rest: AsyncIterable<OperationOutput<"exportSession">>,
-): AsyncGenerator<PortableEntry> {
-  yield* first.entries;
-  for await (const page of rest) yield* page.entries;
 }

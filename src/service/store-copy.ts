@@ -4,9 +4,9 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentRow } from "../core/agent/tiers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
-import type { BlobStore, Store } from "../ports/store.ts";
+import type { BlobStore, LogRow, Store } from "../ports/store.ts";
 import { translateFailures } from "./live-sessions.ts";
-import { copyLogs, forEachOf, type LogsCopied } from "./log-copy.ts";
+import { copyLogs, Faulty, forEachOf, type LogsCopied, orFaulty } from "./log-copy.ts";
 
 /** A place that keeps a realm: everything of it that cannot be derived from the rest. */
 export interface KeptPlace {
@@ -60,31 +60,26 @@ export async function copyKept(
   options: CopyOptions = {},
 ): Promise<CopyReport> {
   const { clock } = given;
+  const translated = (place: KeptPlace): KeptPlace => ({ ...place, sessions: translateFailures(place.sessions) });
+  const [from, to] = [translated(given.from), translated(given.to)];
   const { dryRun: isDry = false, signal = NEVER, progress = () => {} } = options;
-  const [from, to] = [given.from, given.to].map((place) => ({ ...place, sessions: translateFailures(place.sessions) }));
-  if (from === undefined || to === undefined) throw new Error("a copy has two ends");
   await requireTwoPlaces(from, to, clock);
-  const common = { isDry, clock, signal };
-  // Before the sessions that speak of them.
+  // Before the sessions that name them.
   const blobs = await copyBlobs(from, to, {
-    ...common,
+    isDry,
+    signal,
     progress: (done) => progress({ what: "blobs", done, total: undefined }),
   });
-  const sessions = await copyLogs({
-    ...common,
-    from: { name: from.name, store: from.sessions },
-    to: { name: to.name, store: to.sessions },
-    noun: "session",
-    progress: (done, total) => progress({ what: "sessions", done, total }),
-  });
+  const copyOf = <B, R extends LogRow>(noun: "session" | "agent", source: Store<B, R>, target: Store<B, R>) =>
+    copyLogs({
+      ...{ isDry, clock, signal, noun },
+      from: { name: from.name, store: source },
+      to: { name: to.name, store: target },
+      progress: (done, total) => progress({ what: `${noun}s`, done, total }),
+    });
+  const sessions = await copyOf("session", from.sessions, to.sessions);
   const agents = (await from.agents.isThere())
-    ? await copyLogs({
-        ...common,
-        from: { name: from.name, store: translateFailures(await from.agents.open()) },
-        to: { name: to.name, store: translateFailures(await to.agents.open()) },
-        noun: "agent",
-        progress: (done, total) => progress({ what: "agents", done, total }),
-      })
+    ? await copyOf("agent", translateFailures(await from.agents.open()), translateFailures(await to.agents.open()))
     : NO_LOGS;
   const configuration = await copyConfiguration(from, to, { isDry, isForced: options.forceConfig === true });
   const problems = [...blobs.problems, ...sessions.problems, ...agents.problems, ...configuration.problems];
@@ -139,22 +134,24 @@ async function copyBlobs(
   const counts = { total: 0, copied: 0, equal: 0 };
   const problems: string[] = [];
   const visit = async (id: string): Promise<void> => {
-    const blob = await getBlob(from, id);
-    const there = await getBlob(to, id);
-    const fault = faultOf(blob) ?? faultOf(there);
     counts.total += 1;
     progress(counts.total);
-    if (fault !== undefined) problems.push(fault);
-    else if (blob === undefined || "fault" in blob)
-      counts.total -= 1; // It is gone since it was listed.
-    else if (there === undefined || "fault" in there) {
-      if (!isDry) await putBlob(to, id, blob);
-      counts.copied += 1;
-    } else if (there.mediaType === blob.mediaType) counts.equal += 1;
-    else
-      problems.push(
-        `${id} is ${there.mediaType} at ${to.name} and ${blob.mediaType} at ${from.name}; it was left as it is`,
-      );
+    try {
+      const [blob, there] = [await getBlob(from, id), await getBlob(to, id)];
+      if (blob === undefined)
+        counts.total -= 1; // It was removed after it was listed.
+      else if (there === undefined) {
+        if (!isDry) await putBlob(to, id, blob);
+        counts.copied += 1;
+      } else if (there.mediaType === blob.mediaType) counts.equal += 1;
+      else {
+        const types = `${there.mediaType} at ${to.name} and ${blob.mediaType} at ${from.name}`;
+        problems.push(`${id} is ${types}; it was left as it is`);
+      }
+    } catch (error) {
+      if (!(error instanceof Faulty)) throw error;
+      problems.push(error.message);
+    }
   };
   const page = (after: string): Promise<readonly string[]> => from.sessions.blobs.ids(after, IDS_A_PAGE);
   for (let ids = await page(""); ids.length > 0; ids = await page(ids.at(-1) ?? "")) {
@@ -163,27 +160,17 @@ async function copyBlobs(
   return { ...counts, problems };
 }
 
-type Got = Awaited<ReturnType<BlobStore["get"]>> | { readonly fault: string };
+type Blob = NonNullable<Awaited<ReturnType<BlobStore["get"]>>>;
 
-async function getBlob({ name, sessions: { blobs } }: KeptPlace, id: string): Promise<Got> {
-  try {
-    return await blobs.get(id);
-  } catch (error) {
-    // A store that still lists its blobs is there, and it is this one that cannot be read.
-    await blobs.ids("", 1);
-    return { fault: `${id} cannot be read at ${name}: ${messageOf(error)}` };
-  }
+function getBlob({ name, sessions: { blobs } }: KeptPlace, id: string): Promise<Blob | undefined> {
+  return orFaulty(
+    `${id} cannot be read at ${name}`,
+    () => blobs.get(id),
+    () => blobs.ids("", 1),
+  );
 }
 
-function faultOf(got: Got): string | undefined {
-  return got !== undefined && "fault" in got ? got.fault : undefined;
-}
-
-async function putBlob(
-  { name, sessions: { blobs } }: KeptPlace,
-  id: string,
-  blob: Exclude<Got, undefined | { fault: string }>,
-): Promise<void> {
+async function putBlob({ name, sessions: { blobs } }: KeptPlace, id: string, blob: Blob): Promise<void> {
   const kept = await blobs.put(blob);
   const back = await blobs.get(kept);
   if (kept === id && back?.mediaType === blob.mediaType && Buffer.compare(back.data, blob.data) === 0) return;

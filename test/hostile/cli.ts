@@ -20,6 +20,7 @@ import {
   restoreBackup,
   verifyBackup,
   verifyDatabase,
+  writeArchive,
 } from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
@@ -46,6 +47,7 @@ const PARTS: Parts = {
   verifyBackup,
   restoreBackup,
   listBackups,
+  writeArchive,
   inspectMcpServers,
   tryHook,
   runOwnCommand: async () => ({ kind: "not_started", reason: "nobody types here" }),

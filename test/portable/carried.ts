@@ -5,8 +5,8 @@ import { applyEntry, foldSession } from "../../src/core/whole-state.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
-import { appendMoment, momentsOf } from "../../src/service/log-copy.ts";
-import { type BroughtIn, bringIn, sessionLines } from "../../src/service/session-lines.ts";
+import { appendEntries } from "../../src/service/portable-log.ts";
+import { type ImportedFile, importFile, sessionLines } from "../../src/service/session-lines.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 
 const { signal } = new AbortController();
@@ -29,18 +29,17 @@ export function imported(
   { dispatch }: Runtime,
   file: string | Uint8Array,
   pieceBytes = 64 * 1_024,
-): Promise<BroughtIn> {
+): Promise<ImportedFile> {
   const bytes = Buffer.from(file);
   const open = async function* () {
     for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
   };
-  return bringIn({ dispatch, name: "it.jsonl", signal, clock: createSystemClock(), open, progress: () => {} });
+  return importFile({ dispatch, name: "it.jsonl", signal, clock: createSystemClock(), open, progress: () => {} });
 }
 
 /** Puts a log into a store as it was said. */
 export async function plant({ log }: Store, id: string, entries: readonly Entry[]): Promise<void> {
-  let seq = 0;
-  for (const said of momentsOf(entries)) seq = await appendMoment(log, id, seq, said);
+  await appendEntries({ log, clock: createSystemClock() }, id, { after: 0, entries });
 }
 
 export function entriesOf({ log }: Store, id: string): Promise<readonly Entry[]> {

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import type { Dispatch } from "../../src/service/dispatch.ts";
-import { bringIn } from "../../src/service/session-lines.ts";
+import { importFile } from "../../src/service/session-lines.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 
 const [folder = "", path = ""] = process.argv.slice(2);
@@ -24,7 +24,7 @@ const told: typeof store = {
 const runtime = createRuntime({ model: "offline", store: told, env: {} });
 const dispatch: Dispatch = runtime.dispatch;
 const { signal } = new AbortController();
-const { id } = await bringIn({
+const { id } = await importFile({
   ...{ dispatch, signal, name: path, clock: createSystemClock() },
   open: () => createReadStream(path),
   progress: () => {},

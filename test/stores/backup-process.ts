@@ -6,7 +6,7 @@ import { messageOf, RuntimeError } from "../../src/contract/error.ts";
 import { foldAgent } from "../../src/core/agent/tiers.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import { backUpFolder } from "../../src/stores/embedded/backup.ts";
-import { openBackup, verifyBackup } from "../../src/stores/embedded/backup-reader.ts";
+import { verifyBackup } from "../../src/stores/embedded/backup-reader.ts";
 import { verifyFolder } from "../../src/stores/embedded/open.ts";
 import { restoreFolder } from "../../src/stores/embedded/restore.ts";
 
@@ -51,14 +51,8 @@ async function restore({ place, to }: BackupOrder): Promise<void> {
 }
 
 async function problemsOf(place: string): Promise<readonly string[]> {
-  const backup = openBackup(place);
-  try {
-    const folds = { session: foldRow, agent: foldAgent };
-    const { problems } = await verifyBackup(backup, { folds, signal, progress: () => {} });
-    return problems;
-  } finally {
-    backup.close();
-  }
+  const folds = { session: foldRow, agent: foldAgent };
+  return (await verifyBackup(place, { folds, signal, progress: () => {} })).problems;
 }
 
 /** Every failure is a sentence of ours, and what was there before is there afterwards. */

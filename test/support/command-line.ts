@@ -20,6 +20,7 @@ import {
   restoreBackup,
   verifyBackup,
   verifyDatabase,
+  writeArchive,
 } from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
@@ -41,6 +42,7 @@ export const PARTS: Parts = {
   verifyBackup,
   restoreBackup,
   listBackups,
+  writeArchive,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveAcp: async () => 0,

@@ -1,16 +1,18 @@
-import { createHash, type Hash } from "node:crypto";
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from "node:fs";
-import { basename, join } from "node:path";
+import { createHash, type Hash, hash } from "node:crypto";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { BackedFile, BackupManifest } from "../../contract/portable.ts";
 import type { FoldRow, LogRow } from "../../ports/store.ts";
 import { isSealed } from "../sealing.ts";
-import { type BackedFile, FILES, MANIFEST, type Manifest, parseManifest, storedPath } from "./backup-manifest.ts";
-import { explained, filesBelow, LOCK, lockAt, MANIFEST_BYTES_MAX, readManifest } from "./backup-target.ts";
-import { HEADER_BYTES, recordHead, scanSegment } from "./record.ts";
+import { FILES, MANIFEST, parseManifest, SEGMENT, storedPath } from "./backup-manifest.ts";
+import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "./record.ts";
 import { nodeSegmentIo, type SegmentIo, type Segments } from "./segments.ts";
 import { surveyLogs } from "./tail.ts";
 import { readTar } from "./tar.ts";
+import { entriesIn, explained, isAbsent, lockAt } from "./whole-file.ts";
 
 /** Bytes of a file of a back-up. */
 interface Stretch {
@@ -22,7 +24,7 @@ interface Stretch {
 
 /** A back-up to read from: a folder or a tar. */
 export interface BackupReader {
-  readonly manifest: Manifest;
+  readonly manifest: BackupManifest;
   /** Copies that the manifest does not name: a back-up that was stopped left them. */
   readonly leftovers: readonly string[];
   /** The copy of a file; undefined where it is not there. */
@@ -30,32 +32,28 @@ export interface BackupReader {
   close(): void;
 }
 
+export const LOCK = "backup.lock";
 const { O_RDONLY, O_NOFOLLOW } = constants;
 
 /** Opens a back-up; throws INVALID_PARAMS where there is none, SESSION_STORE_ERROR for one that cannot be read. */
 export function openBackup(place: string): BackupReader {
-  let stat: Stats | undefined;
   try {
-    stat = lstatSync(place, { throwIfNoEntry: false });
+    const stat = lstatSync(place, { throwIfNoEntry: false });
     if (stat?.isDirectory() === true) return openFolder(place);
     if (stat?.isFile() === true) return openTar(place);
+    const what = stat === undefined ? "is not there" : "is neither a folder nor a file";
+    throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
   } catch (error) {
     throw explained(error, place, "check that it can be read, or use another back-up");
   }
-  const what = stat === undefined ? "is not there" : "is neither a folder nor a file";
-  throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
 }
 
-/** What a place holds according to itself; it is not taken from who backs up to it. Throws as `openBackup` does. */
-export function manifestOf(place: string): Manifest {
-  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    const backup = openBackup(place);
-    backup.close();
-    return backup.manifest;
-  }
-  const manifest = readManifest(place);
-  if (manifest === undefined) throw noBackup(place);
-  return manifest;
+/** The manifest of a back-up, read without a lock, also while a back-up is made there. Throws as `openBackup` does. */
+export function manifestOf(place: string): BackupManifest {
+  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) return readManifest(place) ?? refuse(place);
+  const backup = openBackup(place);
+  backup.close();
+  return backup.manifest;
 }
 
 function openFolder(place: string): BackupReader {
@@ -64,14 +62,12 @@ function openFolder(place: string): BackupReader {
     if (lock !== undefined) closeSync(lock);
   };
   try {
-    const manifest = readManifest(place);
-    if (manifest === undefined) throw noBackup(place);
-    const found = filesBelow(join(place, FILES)).map(({ path }) => `${FILES}/${path}`);
-    const there = new Set(found);
+    const manifest = readManifest(place) ?? refuse(place);
+    const there = new Set(filesBelow(join(place, FILES)).map(({ path }) => `${FILES}/${path}`));
     const named = new Set(manifest.files.map(storedPath));
     return {
       manifest,
-      leftovers: found.filter((path) => !named.has(path)),
+      leftovers: [...there].filter((path) => !named.has(path)),
       open: (file) => {
         if (!there.has(storedPath(file))) return undefined;
         const fd = openSync(join(place, storedPath(file)), O_RDONLY | O_NOFOLLOW);
@@ -85,22 +81,56 @@ function openFolder(place: string): BackupReader {
   }
 }
 
-function noBackup(place: string): RuntimeError {
-  return new RuntimeError(
-    "INVALID_PARAMS",
-    `${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`,
-  );
+function refuse(place: string): never {
+  const message = `${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`;
+  throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** Where nobody can lock, nobody can write either: a medium that is only read, or a tar that was unpacked. */
+/** Undefined where no lock can be taken, so that no process can write either: a read-only medium, or an unpacked tar. */
 function lockIfAny(place: string): number | undefined {
   if (lstatSync(join(place, LOCK), { throwIfNoEntry: false }) === undefined) return undefined;
   try {
     return lockAt(join(place, LOCK), `a back-up to ${place} is being made; wait for it`);
   } catch (error) {
-    const isReadOnly =
-      error instanceof Error && "code" in error && ["EROFS", "EACCES", "EPERM"].includes(String(error.code));
-    if (isReadOnly) return undefined;
+    if (error instanceof Error && "code" in error && /^(?:EROFS|EACCES|EPERM)$/.test(String(error.code)))
+      return undefined;
+    throw error;
+  }
+}
+
+/** The files below a folder with their sizes; throws SESSION_STORE_ERROR for a link, which could lead anywhere. */
+export function filesBelow(folder: string): readonly { readonly path: string; readonly bytes: number }[] {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined) return [];
+  const refuseLink = (path: string, what: string): RuntimeError =>
+    new RuntimeError("SESSION_STORE_ERROR", `${path} is no ${what}: no back-up has links; remove it`);
+  if (!stat.isDirectory()) throw refuseLink(folder, "folder");
+  const visit = (below: string): { path: string; bytes: number }[] =>
+    entriesIn(join(folder, below)).flatMap((entry) => {
+      const path = join(below, entry.name);
+      if (entry.isDirectory()) return visit(path);
+      if (entry.isFile()) return { path, bytes: lstatSync(join(folder, path)).size };
+      throw refuseLink(join(folder, path), "file");
+    });
+  return visit("");
+}
+
+/** No manifest of ours is larger; a larger one must not take the memory of its reader. */
+const MANIFEST_BYTES_MAX = 256 * 1_024 * 1_024;
+
+/** The manifest of a folder; undefined where it has none. */
+export function readManifest(place: string): BackupManifest | undefined {
+  try {
+    const fd = openSync(join(place, MANIFEST), O_RDONLY | O_NOFOLLOW);
+    try {
+      if (fstatSync(fd).size <= MANIFEST_BYTES_MAX) return parseManifest(readFileSync(fd, "utf8"), place);
+      const message = `the manifest of ${place} is too large to be one; use another back-up`;
+      throw new RuntimeError("SESSION_STORE_ERROR", message);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
     throw error;
   }
 }
@@ -108,14 +138,16 @@ function lockIfAny(place: string): number | undefined {
 function openTar(place: string): BackupReader {
   const fd = openSync(place, O_RDONLY | O_NOFOLLOW);
   try {
-    const { size } = fstatSync(fd);
-    const read = (offset: number, bytes: number): Buffer => readWhole(fd, offset, bytes);
-    const entries = new Map(readTar({ size, read }, place).map((entry) => [entry.path, entry]));
+    const read = (from: number, bytes: number): Buffer => {
+      const chunks: Buffer[] = [];
+      for (const chunk of chunksOf(fd, { from, to: from + bytes })) chunks.push(Buffer.from(chunk));
+      return Buffer.concat(chunks);
+    };
+    const entries = new Map(readTar({ size: fstatSync(fd).size, read }, place).map((entry) => [entry.path, entry]));
     const found = entries.get(MANIFEST);
-    if (found === undefined || found.bytes > MANIFEST_BYTES_MAX) throw noBackup(place);
-    const manifest = parseManifest(read(found.offset, found.bytes).toString(), place);
+    if (found === undefined || found.bytes > MANIFEST_BYTES_MAX) refuse(place);
     return {
-      manifest,
+      manifest: parseManifest(read(found.offset, found.bytes).toString(), place),
       leftovers: [],
       open: (file) => {
         const entry = entries.get(storedPath(file));
@@ -129,36 +161,26 @@ function openTar(place: string): BackupReader {
   }
 }
 
-function readWhole(fd: number, offset: number, bytes: number): Buffer {
-  const buffer = Buffer.alloc(bytes);
-  for (let read = 0; read < bytes; ) {
-    const more = readSync(fd, buffer, read, bytes - read, offset + read);
-    if (more === 0) return buffer.subarray(0, read);
-    read += more;
-  }
-  return buffer;
-}
-
 const CHUNK_BYTES = 1_024 * 1_024;
 
-/** The bytes of a stretch, which are also hashed; each chunk is gone with the next. Ends early where the file does. */
+/** The bytes of part of a file, which are also hashed. A chunk is overwritten by the next. Ends early where the file does. */
 export function* chunksOf(
   fd: number,
   { from, to }: { readonly from: number; readonly to: number },
-  hashed: Hash,
+  hashed?: Hash,
 ): Generator<Buffer> {
   const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, Math.max(1, to - from)));
   for (let at = from; at < to; ) {
     const read = readSync(fd, buffer, 0, Math.min(buffer.length, to - at), at);
     if (read === 0) return;
     const chunk = buffer.subarray(0, read);
-    hashed.update(chunk);
+    hashed?.update(chunk);
     yield chunk;
     at += read;
   }
 }
 
-/** Hashes a stretch of a file. */
+/** Hashes part of a file. */
 export function hashOf(fd: number, stretch: { readonly from: number; readonly to: number }): Hash {
   const hashed = createHash("sha256");
   for (const _chunk of chunksOf(fd, stretch, hashed));
@@ -188,6 +210,18 @@ interface VerifyOptions<R extends LogRow> {
 
 /** Reads everything of a back-up and checks it against the manifest, and its logs and blobs besides; nothing is changed. */
 export async function verifyBackup<R extends LogRow>(
+  place: string,
+  options: VerifyOptions<R>,
+): Promise<BackupVerification> {
+  const reader = openBackup(place);
+  try {
+    return await verify(reader, options);
+  } finally {
+    reader.close();
+  }
+}
+
+async function verify<R extends LogRow>(
   reader: BackupReader,
   { folds, signal, progress }: VerifyOptions<R>,
 ): Promise<BackupVerification> {
@@ -200,27 +234,20 @@ export async function verifyBackup<R extends LogRow>(
     if (problem !== undefined) problems.push(problem);
     bytes += file.bytes;
     progress(bytes);
-    await breathe();
+    await setImmediate();
   }
-  const sessions = surveyOf(reader, "log", folds.session);
-  const agents = surveyOf(reader, "agents/log", folds.agent);
-  const surveys = [sessions, agents];
+  const [sessions, agents] = [surveyOf(reader, "log", folds.session), surveyOf(reader, "agents/log", folds.agent)];
   return {
     at_ms: manifest.at_ms,
     files: manifest.files.length,
     bytes,
-    records: surveys.reduce((sum, { records }) => sum + records, 0),
+    records: sessions.records + agents.records,
     sessions: sessions.rows,
     agents: agents.rows,
     blobs: manifest.files.filter(({ path }) => BLOB.test(path)).length,
     leftovers: reader.leftovers.length,
-    problems: [...problems, ...surveys.flatMap((survey) => survey.problems)],
+    problems: [...problems, ...sessions.problems, ...agents.problems],
   };
-}
-
-/** One round of the event loop: an interrupt is heard between two files. */
-export function breathe(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const BLOB = /^(?:agents\/)?blobs\/[0-9a-f]{2}\/([0-9a-f]{64})$/;
@@ -233,20 +260,14 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
   try {
     if (copy.bytes < file.bytes) return damaged(`has ${copy.bytes} of ${file.bytes} bytes`);
     const named = BLOB.exec(file.path)?.[1];
-    const whole = createHash("sha256");
-    const blob = createHash("sha256");
-    let [isInBlob, isOpaque, read] = [false, false, 0];
-    for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, whole)) {
-      // The name of a sealed blob is that of its plain content, which only the realm's key shows.
-      isOpaque ||= read === 0 && isSealed(chunk);
-      read += chunk.length;
-      if (named === undefined || isOpaque) continue;
-      const line: number = isInBlob ? -1 : chunk.indexOf(LINE_END);
-      if (isInBlob || line >= 0) blob.update(chunk.subarray(line + 1));
-      isInBlob ||= line >= 0;
-    }
-    if (whole.digest("hex") !== file.sha256) return damaged("is not what was backed up");
-    if (named !== undefined && !isOpaque && blob.digest("hex") !== named)
+    const hashed = createHash("sha256");
+    const read: Buffer[] = [];
+    for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, hashed))
+      if (named !== undefined) read.push(Buffer.from(chunk));
+    if (hashed.digest("hex") !== file.sha256) return damaged("is not what was backed up");
+    const blob = Buffer.concat(read);
+    // A sealed blob is named by its plain content, which needs the realm's key.
+    if (named !== undefined && !isSealed(blob) && hash("sha256", blob.subarray(blob.indexOf(LINE_END) + 1)) !== named)
       return `${file.path} was damaged before it was backed up`;
     return undefined;
   } catch (error) {
@@ -256,27 +277,17 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
   }
 }
 
-/** Reads the logs of a back-up as those of a folder are. */
+/** Reads the logs of a back-up as the store reads those of a folder. */
 function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, foldRow: FoldRow<B, R>) {
-  const files = new Map(
-    reader.manifest.files
-      .filter(({ path }) => path.startsWith(`${folder}/`) && /^\d{8}\.log$/.test(basename(path)))
-      .map((file) => [Number(basename(file.path, ".log")), file]),
-  );
-  const opened = new Map<number, { readonly copy: Stretch; readonly bytes: number }>();
+  const logs = new Map<number, Stretch & { readonly path: string }>();
   const close = (): void => {
-    for (const { copy } of opened.values()) copy.close();
+    for (const log of logs.values()) log.close();
   };
   const segments: Segments = {
-    list: () => [...files.keys()].sort((a, b) => a - b),
-    path: (segment) => files.get(segment)?.path ?? "",
-    // Segments are their own descriptors here: one of a tar lies behind the others in the same file.
-    reader: (segment) => {
-      const file = files.get(segment);
-      const copy = opened.has(segment) || file === undefined ? undefined : reader.open(file);
-      if (copy !== undefined) opened.set(segment, { copy, bytes: Math.min(copy.bytes, file?.bytes ?? 0) });
-      return segment;
-    },
+    list: () => [...logs.keys()].sort((a, b) => a - b),
+    path: (segment) => logs.get(segment)?.path ?? "",
+    // The number of a segment is its descriptor: in a tar all of them lie in one file.
+    reader: (segment) => segment,
     create: () => {
       throw new Error("a back-up is only read");
     },
@@ -285,15 +296,21 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
   };
   const io: SegmentIo = {
     ...nodeSegmentIo,
-    size: (segment) => opened.get(segment)?.bytes ?? 0,
+    size: (segment) => logs.get(segment)?.bytes ?? 0,
     read: (segment, buffer, position) => {
-      const found = opened.get(segment);
-      if (found === undefined) return 0;
-      const length = Math.max(0, Math.min(buffer.length, found.bytes - position));
-      return readSync(found.copy.fd, buffer, 0, length, found.copy.offset + position);
+      const log = logs.get(segment);
+      if (log === undefined) return 0;
+      const length = Math.max(0, Math.min(buffer.length, log.bytes - position));
+      return readSync(log.fd, buffer, 0, length, log.offset + position);
     },
   };
   try {
+    for (const file of reader.manifest.files) {
+      const copy = dirname(file.path) === folder && SEGMENT.test(file.path) ? reader.open(file) : undefined;
+      if (copy === undefined) continue;
+      const bytes = Math.min(copy.bytes, file.bytes);
+      logs.set(Number(basename(file.path, ".log")), { ...copy, bytes, path: file.path });
+    }
     const sealed = surveySealed(segments, io);
     if (sealed !== undefined) return sealed;
     const { places, rows, problems } = surveyLogs({ segments, io, foldRow }, new Set());
@@ -305,21 +322,18 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
   }
 }
 
-/** What can be said of sealed logs without their keys: that every record is whole. Undefined where none is sealed. */
+/** Checks sealed logs without their keys: every record is whole. Undefined where none is sealed. */
 function surveySealed(segments: Segments, io: SegmentIo) {
   const ids = new Set<string>();
   const problems: string[] = [];
   let [records, hasSealed] = [0, false];
   for (const segment of segments.list()) {
-    const { holes, torn } = scanSegment(io, segments.reader(segment), 0, (buffer, at) => {
+    const scan = scanSegment(io, segments.reader(segment), 0, (buffer, at) => {
       records += 1;
       ids.add(recordHead(buffer, at).sessionId);
       hasSealed ||= isSealed(buffer.subarray(at + HEADER_BYTES));
     });
-    for (const { offset, bytes, why } of [...holes, ...(torn === undefined ? [] : [{ offset: -1, ...torn }])])
-      problems.push(
-        `${segments.path(segment)}: ${bytes} bytes ${offset < 0 ? "at the end" : `at ${offset}`} are no record (${why})`,
-      );
+    problems.push(...scanFaults(segments.path(segment), scan));
   }
   return hasSealed ? { records, rows: ids.size, problems } : undefined;
 }

@@ -1,8 +1,9 @@
-import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync } from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isTruth, LOG_FOLDERS } from "./backup-manifest.ts";
+import { isTruth, LOG_FOLDERS, SEGMENT } from "./backup-manifest.ts";
 import { recordHead, scanSegment } from "./record.ts";
 import { nodeSegmentIo } from "./segments.ts";
+import { entriesIn, isAbsent } from "./whole-file.ts";
 
 /** How far a log is taken: every record before the limit whose predecessors are taken, too. */
 export interface LogCut {
@@ -45,8 +46,6 @@ export function cutLogs(look: () => Ends): readonly LogCut[] {
   return [...third].map(([path, { fd }]) => ({ path, fd, limit: ends.get(path) ?? 0 }));
 }
 
-const SEGMENT = /^\d{8}\.log$/;
-
 /** How long each log is, by its path. */
 type Ends = ReadonlyMap<string, { readonly fd: number; readonly size: number }>;
 
@@ -62,10 +61,10 @@ export function openLogs(folder: string): OpenLogs {
   const opened = new Map<string, { readonly fd: number; readonly ino: bigint }>();
   const paths = (): readonly string[] =>
     LOG_FOLDERS.flatMap((logs) =>
-      namesIn(join(folder, logs))
-        .filter((name) => SEGMENT.test(name))
-        .map((name) => `${logs}/${name}`)
-        .filter((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.isFile() === true),
+      entriesIn(join(folder, logs))
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => `${logs}/${name}`)
+        .filter((path) => SEGMENT.test(path)),
     );
   return {
     look: () => {
@@ -85,20 +84,6 @@ export function openLogs(folder: string): OpenLogs {
       opened.clear();
     },
   };
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).sort();
-  } catch (error) {
-    if (isAbsent(error)) return [];
-    throw error;
-  }
-}
-
-/** Whether a call failed because what it names is not there. */
-export function isAbsent(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 }
 
 interface Written {
@@ -125,20 +110,15 @@ function recordsIn(
 /** Opens a file of the state folder, never through a link; throws Replaced where it is none any more. */
 export function openSource(folder: string, path: string): { readonly fd: number; readonly stat: BigIntStats } {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const fd = openOrReplaced(join(folder, path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  const stat = fstatSync(fd, { bigint: true });
-  if (stat.isFile()) return { fd, stat };
-  closeSync(fd);
-  throw new Replaced(path);
-}
-
-function openOrReplaced(path: string, flags: number): number {
   try {
-    return openSync(path, flags);
+    const fd = openSync(join(folder, path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    const stat = fstatSync(fd, { bigint: true });
+    if (stat.isFile()) return { fd, stat };
+    closeSync(fd);
   } catch (error) {
-    if (isAbsent(error)) throw new Replaced(path);
-    throw error;
+    if (!isAbsent(error)) throw error;
   }
+  throw new Replaced(path);
 }
 
 /** A file whose time is younger may change once more without another time. */
@@ -156,8 +136,7 @@ export function listTruth(folder: string): { readonly paths: readonly string[]; 
   const visit = (below: string): void => {
     for (const entry of entriesIn(join(folder, below))) {
       const path = below === "" ? entry.name : `${below}/${entry.name}`;
-      const isLog = LOG_FOLDERS.includes(below) && SEGMENT.test(entry.name) && entry.isFile();
-      if (!isTruth(path) || isLog) continue;
+      if (!isTruth(path) || (SEGMENT.test(path) && entry.isFile())) continue;
       if (entry.name.includes("\ufffd")) leftOut.push(`${path} has a name that is no UTF-8; rename it`);
       else if (entry.isDirectory()) visit(path);
       else if (entry.isFile()) paths.push(path);
@@ -171,13 +150,4 @@ export function listTruth(folder: string): { readonly paths: readonly string[]; 
   };
   visit("");
   return { paths, leftOut };
-}
-
-function entriesIn(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch (error) {
-    if (isAbsent(error)) return [];
-    throw error;
-  }
 }

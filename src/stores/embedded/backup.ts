@@ -1,23 +1,17 @@
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, lstatSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { RuntimeError } from "../../contract/error.ts";
-import type { BackedFile, BackupAt, Manifest } from "./backup-manifest.ts";
-import { breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
-import {
-  cutLogs,
-  type LogCut,
-  listTruth,
-  type OpenLogs,
-  openLogs,
-  openSource,
-  Replaced,
-  stampOf,
-} from "./backup-source.ts";
-import { type BackupTarget, explained, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
+import type { BackedFile, BackupAt } from "../../contract/portable.ts";
+import { SEGMENT } from "./backup-manifest.ts";
+import { chunksOf, hashOf } from "./backup-reader.ts";
+import { cutLogs, type LogCut, listTruth, openLogs, openSource, Replaced, stampOf } from "./backup-source.ts";
+import { type BackupTarget, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
 import { noteBegun, noteFinished, readNotes, storeId } from "./known-backups.ts";
-import { scanSegment } from "./record.ts";
+import { scanFaults, scanSegment } from "./record.ts";
 import { nodeSegmentIo } from "./segments.ts";
+import { explained } from "./whole-file.ts";
 
 export interface BackupOptions {
   readonly now: () => number;
@@ -40,50 +34,28 @@ export interface BackupReport extends BackupAt {
   readonly problems: readonly string[];
 }
 
-/** Forgetting takes a moment: a folder that is replaced so often while it is read is not at rest. */
+/** Erasing takes a moment: a folder whose files are replaced in so many rounds is not at rest. */
 const ROUNDS_MAX = 5;
 
 /**
  * Backs a state folder up to a folder or a tar, while processes write to it. Everything that was acknowledged before it
- * began is in it, and of what came later no entry without those before it. What was there counts until this is whole.
+ * began is in it, and no later entry without those before it. The back-up that is there counts until this one is whole.
  */
 export async function backUpFolder(folder: string, place: string, options: BackupOptions): Promise<BackupReport> {
   try {
     const store = storeId(folder);
-    requireOwn(place, store);
-    const target = isTar(place) ? openTarTarget(place) : openFolderTarget(place);
-    try {
-      if (target.before !== undefined && target.before.store !== store) throw another(place);
-      noteBegun(folder, place, options.now());
-      const report = await backUpTo(target, { folder, place, store, ...options });
-      noteFinished(folder, report);
-      return report;
-    } finally {
-      await target.close();
+    for (let round = 1; ; round += 1) {
+      try {
+        return await backUpOnce({ folder, place, store, ...options });
+      } catch (error) {
+        if (!(error instanceof Replaced)) throw error;
+        if (round < ROUNDS_MAX) continue;
+        const message = `${join(folder, error.message)} is replaced again and again; back up when that is over`;
+        throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
+      }
     }
   } catch (error) {
     throw explained(error, place, "what was there before still counts, so mend that and run it again");
-  }
-}
-
-function another(place: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${place} holds a back-up of another realm; name another place`);
-}
-
-/** A tar is replaced whole: only one that is a back-up of this realm may be. */
-function requireOwn(place: string, store: string): void {
-  if (!isTar(place) || lstatSync(place, { throwIfNoEntry: false }) === undefined) return;
-  const before = openTarOr(place);
-  before.close();
-  if (before.manifest.store !== store) throw another(place);
-}
-
-function openTarOr(place: string): ReturnType<typeof openBackup> {
-  try {
-    return openBackup(place);
-  } catch (cause) {
-    const message = `${place} is there and is no back-up that can be read; delete it, or name another file`;
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
   }
 }
 
@@ -93,55 +65,48 @@ interface Work extends BackupOptions {
   readonly store: string;
 }
 
-async function backUpTo(target: BackupTarget, work: Work): Promise<BackupReport> {
-  for (let round = 1; ; round += 1) {
-    const logs = openLogs(work.folder);
-    try {
-      return await oneRound(target, logs, work);
-    } catch (error) {
-      if (!(error instanceof Replaced)) throw error;
-      if (round === ROUNDS_MAX) {
-        const message = `${join(work.folder, error.message)} is replaced again and again; back up when that is over`;
-        throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
-      }
-      target.restart();
-    } finally {
-      logs.close();
-    }
+/** Throws Replaced where a file was replaced while it was read. */
+async function backUpOnce(work: Work): Promise<BackupReport> {
+  const { folder, place, store, signal, now } = work;
+  const target = isTar(place) ? openTarTarget(place) : openFolderTarget(place);
+  const logs = openLogs(folder);
+  try {
+    if (target.before !== undefined && target.before.store !== store)
+      throw new RuntimeError("INVALID_PARAMS", `${place} holds a back-up of another realm; name another place`);
+    const at_ms = now();
+    noteBegun(folder, place, at_ms);
+    // The logs before the blobs: a blob is kept before the entry that names it.
+    const cuts = cutLogs(logs.look);
+    const { paths, leftOut } = listTruth(folder);
+    const taking = createTaking(target, work);
+    const sizes = paths.map((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.size ?? 0);
+    const total = [...cuts.map(({ limit }) => limit), ...sizes].reduce((sum, size) => sum + size, 0);
+    const files: BackedFile[] = [];
+    let done = 0;
+    const add = async (file: BackedFile | undefined, size: number): Promise<void> => {
+      if (file !== undefined) files.push(file);
+      done += size;
+      work.progress(done, total);
+      await setImmediate();
+      signal.throwIfAborted();
+    };
+    for (const cut of cuts) await add(await taking.take(cut), cut.limit);
+    for (const [at, path] of paths.entries()) await add(await taking.takeAt(path), sizes[at] ?? 0);
+    if (!logs.areStill()) throw new Replaced("log");
+    const problems = [...leftOut, ...taking.problems()];
+    const known = readNotes(folder).map((note) => ({ place: note.place, at_ms: note.at_ms }));
+    const dropped = await target.finish({ store, serial: taking.serial, at_ms, known, files });
+    noteFinished(folder, { place, at_ms });
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    const counts = { files: files.length, bytes, copied: taking.copied, dropped };
+    return { place, at_ms, ok: problems.length === 0, ...counts, problems };
+  } finally {
+    logs.close();
+    await target.close();
   }
 }
 
-async function oneRound(target: BackupTarget, logs: OpenLogs, work: Work): Promise<BackupReport> {
-  const { folder, place, store, signal } = work;
-  const at_ms = work.now();
-  // Before the blobs: what a log speaks of was kept before the log did.
-  const cuts = cutLogs(logs.look);
-  const { paths, leftOut } = listTruth(folder);
-  const taking = createTaking(target, work);
-  const sizes = paths.map((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.size ?? 0);
-  const total = [...cuts.map(({ limit }) => limit), ...sizes].reduce((sum, size) => sum + size, 0);
-  const files: BackedFile[] = [];
-  let done = 0;
-  const add = async (file: BackedFile | undefined, size: number): Promise<void> => {
-    if (file !== undefined) files.push(file);
-    done += size;
-    work.progress(done, total);
-    await breathe();
-    signal.throwIfAborted();
-  };
-  for (const cut of cuts) await add(await taking.log(cut), cut.limit);
-  for (const [at, path] of paths.entries()) await add(await taking.whole(path), sizes[at] ?? 0);
-  if (!logs.areStill()) throw new Replaced("log");
-  const problems = [...leftOut, ...taking.problems()];
-  const known = readNotes(folder).map((note) => ({ place: note.place, at_ms: note.at_ms }));
-  const manifest: Manifest = { store, serial: taking.serial, at_ms, known, files };
-  const dropped = await target.finish(manifest);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const counts = { files: files.length, bytes, copied: taking.copied(), dropped };
-  return { place, at_ms, ok: problems.length === 0, ...counts, problems };
-}
-
-/** Takes files one by one: what the target has of them already is not written again. */
+/** Copies files one by one; bytes that the target has already are not written again. */
 function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder" | "now">) {
   const before = new Map(target.before?.files.map((file) => [file.path, file]));
   const serial = (target.before?.serial ?? 0) + 1;
@@ -176,55 +141,48 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     ),
   ];
 
-  const log = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
+  /** Takes an open file as far as the limit; what the target has of its beginning is proven by its hash, and kept. */
+  const take = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
     const stat = fstatSync(fd, { bigint: true });
     const stamp = stampOf(stat, now());
     const had = heldOf(path);
     if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
-    const io = { ...nodeSegmentIo, size: () => limit };
     const start = had !== undefined && had.bytes <= limit ? hashOf(fd, { from: 0, to: had.bytes }) : undefined;
-    const isGrown = start !== undefined && start.copy().digest("hex") === had?.sha256;
-    const from = isGrown ? had.bytes : 0;
-    const scan = scanSegment(io, fd, from, () => {});
-    const sentences = scan.holes.map(
-      (hole) => `${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`,
-    );
-    damaged.push(...sentences);
-    if (scan.torn !== undefined) {
-      const sentence = `${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why}), and were left out`;
-      torn.push({ path, size: limit, sentence });
-    }
+    const grown = start?.copy().digest("hex") === had?.sha256 ? had : undefined;
+    const from = grown?.bytes ?? 0;
+    const bytes = SEGMENT.test(path) ? endOfRecords({ path, fd, limit }, from) : limit;
     const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
-    if (had !== undefined && !isGrown && fault !== undefined) throw worse(path, fault);
-    const file = { path, serial, bytes: scan.end, stamp: scan.end === Number(stat.size) ? stamp : "" };
-    if (!isGrown) return await copy(fd, file);
-    if (scan.end === from) return { ...had, stamp: file.stamp };
-    return await copy(fd, { ...file, serial: had.serial }, { from, hashed: start });
+    if (had !== undefined && grown === undefined && fault !== undefined) throw worse(path, fault);
+    const file = { path, serial, bytes, stamp: bytes === Number(stat.size) ? stamp : "" };
+    if (grown === undefined || start === undefined) return await copy(fd, file);
+    if (bytes === from) return { ...grown, stamp: file.stamp };
+    return await copy(fd, { ...file, serial: grown.serial }, { from, hashed: start });
   };
 
-  /** Undefined for a file that is gone. */
-  const whole = async (path: string): Promise<BackedFile | undefined> => {
+  /** Where the last whole record of a log ends; what is no record before it is damage. */
+  const endOfRecords = ({ path, fd, limit }: LogCut, from: number): number => {
+    const scan = scanSegment({ ...nodeSegmentIo, size: () => limit }, fd, from, () => {});
+    damaged.push(...scanFaults(path, { ...scan, torn: undefined }));
+    for (const sentence of scanFaults(path, { ...scan, holes: [] }))
+      torn.push({ path, size: limit, sentence: `${sentence}, and were left out` });
+    return scan.end;
+  };
+
+  /** Takes a file by its path; undefined for one that is gone. */
+  const takeAt = async (path: string): Promise<BackedFile | undefined> => {
     for (let attempt = 1; ; attempt += 1) {
+      let fd: number | undefined;
       try {
-        return await wholeNow(path);
+        const source = openSource(folder, path);
+        fd = source.fd;
+        return await take({ path, fd, limit: Number(source.stat.size) });
       } catch (error) {
         if (!(error instanceof Replaced)) throw error;
         if (lstatSync(join(folder, path), { throwIfNoEntry: false }) === undefined) return undefined;
         if (attempt === ATTEMPTS_MAX) throw error;
+      } finally {
+        if (fd !== undefined) closeSync(fd);
       }
-    }
-  };
-  const wholeNow = async (path: string): Promise<BackedFile> => {
-    const { fd, stat } = openSource(folder, path);
-    try {
-      const stamp = stampOf(stat, now());
-      const bytes = Number(stat.size);
-      const had = heldOf(path);
-      if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
-      const isSame = had?.bytes === bytes && hashOf(fd, { from: 0, to: bytes }).digest("hex") === had.sha256;
-      return isSame ? { ...had, stamp } : await copy(fd, { path, serial, bytes, stamp });
-    } finally {
-      closeSync(fd);
     }
   };
 
@@ -233,13 +191,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return had !== undefined && target.holds(had) ? had : undefined;
   };
 
-  return {
-    serial,
-    log,
-    whole,
-    copied: () => copied,
-    problems,
-  };
+  return { serial, take, takeAt, copied, problems };
 }
 
 const ATTEMPTS_MAX = 3;

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer, LayerBefore } from "../../ports/config-store.ts";
@@ -90,15 +90,8 @@ async function alone<T>(path: string, work: () => T): Promise<T> {
 
 /** Writes a text beside the file it is for; calling what is returned puts it there, whole or not at all. */
 function prepare(path: string, text: string): () => void {
-  const made = `${path}.new`;
-  const fd = openSync(made, "w", 0o600);
-  try {
-    writeFileSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-  return () => renameSync(made, path);
+  writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true });
+  return () => renameSync(`${path}.new`, path);
 }
 
 /** Tells one text in a file from the next without reading it. */

@@ -14,6 +14,7 @@ import {
   renameSync,
   rmSync,
   unlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
@@ -25,6 +26,7 @@ import { sealOn } from "../sealing.ts";
 import { unlock } from "./file-locks.ts";
 import { syncFolder } from "./segments.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
+import { replaceFile } from "./whole-file.ts";
 
 /** Of a realm's folder. */
 const FOLDER = "forgettings";
@@ -82,7 +84,8 @@ export function createForgettingFiles({
         const [path, made] = [jobFile(id), `${jobFile(id)}.new`];
         try {
           const text = Buffer.from(JSON.stringify({ order, id, job } satisfies KeptJob));
-          writeSynced(made, seal?.seal(SHARED_OWNERS.forgotten, text, PLACE) ?? text);
+          const kept = seal?.seal(SHARED_OWNERS.forgotten, text, PLACE) ?? text;
+          writeFileSync(made, kept, { mode: 0o600, flush: true });
         } catch (error) {
           if (existsSync(made)) wipe(made);
           throw error;
@@ -185,16 +188,6 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-function writeSynced(path: string, bytes: Uint8Array): void {
-  const fd = openSync(path, "w", 0o600);
-  try {
-    writeWhole(fd, Buffer.from(bytes), 0);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
 /** Takes a file away, and before that its bytes. */
 function wipe(path: string): void {
   const fd = openSync(path, "r+");
@@ -215,10 +208,7 @@ function blank(fd: number): void {
 }
 
 function signWith(path: string, receipt: string): SignedReceipt {
-  if (!existsSync(path)) {
-    writeSynced(`${path}.new`, Buffer.from(makeKey()));
-    renameSync(`${path}.new`, path);
-  }
+  if (!existsSync(path)) replaceFile(path, makeKey());
   const key = readFileSync(path, "utf8");
   try {
     return signReceipt(receipt, key);

@@ -4,22 +4,19 @@ import {
   existsSync,
   fdatasyncSync,
   fstatSync,
-  fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
   readSync,
-  renameSync,
   rmSync,
-  writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { createSeal, idOfKey, type KeyRing, unwrapKey, wrapKey } from "../sealing.ts";
 import { unlock } from "./file-locks.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
+import { replaceFile } from "./whole-file.ts";
 
 /** What a key file says of how encryption began. */
 export interface Beginning {
@@ -291,14 +288,7 @@ function replace(path: string, lines: readonly string[]): void {
 
 /** All of it or nothing, and durable when this returns. */
 function writeAnew(path: string, lines: readonly string[]): void {
-  told(path, () => {
-    const temporary = `${path}.new`;
-    writeFileSync(temporary, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
-    renameSync(temporary, path);
-    const folder = openSync(dirname(path), "r");
-    fsyncSync(folder);
-    closeSync(folder);
-  });
+  told(path, () => replaceFile(path, lines.map((line) => `${line}\n`).join("")));
 }
 
 function wrongKey(path: string, realms: string, given: string): RuntimeError {

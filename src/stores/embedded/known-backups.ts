@@ -1,23 +1,10 @@
 import { hash, randomUUID } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, linkSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import { type BackupAt, backupAt } from "./backup-manifest.ts";
+import { type BackupAt, BackupNote } from "../../contract/portable.ts";
 import { manifestOf } from "./backup-reader.ts";
-import { isAbsent } from "./backup-source.ts";
-import { syncFolder } from "./segments.ts";
+import { entriesIn, isAbsent, replaceFile } from "./whole-file.ts";
 
 /** A back-up that was made of a realm, as it is found now. */
 export interface KnownBackup extends BackupAt {
@@ -26,12 +13,6 @@ export interface KnownBackup extends BackupAt {
   /** `unfinished`: a back-up there was stopped; `missing`, `unreadable`: nobody can say what is there, and `why` says so. */
   readonly state: "there" | "unfinished" | "missing" | "unreadable";
   readonly why?: string;
-}
-
-/** What is noted of a place. */
-interface Note extends BackupAt {
-  /** There while a back-up is made, and after one was stopped. */
-  readonly begun_ms?: number | undefined;
 }
 
 const FOLDER = "backups";
@@ -44,7 +25,7 @@ export async function knownBackups(folder: string): Promise<readonly KnownBackup
     .sort((a, b) => b.at_ms - a.at_ms);
 }
 
-function lookAt({ place, at_ms, begun_ms }: Note, store: string | undefined): KnownBackup {
+function lookAt({ place, at_ms, begun_ms }: BackupNote, store: string | undefined): KnownBackup {
   const isStopped = begun_ms !== undefined && [place, `${place}.new`].some((path) => existsSync(path));
   try {
     const manifest = manifestOf(place);
@@ -72,85 +53,42 @@ export function noteFinished(folder: string, { place, at_ms }: BackupAt): void {
   writeNote(folder, { place, at_ms });
 }
 
-/** What is noted of back-ups, without looking at them. */
-export function readNotes(folder: string): readonly Note[] {
-  return namesIn(join(folder, FOLDER))
+/** The notes of back-ups, without a look at the places. */
+export function readNotes(folder: string): readonly BackupNote[] {
+  const names = entriesIn(join(folder, FOLDER)).map(({ name }) => name);
+  return names
     .filter((name) => name.endsWith(".json"))
-    .flatMap((name) => {
+    .map((name) => {
       const path = join(folder, FOLDER, name);
-      const note = parseNote(readFileSync(path, "utf8"));
-      if (note === undefined)
-        throw new RuntimeError(
-          "SESSION_STORE_ERROR",
-          `${path} is no note of a back-up; delete it if you know the place`,
-        );
-      return note;
+      try {
+        return BackupNote.parse(JSON.parse(readFileSync(path, "utf8")));
+      } catch (cause) {
+        const message = `${path} is no note of a back-up; delete it if you know the place`;
+        throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+      }
     });
-}
-
-function parseNote(text: string): Note | undefined {
-  try {
-    const note: unknown = JSON.parse(text);
-    if (typeof note !== "object" || note === null) return undefined;
-    const known = backupAt({ ...note });
-    const begun = "begun_ms" in note && typeof note.begun_ms === "number" ? note.begun_ms : undefined;
-    return known === undefined ? undefined : { ...known, begun_ms: begun };
-  } catch {
-    return undefined;
-  }
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).sort();
-  } catch (error) {
-    if (isAbsent(error)) return [];
-    throw error;
-  }
 }
 
 const NAME_DIGITS = 16;
 
-/** A file a place: whoever writes one has the place for itself. */
-function writeNote(folder: string, note: Note): void {
-  const path = join(folder, FOLDER, `${hash("sha256", note.place).slice(0, NAME_DIGITS)}.json`);
-  writeWhole(path, `${JSON.stringify(note)}\n`, (made) => renameSync(made, path));
+/** One file per place; the process that writes it holds the lock of the place. */
+function writeNote(folder: string, note: BackupNote): void {
+  const name = `${hash("sha256", note.place).slice(0, NAME_DIGITS)}.json`;
+  replaceFile(join(folder, FOLDER, name), `${JSON.stringify(note)}\n`);
 }
 
-function writeWhole(path: string, text: string, put: (made: string) => void): void {
-  const made = `${path}.${randomUUID()}.new`;
-  mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
-  try {
-    const fd = openSync(made, "wx", 0o600);
-    try {
-      writeFileSync(fd, text);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    put(made);
-    syncFolder(join(path, ".."));
-  } finally {
-    rmSync(made, { force: true });
-  }
-}
-
-/** What tells a realm from others; it goes with its back-ups. Undefined before the first. */
+/** Identifies the realm; its back-ups carry it. Undefined before the first back-up. */
 function readStoreId(folder: string): string | undefined {
-  try {
-    return readFileSync(join(folder, FOLDER, "id"), "utf8").trim();
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
+  const path = join(folder, FOLDER, "id");
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
 }
 
-/** The same, made where there is none; of two that make it at once one wins. */
+/** The same, made where there is none; of two processes that make it at once the first one wins. */
 export function storeId(folder: string): string {
   const known = readStoreId(folder);
   if (known !== undefined) return known;
   const path = join(folder, FOLDER, "id");
-  writeWhole(path, `${randomUUID()}\n`, (made) => {
+  replaceFile(path, `${randomUUID()}\n`, `${path}.${randomUUID()}.new`, (made) => {
     try {
       linkSync(made, path);
     } catch (error) {

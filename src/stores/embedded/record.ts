@@ -312,6 +312,14 @@ interface Scan {
   readonly torn: { readonly bytes: number; readonly why: string } | undefined;
 }
 
+/** A sentence for each stretch of a segment that holds no record. */
+export function scanFaults(path: string, { holes, torn }: Pick<Scan, "holes" | "torn">): readonly string[] {
+  return [
+    ...holes.map(({ offset, bytes, why }) => `${path}: ${bytes} bytes at ${offset} are no record (${why})`),
+    ...(torn === undefined ? [] : [`${path}: the last ${torn.bytes} bytes are no record (${torn.why})`]),
+  ];
+}
+
 const SIZE_MAX = 2 ** 31;
 
 /** Walks the records of a segment from an offset, calling `visit` for each whole one. */

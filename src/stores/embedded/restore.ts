@@ -6,21 +6,19 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  writeFileSync,
-  writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
-import { type BackedFile, type BackupAt, formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
-import { type BackupReader, breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
-import { isAbsent } from "./backup-source.ts";
-import { createSyncs, explained, filesBelow, lockAt } from "./backup-target.ts";
+import { setImmediate } from "node:timers/promises";
+import { invalid, RuntimeError } from "../../contract/error.ts";
+import type { BackedFile, BackupAt } from "../../contract/portable.ts";
+import { formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
+import { type BackupReader, chunksOf, filesBelow, hashOf, openBackup } from "./backup-reader.ts";
 import { noteFinished } from "./known-backups.ts";
 import { syncFolder } from "./segments.ts";
+import { createFileWriter, entriesIn, explained, lockAt, replaceFile } from "./whole-file.ts";
 
 export interface RestoreOptions<V> {
   readonly signal: AbortSignal;
@@ -76,7 +74,7 @@ async function restoreFrom<V>(
   const { manifest } = backup;
   const beside = `${to}${RESTORING}`;
   const id = hash("sha256", formatManifest(manifest));
-  const isFull = namesIn(to).length > 0;
+  const isFull = isFilled(to);
   if (isFull && markOf(beside) !== id) throw invalid(`${to} is not empty; name a folder that is new or empty`);
   if (isMountPoint(to))
     throw invalid(`${to} is a mount point, which nothing can take the place of; name a folder in it`);
@@ -97,7 +95,6 @@ async function restoreFrom<V>(
     for (const known of manifest.known) noteFinished(state, known);
     noteFinished(state, report);
     const verified = await options.verify(state);
-    for (const folder of foldersBelow(state)) syncFolder(folder);
     renameSync(state, to);
     syncFolder(dirname(to));
     rmSync(beside, { recursive: true });
@@ -107,44 +104,30 @@ async function restoreFrom<V>(
   }
 }
 
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}
-
 function isMountPoint(folder: string): boolean {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
   return stat !== undefined && stat.dev !== lstatSync(dirname(folder)).dev;
 }
 
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-    if (lstatSync(folder, { throwIfNoEntry: false }) !== undefined)
-      throw invalid(`${folder} is no folder; name one that is new or empty`);
-    return [];
-  }
+/** Whether a folder holds something; throws INVALID_PARAMS for a path that is no folder. */
+function isFilled(folder: string): boolean {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isDirectory()) return entriesIn(folder).length > 0;
+  throw invalid(`${folder} is no folder; name one that is new or empty`);
 }
 
 function markOf(beside: string): string | undefined {
-  try {
-    return readFileSync(join(beside, MARKER), "utf8").trim();
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
+  const path = join(beside, MARKER);
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
 }
 
-/** Says of which back-up the folder beside is; one of another is nobody's to go on with. */
+/** Marks the folder as that of one back-up; the unfinished restore of another back-up is not continued. */
 function mark(beside: string, id: string): void {
   const found = markOf(beside);
   if (found === id) return;
   if (found !== undefined || existsSync(join(beside, STATE)))
     throw invalid(`${beside} is an unfinished restore of another back-up; delete it, or name another folder`);
-  const made = join(beside, `${MARKER}.new`);
-  writeFileSync(made, `${id}\n`, { mode: 0o600 });
-  renameSync(made, join(beside, MARKER));
+  replaceFile(join(beside, MARKER), `${id}\n`);
 }
 
 async function bringFiles<V>(
@@ -156,27 +139,27 @@ async function bringFiles<V>(
   const hasAgents = backup.manifest.files.some(({ path }) => path.startsWith("agents/"));
   for (const logs of hasAgents ? LOG_FOLDERS : ["log"]) mkdirSync(join(state, logs), { recursive: true, mode: 0o700 });
   const there = new Map(filesBelow(state).map((file) => [file.path, file.bytes]));
-  const syncs = createSyncs();
+  const files = createFileWriter(state);
   let [resumed, done] = [0, 0];
   try {
     const isKeys = ({ path }: BackedFile): boolean => path === "keys";
     for (const file of backup.manifest.files.toSorted((a, b) => Number(isKeys(b)) - Number(isKeys(a)))) {
       signal.throwIfAborted();
-      const isThere = there.get(file.path) === file.bytes && isBrought(join(state, file.path), file);
-      if (isThere) resumed += 1;
-      else await syncs.add(bring(backup, file, join(state, file.path)));
+      if (there.get(file.path) === file.bytes && isBrought(files.pathOf(file.path), file)) resumed += 1;
+      else await files.write(file.path, copyOf(backup, file));
       if (isKeys(file)) await admit(state);
       done += file.bytes;
       progress(done, bytes);
-      await breathe();
+      await setImmediate();
     }
+    await files.done();
   } finally {
-    await syncs.done();
+    await files.settled();
   }
   return resumed;
 }
 
-const { O_RDONLY, O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+const { O_RDONLY, O_NOFOLLOW } = constants;
 
 function isBrought(path: string, file: BackedFile): boolean {
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW);
@@ -187,36 +170,16 @@ function isBrought(path: string, file: BackedFile): boolean {
   }
 }
 
-/** Writes a file of the back-up; returns its descriptor, which is still to be synced. */
-function bring(backup: BackupReader, file: BackedFile, path: string): number {
-  const damaged = (): RuntimeError =>
-    new RuntimeError(
-      "SESSION_STORE_ERROR",
-      `${storedPath(file)} of the back-up is missing or is not what was backed up; rkat backup verify says more`,
-    );
+/** The bytes of a file of the back-up; throws SESSION_STORE_ERROR at the end where they are not those of the manifest. */
+function* copyOf(backup: BackupReader, file: BackedFile): Generator<Buffer> {
   const copy = backup.open(file);
-  if (copy === undefined || copy.bytes < file.bytes) {
-    copy?.close();
-    throw damaged();
-  }
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const fd = openSync(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
   try {
     const hashed = createHash("sha256");
-    for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, hashed)) {
-      for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written);
-    }
-    if (hashed.digest("hex") !== file.sha256) throw damaged();
-    return fd;
-  } catch (error) {
-    closeSync(fd);
-    throw error;
+    if (copy !== undefined) yield* chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, hashed);
+    if (copy !== undefined && hashed.digest("hex") === file.sha256) return;
+    const what = `${storedPath(file)} of the back-up is missing or is not what was backed up`;
+    throw new RuntimeError("SESSION_STORE_ERROR", `${what}; rkat backup verify says more`);
   } finally {
-    copy.close();
+    copy?.close();
   }
-}
-
-function foldersBelow(folder: string): readonly string[] {
-  const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return [folder, ...inner.flatMap((entry) => foldersBelow(join(folder, entry.name)))];
 }

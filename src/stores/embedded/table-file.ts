@@ -259,7 +259,7 @@ export function waitForLock(fd: number, path: string): void {
   }
 }
 
-export function writeWhole(fd: number, bytes: Buffer, offset: number): void {
+export function writeWhole(fd: number, bytes: Uint8Array, offset: number): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, offset + at);
 }
 

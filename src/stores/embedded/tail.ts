@@ -9,7 +9,7 @@ import {
   readPlaces,
   soleChain,
 } from "./read-places.ts";
-import { findRecord, recordHead, scanSegment } from "./record.ts";
+import { findRecord, recordHead, scanFaults, scanSegment } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
@@ -287,11 +287,7 @@ export function surveyLogs<B, R extends LogRow>(
       const { sessionId, seq } = recordHead(buffer, at);
       found.push({ sessionId, place: { seq, segment, ...place } });
     });
-    const path = segments.path(segment);
-    for (const hole of scan.holes)
-      problems.push(`${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`);
-    if (scan.torn !== undefined)
-      problems.push(`${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why})`);
+    problems.push(...scanFaults(segments.path(segment), scan));
     states.set(segment, { indexed: scan.end, last, sealed: sealed.has(segment) && scan.torn === undefined });
     bytes += scan.end;
   }

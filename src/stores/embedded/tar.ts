@@ -1,4 +1,6 @@
+import { ftruncateSync } from "node:fs";
 import { RuntimeError } from "../../contract/error.ts";
+import { type Chunks, writeChunks } from "./whole-file.ts";
 
 /** A file of an archive, and where its bytes lie in it. */
 export interface TarEntry {
@@ -10,33 +12,74 @@ export interface TarEntry {
 const TAR_BLOCK = 512;
 const NAME_BYTES = 100;
 /** Two empty blocks end an archive. */
-export const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
+const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
 /** The longest name that is read: a header that claims more is no name of ours. */
 const LONG_NAME_BYTES_MAX = 64 * 1_024;
 
-/** What stands before the bytes of a file; a name that is long or not plain stands in a header of its own, as POSIX has it. */
-export function tarHeader(path: string, bytes: number): Buffer {
-  const name = Buffer.from(path);
-  const isPlain = name.length <= NAME_BYTES && name.length === path.length;
-  if (isPlain) return header(name, bytes, "0");
-  const record = paxRecord("path", path);
-  const [long, file] = [header(Buffer.from("path"), record.length, "x"), header(Buffer.from("file"), bytes, "0")];
-  return Buffer.concat([long, record, Buffer.alloc(tarPadding(record.length)), file]);
+/** A file that is to be written to an archive. */
+export interface ArchivedFile {
+  readonly name: string;
+  readonly chunks: Chunks;
+  /** Its length, where it is known before: a file that is too large is then refused before it is read. */
+  readonly bytes?: number;
 }
 
-/** How many empty bytes follow so many of a file. */
-export function tarPadding(bytes: number): number {
+/** Writes files to an archive, one after the other. A file that failed is overwritten by the next one. */
+export function createTarWriter(fd: number, atMs = 0) {
+  let end = 0;
+  return {
+    add: async ({ name, chunks, bytes: expected = 0 }: ArchivedFile): Promise<void> => {
+      const start = end + tarHeader(name, expected, atMs).length;
+      const bytes = await writeChunks(fd, chunks, start);
+      // Its length is known only now.
+      await writeChunks(fd, [tarHeader(name, bytes, atMs)], end);
+      await writeChunks(fd, [Buffer.alloc(padding(bytes))], start + bytes);
+      end = start + bytes + padding(bytes);
+    },
+    /** Ends the archive; resolves with its length. */
+    finish: async (): Promise<number> => {
+      await writeChunks(fd, [TAR_END], end);
+      ftruncateSync(fd, end + TAR_END.length);
+      return end + TAR_END.length;
+    },
+  };
+}
+
+/** The header of a file. A name that is long or not ASCII stands in a header of its own, as POSIX has it. */
+function tarHeader(path: string, bytes: number, atMs: number): Buffer {
+  const name = Buffer.from(path);
+  const isPlain = name.length <= NAME_BYTES && name.length === path.length;
+  if (isPlain) return header(name, { bytes, atMs, kind: "0" });
+  const record = paxRecord("path", path);
+  const long = header(Buffer.from("path"), { bytes: record.length, atMs, kind: "x" });
+  const file = header(Buffer.from("file"), { bytes, atMs, kind: "0" });
+  return Buffer.concat([long, record, Buffer.alloc(padding(record.length)), file]);
+}
+
+function padding(bytes: number): number {
   return (TAR_BLOCK - (bytes % TAR_BLOCK)) % TAR_BLOCK;
 }
 
-function header(name: Buffer, bytes: number, kind: "0" | "x"): Buffer {
+interface Described {
+  readonly bytes: number;
+  readonly atMs: number;
+  readonly kind: "0" | "x";
+}
+
+function header(name: Buffer, { bytes, atMs, kind }: Described): Buffer {
   const block = Buffer.alloc(TAR_BLOCK);
   name.copy(block, 0);
   block.write("0000600\x000000000\x000000000\0", 100, "latin1");
   block.write(sizeField(bytes), 124, "latin1");
-  block.write("00000000000\0", 136, "latin1");
+  block.write(
+    `${Math.floor(atMs / 1_000)
+      .toString(8)
+      .padStart(11, "0")}\0`,
+    136,
+    "latin1",
+  );
   block.write(" ".repeat(8), 148, "latin1");
-  block.write(`${kind}`, 156, "latin1");
+  block.write(kind, 156, "latin1");
   block.write("ustar\x0000", 257, "latin1");
   block.write(`${checksumOf(block).toString(8).padStart(6, "0")}\0 `, 148, "latin1");
   return block;
@@ -91,7 +134,7 @@ export function readTar(
       long = undefined;
     } else if (kind === "5" || kind === "g") long = undefined;
     else throw refuse("holds links or devices, which no back-up does");
-    at = offset + bytes + tarPadding(bytes);
+    at = offset + bytes + padding(bytes);
   }
 }
 

@@ -134,6 +134,12 @@ function wantsColour(output: Output, env: Io["env"]): boolean {
   return output.isTerminal && TERM !== "dumb";
 }
 
+/** Sentences about things that need attention, one line each. */
+export function writeWarnings({ stderr, env }: Io, sentences: readonly string[]): void {
+  const { yellow } = createPaint(stderr, env);
+  for (const sentence of sentences) stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+}
+
 /** One line of at most so many characters, for places where more would bury the rest. */
 export function oneLine(text: string, charsMax: number): string {
   // Only the beginning is looked at: a tool may answer with megabytes.

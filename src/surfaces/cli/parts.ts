@@ -23,6 +23,7 @@ import type {
   restoreBackup,
   verifyBackup,
   verifyDatabase,
+  writeArchive,
 } from "../../store-places.ts";
 import type { runOwnCommand } from "../../tools/shell.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
@@ -70,6 +71,8 @@ export interface Parts {
   readonly verifyBackup: typeof verifyBackup;
   readonly restoreBackup: typeof restoreBackup;
   readonly listBackups: typeof listBackups;
+  /** Writes files to a tar; resolves with its length. */
+  readonly writeArchive: typeof writeArchive;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */

@@ -1,5 +1,6 @@
+import { asRuntimeError } from "../../contract/error.ts";
 import type { ActivityRow } from "./activity.ts";
-import { createPaint, grouped, type Io, type Output, oneLine } from "./io.ts";
+import { createPaint, grouped, type Io, type Output, oneLine, writeWarnings } from "./io.ts";
 
 /** What is over before anybody wonders needs no line. */
 const SHOWN_AFTER_MS = 400;
@@ -132,7 +133,7 @@ export function createProgress({ stderr, env }: Io, noun: string): Progress {
   };
 }
 
-/** A line on a terminal that fills as work is done; elsewhere it is not there. */
+/** A line on a terminal that fills as work is done; elsewhere there is none. */
 interface Bar {
   /** Without a total it only counts. */
   show(noun: string, done: number, total: number | undefined): void;
@@ -141,7 +142,21 @@ interface Bar {
 
 const BAR_SIGNS = 24;
 
-export function createBar({ stderr, env }: Io): Bar {
+/** Does work with a bar. Where it breaks off, `stays` says what is left; a place that was refused was not touched. */
+export async function withBar<T>(io: Io, work: (bar: Bar) => Promise<T>, stays?: string): Promise<T> {
+  const bar = createBar(io);
+  try {
+    return await work(bar);
+  } catch (thrown) {
+    bar.clear();
+    if (stays !== undefined && asRuntimeError(thrown).code !== "INVALID_PARAMS") writeWarnings(io, [stays]);
+    throw thrown;
+  } finally {
+    bar.clear();
+  }
+}
+
+function createBar({ stderr, env }: Io): Bar {
   const { dim } = createPaint(stderr, env);
   const isWelcome = canRedraw({ stderr, env });
   let isShown = false;

@@ -1,15 +1,25 @@
 import { resolve } from "node:path";
 import { Option } from "commander";
-import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { ERRORS, invalid } from "../../../contract/error.ts";
 import { nearMiss } from "../../../text/near-miss.ts";
 import { makeStateFolder } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
+import {
+  ageOf,
+  alignColumns,
+  bytesText,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  writeJson,
+  writeWarnings,
+} from "../io.ts";
 import { isThere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation, Parts } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 
 interface RestoreFlags {
   readonly json?: boolean;
@@ -90,13 +100,10 @@ async function backUp(invocation: Invocation, place: string, isJson: boolean): P
     throw invalid(`did you mean rkat backup ${meant}? For a folder of this name write ./${place}`);
   await refuseDatabase(invocation, `back it up with pg_dump or pg_basebackup, as ${PAGE} shows`);
   const { stateFolder } = invocation.place();
-  const { progress, done } = progressOf(io);
-  const report = await parts
-    .backUpStore(stateFolder, resolve(io.cwd, place), { signal: io.interrupt, progress })
-    .finally(done);
+  const report = await withProgress(io, (options) => parts.backUpStore(stateFolder, resolve(io.cwd, place), options));
   exitWith(report.ok ? 0 : 1);
   if (isJson) return writeJson(io, report);
-  tellProblems(io, report.problems);
+  writeWarnings(io, report.problems);
   const { files, bytes, copied, dropped } = report;
   const added = copied.files === 0 ? "nothing was new" : `${grouped(copied.files)} copied (${bytesText(copied.bytes)})`;
   const gone = dropped === 0 ? "" : `, ${grouped(dropped)} dropped`;
@@ -106,14 +113,13 @@ async function backUp(invocation: Invocation, place: string, isJson: boolean): P
 }
 
 async function verifyPlace({ io, parts, exitWith }: Invocation, place: string, isJson: boolean): Promise<void> {
-  const { progress, done } = progressOf(io);
-  const report = await parts.verifyBackup(resolve(io.cwd, place), { signal: io.interrupt, progress }).finally(done);
+  const report = await withProgress(io, (options) => parts.verifyBackup(resolve(io.cwd, place), options));
   const { problems, leftovers } = report;
   const isSound = problems.length === 0;
   exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
   if (isJson) return writeJson(io, { ok: isSound, ...report });
-  tellProblems(io, problems);
-  if (leftovers > 0) tellProblems(io, [`${counted(leftovers, "file")} of a back-up that was stopped; back up again`]);
+  writeWarnings(io, problems);
+  if (leftovers > 0) writeWarnings(io, [`${counted(leftovers, "file")} of a back-up that was stopped; back up again`]);
   const { green, red } = createPaint(io.stdout, io.env);
   const held = [
     counted(report.files, "file"),
@@ -156,32 +162,22 @@ async function bringBack(
   }
   const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
   const encryption = keyFile === undefined ? config?.encryption : { key_file: resolve(io.cwd, keyFile) };
-  const { progress, done } = progressOf(io);
-  const report = await parts
-    .restoreBackup(resolve(io.cwd, place), to === undefined ? invocation.place().stateFolder : resolve(io.cwd, to), {
-      signal: io.interrupt,
-      progress,
-      encryption,
-      env: io.env,
-    })
-    .catch((thrown: unknown) => {
-      // A place that is named wrongly is refused before anything is brought.
-      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") tellProblems(io, [AGAIN]);
-      throw thrown;
-    })
-    .finally(done);
+  const folder = to === undefined ? invocation.place().stateFolder : resolve(io.cwd, to);
+  const report = await withProgress(
+    io,
+    (options) => parts.restoreBackup(resolve(io.cwd, place), folder, { ...options, encryption, env: io.env }),
+    "what was brought stays; run it again, with --key-file where the back-up is encrypted with another key",
+  );
   const problems = report.verified?.problems ?? [];
   exitWith(problems.length === 0 ? 0 : 1);
   if (isJson) return writeJson(io, { ok: problems.length === 0, ...report });
-  tellProblems(io, problems);
+  writeWarnings(io, problems);
   const resumed = report.resumed === 0 ? "" : ` (${grouped(report.resumed)} were there already)`;
   io.stdout.write(`${counted(report.files, "file")}, ${bytesText(report.bytes)}${resumed}\n`);
   const damage = problems.length === 0 ? "and was checked" : "with the damage that the realm had, named above";
   const what = `The realm as of ${timeText(report.at_ms)} is in ${withoutControls(report.to)}, ${damage}.`;
   io.stdout.write(`${what} Memory is made anew at the first search.\n`);
 }
-
-const AGAIN = "what was brought stays; run it again, with --key-file where the back-up is encrypted with another key";
 
 /** A configuration that cannot be read says nothing of a database; what the folder keeps is safe without it. */
 async function refuseDatabase(invocation: Invocation, instead: string): Promise<void> {
@@ -191,27 +187,23 @@ async function refuseDatabase(invocation: Invocation, instead: string): Promise<
   loaded?.trust.requireState(projectRoot, stateFolder);
 }
 
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}
-
 const KILO = 1_000;
 
-function progressOf(io: Io): {
-  readonly progress: NonNullable<Parameters<Parts["backUpStore"]>[2]>["progress"];
-  readonly done: () => void;
-} {
-  const bar = createBar(io);
+function withProgress<T>(
+  io: Io,
+  work: (options: NonNullable<Parameters<Parts["backUpStore"]>[2]>) => Promise<T>,
+  stays?: string,
+): Promise<T> {
   const kilo = (bytes: number): number => Math.round(bytes / KILO);
-  return {
-    progress: (done, total) => bar.show("kB", kilo(done), total === undefined ? undefined : kilo(total)),
-    done: bar.clear,
-  };
-}
-
-function tellProblems({ stderr, env }: Io, problems: readonly string[]): void {
-  const { yellow } = createPaint(stderr, env);
-  for (const sentence of problems) stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+  return withBar(
+    io,
+    (bar) =>
+      work({
+        signal: io.interrupt,
+        progress: (done, total) => bar.show("kB", kilo(done), total === undefined ? undefined : kilo(total)),
+      }),
+    stays,
+  );
 }
 
 function timeText(atMs: number): string {

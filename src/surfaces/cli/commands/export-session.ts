@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Option } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import { invalid, RuntimeError } from "../../../contract/error.ts";
 import type { Message } from "../../../contract/message.ts";
 import type { SessionSummary } from "../../../contract/session-info.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -12,7 +12,7 @@ import { fieldOptions, fieldsOf } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 import { makeSessionPage } from "../session-page.ts";
 import { findSession } from "../session-selector.ts";
 import { makeOutputFolder, outputPath, writeFileWhole } from "./output-file.ts";
@@ -81,22 +81,16 @@ async function exportSessions(
   if (output === undefined) throw invalid("-o: name the folder that the sessions are to be written to");
   const folder = await makeOutputFolder(io, output);
   const sessions = await everySession(opened.runtime, { archived });
-  const bar = createBar(io);
+  const isForced = flags.force === true;
   let bytes = 0;
-  try {
+  await withBar(io, async (bar) => {
     for (const [at, { session_id }] of sessions.entries()) {
       bar.show("sessions", at, sessions.length);
       const name = `${session_id}.${ENDINGS[flags.format]}`;
-      const written = { shown: join(output, name), isForced: flags.force === true };
-      bytes += await writeFileWhole(
-        join(folder, name),
-        piecesOf(io, opened.runtime, { session_id, ...flags }),
-        written,
-      );
+      const pieces = piecesOf(io, opened.runtime, { session_id, ...flags });
+      bytes += await writeFileWhole(join(folder, name), pieces, { shown: join(output, name), isForced });
     }
-  } finally {
-    bar.clear();
-  }
+  });
   io.stderr.write(`Wrote ${counted(sessions.length, "session")} to ${output}: ${bytesText(bytes)}.\n`);
 }
 
@@ -192,8 +186,4 @@ async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSig
     filled.push(message.role === "user" ? { ...message, content: await withBlobs(message.content, read) } : message);
   }
   return filled;
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

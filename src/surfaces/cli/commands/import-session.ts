@@ -2,17 +2,17 @@ import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Option } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import { invalid, RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type ForeignTranscript, readChat, readPi, readShared } from "../../../service/foreign-transcripts.ts";
-import { bringIn } from "../../../service/session-lines.ts";
+import { importFile } from "../../../service/session-lines.ts";
 import { createSystemClock } from "../../../service/system-clock.ts";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import { withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 import { shortId } from "../session-selector.ts";
 
 /** `rkat session import`. */
@@ -112,21 +112,17 @@ function formatOf(head: string, shown: string): Given["format"] {
 }
 
 async function importWhole(io: Io, { dispatch }: Runtime, { path, shown }: Given): Promise<Imported> {
-  const bar = createBar(io);
-  try {
-    const brought = await bringIn({
+  const { id, session_id, entries } = await withBar(io, (bar) =>
+    importFile({
       dispatch,
       name: shown,
       signal: io.interrupt,
       clock: createSystemClock(),
       open: () => createReadStream(path, { signal: io.interrupt }),
       progress: (done, total) => bar.show("entries", done, total),
-    });
-    const { id: session_id, session_id: source_session_id, entries } = brought;
-    return { file: shown, format: "jsonl", session_id, source_session_id, entries };
-  } finally {
-    bar.clear();
-  }
+    }),
+  );
+  return { file: shown, format: "jsonl", session_id: id, source_session_id: session_id, entries };
 }
 
 async function importForeign(
@@ -196,8 +192,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

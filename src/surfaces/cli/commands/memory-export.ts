@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import { Option } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import { invalid } from "../../../contract/error.ts";
 import type { ForgetResult, Going } from "../../../contract/forget.ts";
 import { type Mention, mentionsInSession, mentionsOfAgent } from "../../../service/personal-data.ts";
 import { fenced } from "../../../service/transcript-formats.ts";
@@ -8,10 +8,10 @@ import { command, onOpened } from "../command-row.ts";
 import { type Pair, pairs, repeated } from "../flags.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
-import { createBar } from "../progress.ts";
-import { type ArchivedFile, writeTar } from "../tar-file.ts";
+import type { Invocation, Parts } from "../parts.ts";
+import { withBar } from "../progress.ts";
 import { everySession, piecesOf } from "./export-session.ts";
-import { makeOutputFolder, unwritable, writeFileWhole, writeWhole } from "./output-file.ts";
+import { makeOutputFolder, writeFileWhole, writeWhole } from "./output-file.ts";
 
 interface ExportFlags {
   readonly label: readonly Pair[];
@@ -38,28 +38,33 @@ export const memoryExportRow = command("memory export", {
     ["rkat memory export --subject Lovelace --subject '0170 12345' -o ada.tar", "by several names at once"],
   ],
   notes: [["What to read first", "index.md describes the contents in words; the rest is for programs"]],
-  run: onOpened<ExportFlags>(({ io, opened, flags }) => exportData(io, opened, flags)),
+  run: onOpened<ExportFlags>(({ invocation, opened, flags }) => exportData(invocation, opened, flags)),
 });
 
-async function exportData(io: Io, opened: Opened, flags: ExportFlags): Promise<void> {
-  const { label, subject, output } = flags;
+async function exportData({ io, parts }: Invocation, opened: Opened, flags: ExportFlags): Promise<void> {
+  const { label, subject, output, force: isForced = false } = flags;
   if (label.length > 0 === subject.length > 0) throw invalid("say whose data it is with --label, or with --subject");
   if (subject.some((text) => text.trim() === "")) throw invalid("--subject: write the text to look for");
   if (output === undefined) throw invalid("-o: name the folder or the .tar to write");
-  const made = subject.length === 0 ? ofLabels(io, opened, Object.fromEntries(label)) : ofSubjects(io, opened, subject);
-  const bytes = await (output.endsWith(".tar") ? writeArchive : writeFolder)(io, await made, {
-    output,
-    isForced: flags.force === true,
-  });
-  const { files, sentence } = await made;
-  if (flags.json)
-    return writeJson(io, { output: resolve(io.cwd, output), files: files.length, bytes, found: sentence });
+  const path = resolve(io.cwd, output);
+  const { files, sentence } = await (subject.length === 0
+    ? ofLabels(io, opened, Object.fromEntries(label))
+    : ofSubjects(io, opened, subject));
+  let bytes = 0;
+  if (output.endsWith(".tar"))
+    bytes = await writeWhole(path, { shown: output, isForced }, ({ fd }) => parts.writeArchive(fd, files));
+  else {
+    await makeOutputFolder(io, join(output, "sessions"));
+    for (const { name, chunks } of files)
+      bytes += await writeFileWhole(join(path, name), chunks, { shown: join(output, name), isForced });
+  }
+  if (flags.json) return writeJson(io, { output: path, files: files.length, bytes, found: sentence });
   io.stderr.write(`Wrote ${output}: ${sentence}, ${bytesText(bytes)}. Begin with index.md.\n`);
 }
 
 /** What is handed out. */
 interface Made {
-  readonly files: readonly ArchivedFile[];
+  readonly files: Parameters<Parts["writeArchive"]>[1];
   /** What it is, in words. */
   readonly sentence: string;
 }
@@ -81,10 +86,10 @@ async function ofLabels(io: Io, { runtime }: Opened, labels: Readonly<Record<str
     ...rows,
   ];
   const files = sessions.flatMap(({ session_id }) => [
-    { name: `sessions/${session_id}.md`, pieces: piecesOf(io, runtime, { session_id, format: "markdown" }) },
-    { name: `sessions/${session_id}.jsonl`, pieces: piecesOf(io, runtime, { session_id, format: "jsonl" }) },
+    { name: `sessions/${session_id}.md`, chunks: piecesOf(io, runtime, { session_id, format: "markdown" }) },
+    { name: `sessions/${session_id}.jsonl`, chunks: piecesOf(io, runtime, { session_id, format: "jsonl" }) },
   ]);
-  return { files: [{ name: "index.md", pieces: [`${index.join("\n")}\n`] }, ...files], sentence };
+  return { files: [{ name: "index.md", chunks: [`${index.join("\n")}\n`] }, ...files], sentence };
 }
 
 const TITLE_CHARS_MAX = 100;
@@ -98,11 +103,10 @@ async function ofSubjects(io: Io, { runtime }: Opened, subjects: readonly string
   const { dispatch } = runtime;
   const sessions = await everySession(runtime, { archived: true });
   const { agents } = await dispatch("listAgents", {});
-  const bar = createBar(io);
   const found = new Map<string, Found>();
   const unread: string[] = [];
   const keep = (mention: Found): unknown => found.set(JSON.stringify(mention), mention);
-  try {
+  await withBar(io, async (bar) => {
     for (const [at, subject] of subjects.entries()) {
       const looking = { dispatch, signal: io.interrupt, subject };
       for (const [done, { session_id }] of sessions.entries()) {
@@ -124,9 +128,7 @@ async function ofSubjects(io: Io, { runtime }: Opened, subjects: readonly string
         seen.add(key);
       }
     }
-  } finally {
-    bar.clear();
-  }
+  });
   const mentions = [...found.values()];
   const places = new Set(mentions.map(placeOf));
   const looked = `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")}`;
@@ -149,8 +151,8 @@ async function ofSubjects(io: Io, { runtime }: Opened, subjects: readonly string
   const lines = mentions.map((mention) => `${JSON.stringify(mention)}\n`);
   return {
     files: [
-      { name: "index.md", pieces: [`${index.join("\n")}\n`] },
-      { name: "mentions.jsonl", pieces: lines },
+      { name: "index.md", chunks: [`${index.join("\n")}\n`] },
+      { name: "mentions.jsonl", chunks: lines },
     ],
     sentence,
   };
@@ -184,31 +186,4 @@ function placeOf({ session_id, agent }: Pick<Going, "session_id" | "agent">): st
 
 function headOf(what: string, sentence: string): readonly string[] {
   return ["# What is kept", "", `Asked for on ${new Date().toISOString()}: ${what}. Found: ${sentence}.`, ""];
-}
-
-interface Target {
-  readonly output: string;
-  readonly isForced: boolean;
-}
-
-async function writeFolder(io: Io, { files }: Made, { output, isForced }: Target): Promise<number> {
-  const folder = await makeOutputFolder(io, output);
-  await makeOutputFolder(io, join(output, "sessions"));
-  let bytes = 0;
-  for (const { name, pieces } of files) {
-    bytes += await writeFileWhole(join(folder, name), pieces, { shown: join(output, name), isForced });
-  }
-  return bytes;
-}
-
-function writeArchive(io: Io, { files }: Made, { output, isForced }: Target): Promise<number> {
-  return writeWhole(resolve(io.cwd, output), { shown: output, isForced }, (file) =>
-    writeTar(file, files, Date.now()).catch((thrown: unknown) => {
-      throw thrown instanceof RuntimeError ? thrown : unwritable(output, thrown);
-    }),
-  );
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

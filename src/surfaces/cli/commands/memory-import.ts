@@ -3,9 +3,10 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { Option } from "commander";
 import { Remember } from "../../../contract/agent.ts";
-import { RuntimeError } from "../../../contract/error.ts";
+import { invalid, RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { agentPages } from "../../../service/session-lines.ts";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, type Io, writeJson } from "../io.ts";
@@ -141,19 +142,12 @@ function keyOf({ path, sha256 }: { readonly path: unknown; readonly sha256: unkn
 
 async function knownNotes({ dispatch }: Runtime, agent: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const known = new Set<string>();
-  let after: number | undefined = 0;
-  while (after !== undefined) {
-    const page: Awaited<ReturnType<typeof dispatch<"exportAgent">>> = await dispatch(
-      "exportAgent",
-      { agent, after },
-      { signal },
-    );
+  for await (const page of agentPages({ dispatch, agent, signal })) {
     for (const { body } of page.entries) {
       const { metadata } = body;
       if (typeof metadata !== "object" || metadata === null) continue;
       if ("path" in metadata && "sha256" in metadata) known.add(keyOf(metadata));
     }
-    after = page.next_after;
   }
   return known;
 }
@@ -174,8 +168,4 @@ async function inject(
     if (status === "duplicate") known += 1;
   }
   return { added: notes.length - known, known };
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

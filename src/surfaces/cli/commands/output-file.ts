@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isErrno } from "../../wire/realm.ts";
@@ -8,33 +10,40 @@ import type { Io } from "../io.ts";
 
 type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
-/** So much is written at a time. */
-const WRITE_BYTES = 1_024 * 1_024;
-
 interface Shown {
+  /** The path as the user wrote it. */
   readonly shown: string;
   readonly isForced: boolean;
   /** What to do where a file is already; without it, the flag that overwrites it. */
   readonly instead?: string;
 }
 
-/** Writes a file as it is made. */
+/** Throws INVALID_PARAMS where a file is that must not be replaced. */
+export async function refuseExisting(
+  path: string,
+  { shown, isForced, instead = "--force overwrites it" }: Shown,
+): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined || (found.isFile() && isForced)) return;
+  // A link may lead to something else, and a device cannot be replaced.
+  const why = found.isFile() ? `already; ${instead}` : "and is no plain file; name another";
+  throw new RuntimeError("INVALID_PARAMS", `${shown} is there ${why}`);
+}
+
+/** Writes a file as it is made; resolves with its length. */
 export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promise<number> {
   return writeWhole(path, how, async (file) => {
-    let bytes = 0;
-    for await (const chunk of inChunks(pieces)) {
-      await file.writeFile(chunk).catch((cause: unknown) => {
-        throw unwritable(how.shown, cause);
-      });
-      bytes += chunk.length;
-    }
-    return bytes;
+    await pipeline(pieces, createWriteStream(path, { fd: file.fd, autoClose: false, highWaterMark: WRITE_BYTES }));
+    return (await file.stat()).size;
   });
 }
 
+/** So much is collected before it is written. */
+const WRITE_BYTES = 1_024 * 1_024;
+
 /**
- * Has a file written. It has its name only once it is whole and on the disk: what is there stays until then, and what was begun
- * and failed is removed.
+ * Has a file written. It takes its name once it is whole and on the disk: the file that is there stays until then, and one
+ * that failed is removed. Throws INVALID_PARAMS for a place that cannot be written.
  */
 export async function writeWhole(
   path: string,
@@ -56,34 +65,8 @@ export async function writeWhole(
   } catch (thrown) {
     await file.close().catch(() => {}); // It may be closed; what failed is thrown below.
     await rm(written, { force: true });
-    throw thrown;
+    throw thrown instanceof Error && "syscall" in thrown ? unwritable(shown, thrown) : thrown;
   }
-}
-
-/** Refuses a path where a file is that may not be replaced. */
-export async function refuseExisting(
-  path: string,
-  { shown, isForced, instead = "--force overwrites it" }: Shown,
-): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found === undefined) return;
-  // A link may lead to something else, and a device is nothing to be replaced.
-  if (!found.isFile()) throw new RuntimeError("INVALID_PARAMS", `${shown} is there and is no plain file; name another`);
-  if (!isForced) throw new RuntimeError("INVALID_PARAMS", `${shown} is there already; ${instead}`);
-}
-
-async function* inChunks(pieces: Pieces): AsyncGenerator<Uint8Array> {
-  let held: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of pieces) {
-    const chunk = typeof piece === "string" ? Buffer.from(piece) : piece;
-    held.push(chunk);
-    bytes += chunk.length;
-    if (bytes < WRITE_BYTES) continue;
-    yield Buffer.concat(held);
-    [held, bytes] = [[], 0];
-  }
-  if (bytes > 0) yield Buffer.concat(held);
 }
 
 /** Why a file is not there, in a sentence. */
@@ -160,12 +143,8 @@ export async function replaceFile(path: string, text: string, newMode = 0o600): 
   const target = await realpath(path).catch(() => path);
   const { mode } = await stat(target).catch(() => ({ mode: newMode }));
   await writeWhole(target, { shown: path, isForced: true }, async (file) => {
-    try {
-      await file.chmod(mode & 0o777);
-      await file.writeFile(text);
-      return text.length;
-    } catch (cause) {
-      throw unwritable(path, cause);
-    }
+    await file.chmod(mode & 0o777);
+    await file.writeFile(text);
+    return text.length;
   });
 }

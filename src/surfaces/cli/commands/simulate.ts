@@ -15,7 +15,7 @@ import { jsonFlag, repeated } from "../flags.ts";
 import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, Laboratory } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { refuseExisting, writeFileWhole } from "./output-file.ts";
@@ -64,17 +64,16 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   const { html, force = false, json, model } = flags;
   if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
-  // Told before all is replayed for nothing.
-  const page = { shown: html ?? "", isForced: force };
-  if (path !== undefined) await refuseExisting(path, page);
+  const file = { shown: html ?? "", isForced: force };
+  // Before everything is replayed for nothing.
+  if (path !== undefined) await refuseExisting(path, file);
   const { config } = await readConfiguration(invocation);
   const laboratory = await parts.loadLaboratory();
   const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
   const logs = await logsOf(invocation, laboratory, words);
   if (flags.save !== undefined) await saveLog(invocation, logs, flags.save);
-  const bar = createBar(io);
-  const simulation = await laboratory
-    .runSimulation({
+  const simulation = await withBar(io, (bar) =>
+    laboratory.runSimulation({
       logs,
       policies,
       summariesBy: flags.summaries,
@@ -83,13 +82,14 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
       env: io.env,
       signal: io.interrupt,
       progress: (done, total, what) => bar.show(what, done, total),
-    })
-    .finally(bar.clear);
+    }),
+  );
   if (json) writeJson(io, simulation);
   else io.stdout.write(`${simulationLines(io, simulation).join("\n")}\n`);
-  if (path === undefined) return;
-  await writeFileWhole(path, [await keptPage("kept-simulation", simulation)], page);
-  io.stderr.write(`Wrote ${html}.\n`);
+  if (path !== undefined && html !== undefined) {
+    await writeFileWhole(path, [await keptPage("kept-simulation", simulation)], file);
+    io.stderr.write(`Wrote ${html}.\n`);
+  }
 }
 
 interface Asked {

@@ -1,14 +1,13 @@
 import { resolve } from "node:path";
 import { Option } from "commander";
-import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
+import { RuntimeError } from "../../../contract/error.ts";
 import type { CopyReport } from "../../../service/store-copy.ts";
 import { requireRealmId } from "../../wire/realm.ts";
-import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
-import { counted, createPaint, grouped, writeJson } from "../io.ts";
+import { counted, grouped, writeJson, writeWarnings } from "../io.ts";
 import type { Invocation } from "../parts.ts";
-import { createBar } from "../progress.ts";
+import { withBar } from "../progress.ts";
 
 interface CopyFlags {
   readonly realm?: string;
@@ -68,36 +67,31 @@ async function copyKept(
   if (flags.toRealm !== undefined && !isToUrl)
     throw new RuntimeError("INVALID_PARAMS", "--to-realm names a realm of a database, and TO is a folder");
   for (const name of [realm, toRealm]) if (name !== undefined) requireRealmId(name);
-  const { yellow } = createPaint(io.stderr, io.env);
-  const bar = createBar(io);
-  const warn = (sentence: string): void => {
-    bar.clear();
-    io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
-  };
-  const report = await parts
-    .copyStore(
-      { place: from, realm },
-      { place: to, realm: toRealm },
-      {
-        dryRun,
-        forceConfig,
-        fromEncryption: keyIn(fromKeyFile),
-        toEncryption: keyIn(toKeyFile),
-        signal: io.interrupt,
-        env: io.env,
-        warn,
-        progress: ({ what, done, total }) => bar.show(what, done, total),
-      },
-    )
-    .catch((thrown: unknown) => {
-      // A place that is named wrongly is refused before anything is copied.
-      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") warn("what was copied stays; run it again to go on");
-      throw thrown;
-    })
-    .finally(bar.clear);
+  const report = await withBar(
+    io,
+    (bar) =>
+      parts.copyStore(
+        { place: from, realm },
+        { place: to, realm: toRealm },
+        {
+          dryRun,
+          forceConfig,
+          fromEncryption: keyIn(fromKeyFile),
+          toEncryption: keyIn(toKeyFile),
+          signal: io.interrupt,
+          env: io.env,
+          warn: (sentence) => {
+            bar.clear();
+            writeWarnings(io, [sentence]);
+          },
+          progress: ({ what, done, total }) => bar.show(what, done, total),
+        },
+      ),
+    "what was copied stays; run it again to go on",
+  );
   exitWith(report.ok ? 0 : 1);
   if (flags.json) return writeJson(io, report);
-  for (const sentence of [...report.problems, ...report.behind]) warn(sentence);
+  writeWarnings(io, [...report.problems, ...report.behind]);
   io.stdout.write(`${describe(report)}\n`);
 }
 
