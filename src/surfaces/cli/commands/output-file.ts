@@ -70,7 +70,7 @@ export async function writeWhole(
 }
 
 /** Why a file is not there, in a sentence. */
-export function unwritable(shown: string, cause: unknown): RuntimeError {
+function unwritable(shown: string, cause: unknown): RuntimeError {
   const code = isErrno(cause) ? cause.code : undefined;
   const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
   return new RuntimeError("INVALID_PARAMS", message, { cause });
