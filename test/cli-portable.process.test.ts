@@ -173,14 +173,14 @@ describe("rkat memory import and export", () => {
   });
 
   it("[K2] hand out all sessions with a label, and every text that contains a name, with an index to read", async () => {
-    await ok("run", "Write to ADA@example.org.", "-m", "offline", "--label", "user=ada");
+    await ok("run", "My address is ADA@example.org.", "-m", "offline", "--label", "user=ada");
     await ok("session", "delete", "last");
     await ok("run", "Say nothing of her.", "-m", "offline", "--label", "user=bob");
     await ok("agent", "remember", "eve", "ada@example.org is shy");
     await ok("memory", "export", "--label", "user=ada", "-o", "ada");
     expect(readdirSync(join(line.cwd, "ada", "sessions"))).toHaveLength(2);
     expect(readFileSync(join(line.cwd, "ada", "index.md"), "utf8")).toMatch(
-      /\*\*Write to ADA@example\.org\.\*\*.*archived/,
+      /\*\*My address is ADA@example\.org\.\*\*.*archived/,
     );
     await ok("memory", "export", "--subject", "Ada@example.org", "-o", "ada.tar");
     const archive = readFileSync(join(line.cwd, "ada.tar"));
@@ -191,7 +191,7 @@ describe("rkat memory import and export", () => {
       .split("\n")
       .map((text) => JSON.parse(text));
     expect(mentions).toMatchObject([
-      { seq: 2, role: "user", text: "Write to ADA@example.org." },
+      { seq: 2, role: "user", text: "My address is ADA@example.org." },
       { role: "block_assistant" },
       { agent: "eve", seq: 1, role: "memory_added", text: "ada@example.org is shy" },
     ]);

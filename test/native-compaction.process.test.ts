@@ -351,7 +351,7 @@ describe("native = true", () => {
       /compaction\.native: .* curator .* leave one of the two out/,
     );
     const wrong = { native: "yes" as unknown as boolean };
-    expect(() => createRuntime({ model: "offline", env: {}, compaction: wrong })).toThrow("give true or false");
+    expect(() => createRuntime({ model: "offline", env: {}, compaction: wrong })).toThrow("write true or false");
   });
 
   it("[C6] it is off unless it is asked for", async () => {

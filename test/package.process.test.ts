@@ -69,7 +69,7 @@ describe.skipIf(!existsSync(join(dist, "index.js")))("the package as it is built
     const files = steps.map(({ urls }) => urls.map((url) => url.replace(/^.*\/|-[\w-]{8}\.js$/g, "")).sort());
     expect(files.slice(0, 2)).toEqual([
       ["client", "contract", "index.js", "node-version", "runtime", "text", "zod"],
-      ["config-file", "files-behind", "folder", "open", "open", "rkat-files"],
+      ["config-file", "folder", "open", "open", "rkat-files"],
     ]);
     // A key that has no value is not in JSON.
     expect(config).toEqual(JSON.parse(JSON.stringify(defaultConfig())));

@@ -141,11 +141,7 @@ describe("the receipt of an agent's compaction", () => {
 
 describe("a summary of memories that is no use", () => {
   const bad: readonly (readonly [string, string, string])[] = [
-    [
-      "empty but for the prompt",
-      "---\n## Recent Past (Summary)\n---",
-      "the summary only repeats the prompt",
-    ],
+    ["empty but for the prompt", "---\n## Recent Past (Summary)\n---", "the summary only repeats the prompt"],
     ["all invented", "OTTER-9912 moved to /opt/kraken/77.yaml.", "nothing in the summary is supported by its source"],
     ["too long", "It rained and rained on the pond. ".repeat(40), "the summary is not shorter than its source"],
   ];

@@ -102,7 +102,11 @@ describe("a long-term summary that keeps less and less", () => {
       },
       "the model is overloaded",
     ],
-    ["invents everything", () => "See KRAKEN-77 at /opt/kraken.yaml.", "nothing in the summary is supported by its source"],
+    [
+      "invents everything",
+      () => "See KRAKEN-77 at /opt/kraken.yaml.",
+      "nothing in the summary is supported by its source",
+    ],
   ])("[E8] stays when making it anew %s, and the compaction is made all the same", async (_name, anew, reason) => {
     const { agents, live } = degrading({ anew });
     await live(1, 9);
