@@ -31,7 +31,7 @@ class CallbackTools(OverStdio):
 
         for run in (later, lambda arguments: NOON):
             session = await self.client.create_session("What time is it?", tools=[clock_tool(run)])
-            self.assertEqual(session.text, "It is 12:00:00 (UTC) on Friday, 2026-01-02.")
+            self.assertIn("date: 2026-01-02\ntime: 12:00:00\ntimezone: UTC\nweekday: Friday", session.text)
             self.assertEqual((await session.turn("What time is it?"))["tool_calls"], 1)
 
     async def test_what_a_tool_raises_is_told_to_the_model(self) -> None:
@@ -54,10 +54,10 @@ class CallbackTools(OverStdio):
 
             prompt = f"The port is {number}. What time is it?"
             session = await self.client.create_session(prompt, tools=[clock_tool(run)])
-            self.assertIn(f"time-{number} ", session.text)
+            self.assertIn(f"time: time-{number}\n", session.text)
             fork = await self.client.call("forkSession", {"session_id": session.id, "message_index": 1})
             again = await self.client.session(fork["session_id"]).turn(f"Now {number}! What time is it?")
-            self.assertIn(f"time-{number} ", again["text"])
+            self.assertIn(f"time: time-{number}\n", again["text"])
 
         await asyncio.gather(*(talk(100 + number) for number in range(20)))
 

@@ -113,6 +113,7 @@ export function createConnection({ url, isPooled, poolMax, patienceMs }: Connect
       };
     },
     close: async () => {
+      if (isClosed) return;
       isClosed = true;
       const ended = [...isIdle.keys()].map((client) => new Promise((resolve) => client.once("end", resolve)));
       await Promise.race([Promise.all([pool.end(), ...ended]), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
