@@ -344,7 +344,7 @@ describe("a policy file", () => {
 
   it.each([
     ["recent_turns = 2", "a.toml: recent_turns is not a known key; did you mean recent_turn_budget?"],
-    ["recent_turn_budget = 0", "a.toml: recent_turn_budget is 0; write a whole number of at least 1"],
+    ["recent_turn_budget = 0", "a.toml: recent_turn_budget is 0; write a whole number above 0"],
     ["name = 3", "a.toml: name is not usable; write a text in quotes"],
     ["strategy =", "a.toml is not valid TOML at line 1, column 11: "],
   ])("[J4] of %j is refused in a sentence", (text, sentence) => {

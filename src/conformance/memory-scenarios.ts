@@ -34,7 +34,6 @@ export const MEMORIES: readonly Scenario[] = [
               session_id: "{session}",
               turn: 1,
               role: "user",
-              mode: /^(lexical|hybrid)$/,
               why: { neighbours: 0 },
               in_context: false,
             },
