@@ -2,19 +2,10 @@ import { join } from "node:path";
 import { z } from "zod";
 import { RuntimeError } from "../contract/error.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
-import {
-  type ConfigPlaces,
-  describeProblems,
-  type FoundFile,
-  findUpwards,
-  parseToml,
-  readIfThere,
-} from "./config-file.ts";
+import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
+import { describeProblems } from "./config-problems.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
 import { flag, oneOf, text, wait } from "./values.ts";
-
-/** How long a server may take until its tools are listed, where it is not said. */
-export const MCP_CONNECT_TIMEOUT_MS = 10_000;
 
 const NAME_CHARS_MAX = 64;
 const FILE = join(".rkat", "mcp.toml");
