@@ -101,7 +101,7 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
     return issue.keys.map((key) => () => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
   // A request may name as many keys as it has room for, and the nearest of each is looked for among all there are.
-  return each.slice(0, PROBLEMS_MAX).map((tell) => tell());
+  return each.slice(0, PROBLEMS_MAX).map((describe) => describe());
 }
 
 const PROBLEMS_MAX = 20;
@@ -300,7 +300,7 @@ export function spellConfig(config: Config): JsonTable {
 }
 
 /** The same for others to read: without the password of a database. */
-export function tellConfig(config: Config): JsonTable {
+export function describeConfig(config: Config): JsonTable {
   const { url } = config.store;
   return spellConfig(url === undefined ? config : { ...config, store: { ...config.store, url: withoutPassword(url) } });
 }
