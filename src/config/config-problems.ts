@@ -22,7 +22,7 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
     return issue.keys.map((key) => () => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
   // A request may name as many keys as it has room for, and the nearest of each is looked for among all there are.
-  return each.slice(0, PROBLEMS_MAX).map((tell) => tell());
+  return each.slice(0, PROBLEMS_MAX).map((describe) => describe());
 }
 
 const PROBLEMS_MAX = 20;
