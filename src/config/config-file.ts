@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import { parse, stringify, TomlError } from "smol-toml";
-import { z } from "zod";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
+import { z } from "../contract/schema.ts";
 import { spellAgents } from "./agents-schema.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { spellRules } from "./permission-layers.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { z } from "zod";
 import { RuntimeError } from "../contract/error.ts";
+import { z } from "../contract/schema.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import {
   type ConfigPlaces,
