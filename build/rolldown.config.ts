@@ -18,7 +18,7 @@ const asValue = {
 };
 
 /** Loaded by a Node that is too old as well, to say so in a sentence. */
-const tellsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
+const warnsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
 
 /** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
 const consolePage: Plugin = {
@@ -115,7 +115,7 @@ export default defineConfig([
       ...Object.fromEntries(WORKERS.map((name) => [name, `src/${name}.ts`])),
     },
     platform: "node",
-    plugins: [asValue, builtinsOnFirstCall((path) => !tellsOldNode(path))],
+    plugins: [asValue, builtinsOnFirstCall((path) => !warnsOldNode(path))],
     external: EXTERNAL,
     output: {
       dir: "dist",

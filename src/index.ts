@@ -1,4 +1,6 @@
-export { type BroughtFile, type Config, defaultConfig, type LoadedConfig, loadConfig } from "./config/load-config.ts";
+export type { Config } from "./config/config-schema.ts";
+export { type BroughtFile, type LoadedConfig, loadConfig } from "./config/load-config.ts";
+export { defaultConfig } from "./config/settings.ts";
 export type { Trust } from "./config/trust.ts";
 export type { TrustRequest } from "./config/trust-requests.ts";
 export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";
@@ -55,7 +57,7 @@ export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { HookOptions } from "./service/hooks.ts";
-export type { OnApproval, Word } from "./service/operation-calls.ts";
+export type { ApprovalAnswer, OnApproval } from "./service/operation-calls.ts";
 export type {
   EventStream,
   RewriteOptions,

@@ -1,7 +1,8 @@
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Config, defaultConfig, modelConfig } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
+import { defaultConfig, modelConfig } from "./config/settings.ts";
 import type { EntryBody } from "./contract/entry.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import type { Policy, Simulation } from "./contract/simulation.ts";
@@ -58,7 +59,7 @@ function composeReplay(
   { model, clock, tools, appended }: Parameters<ReplayOptions["compose"]>[0],
 ): ReturnType<ReplayOptions["compose"]> {
   const config = defaultConfig();
-  const store = telling(createInMemoryStore({ now: clock.now }), appended);
+  const store = observed(createInMemoryStore({ now: clock.now }), appended);
   const replaying: Config = {
     ...config,
     compaction: settings,
@@ -85,7 +86,7 @@ function composeReplay(
   }
 }
 
-function telling(store: Store, appended: (body: EntryBody) => void): Store {
+function observed(store: Store, appended: (body: EntryBody) => void): Store {
   const append: Store["log"]["append"] = async (...given) => {
     const entries = await store.log.append(...given);
     for (const { body } of entries) appended(body);

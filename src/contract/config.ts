@@ -1,15 +1,15 @@
-import { isJsonTable, nonnegative, written } from "./input.ts";
+import { cliFlag, isJsonTable, nonnegative } from "./input.ts";
 import { z } from "./schema.ts";
 
 const wanted = { error: "write the configuration as an object, by the keys of its file" };
 const ConfigTable = z.record(z.string(), z.unknown(), wanted);
 
-const expected_generation = written(
+const expected_generation = cliFlag(
   "--expected-generation <n>",
   nonnegative.nullish().describe("only if the realm's own layer has changed this often"),
 );
 const layer = (what: string) =>
-  written("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
+  cliFlag("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
 
 const config = layer("the whole layer as JSON, by the keys of the file");
 const patch = layer("what changes as JSON, by the keys of the file; null removes a key");

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { lookFor } from "./look.ts";
@@ -171,14 +171,14 @@ describe("forgetting by what it is about", { timeout: TIMEOUT_MS }, () => {
 
   it("[D9] a session that runs a turn is refused, and nothing has gone", async () => {
     const folder = newFolder();
-    const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: reportAsked } = Promise.withResolvers<void>();
     const waiting = {
       ...lookUp,
       name: "wait",
       execute: (_: object, { signal }: { signal: AbortSignal }) => waitFor(signal),
     };
     const waitFor = (signal: AbortSignal) => {
-      tellAsked();
+      reportAsked();
       return new Promise<string>((done) => signal.addEventListener("abort", () => done("stopped")));
     };
     const { createScriptedModel } = await import("../../src/providers/scripted.ts");

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import { openDatabaseTokens } from "../../src/runtime-in-database.ts";
@@ -134,7 +134,7 @@ withPostgres("a database", () => {
     const config = await openConfiguration(connection, { realm: "acme", channel, name: "acme's" });
     const locks = createSessionLocks({
       ...{ connection, realm: "acme", kind: "session", owner: "a process", leaseMs: 10_000 },
-      tellInterrupt: () => {},
+      onInterrupt: () => {},
     });
     const hold = await locks.hold(A);
     const last = Promise.withResolvers<void>();

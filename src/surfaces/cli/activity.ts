@@ -1,12 +1,12 @@
 import type { AgentEvent } from "../../contract/event.ts";
-import { heardIn } from "../../contract/sub-agents.ts";
+import { unwrapSubAgentEvent } from "../../contract/sub-agents.ts";
 import { callHint, toolName } from "./commands/event-words.ts";
 import { counted, oneLine } from "./io.ts";
 
 /** Says what is happening while nothing else can be seen, and for how long. */
 export interface Activity {
   begin(words: string): void;
-  hear(event: AgentEvent): void;
+  onEvent(event: AgentEvent): void;
   end(): void;
 }
 
@@ -48,7 +48,7 @@ export function createActivity(row: ActivityRow): Activity {
     const [first = model] = running.values();
     return running.size <= 1 ? first : `${first} and ${counted(running.size - 1, "other call")}`;
   };
-  const hear = (event: AgentEvent): void => {
+  const onEvent = (event: AgentEvent): void => {
     switch (event.type) {
       case "turn_started":
       case "compaction_completed":
@@ -98,11 +98,11 @@ export function createActivity(row: ActivityRow): Activity {
         draw();
       }, TICK_MS);
     },
-    hear: (told) => {
-      const { event, agent } = heardIn(told);
+    onEvent: (reported) => {
+      const { event, agent } = unwrapSubAgentEvent(reported);
       // Of a sub-agent it is enough to see that it is at work; what it asks is asked.
       const isQuestion = event.type === "tool_approval_requested" || event.type === "tool_approval_answered";
-      if (agent === undefined || isQuestion) hear(event);
+      if (agent === undefined || isQuestion) onEvent(event);
       else if (event.type === "tool_call_requested")
         say(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)}: ${oneLine(toolName(event), NAME_CHARS_MAX)}`);
     },

@@ -114,7 +114,7 @@ export interface Stage {
   /** Shows rows of the same columns. */
   table(rows: readonly Row[]): Promise<void>;
   /** Says something beside a word that tells what it is about. */
-  tell(word: string, sentence: string): Promise<void>;
+  print(word: string, sentence: string): Promise<void>;
   /** Says what was to be seen, and remembers whether it was. */
   claim(sentence: string, isTrue: boolean): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { access } from "node:fs/promises";
-import type { Config, LoadedConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
@@ -150,25 +151,25 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
     projectRoot,
     stateFolder,
     warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
-    log: log ?? createLogLines(io).tell,
-    isBrief: !isLasting,
+    log: log ?? createLogLines(io).print,
+    isShortLived: !isLasting,
   });
 }
 
 interface HowRead {
   /** Whether every problem is told, and not only the first. */
-  readonly tellsAll?: boolean;
+  readonly showsAll?: boolean;
 }
 
 /** The configuration that holds where the command works; what of the project's files does not is told once. */
 export async function readConfiguration(
   invocation: Invocation,
-  { tellsAll = false }: HowRead = {},
+  { showsAll = false }: HowRead = {},
 ): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
   const [first, ...more] = loaded.problems;
-  if (tellsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
+  if (showsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
   else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor tells each)`);
   return loaded;
 }

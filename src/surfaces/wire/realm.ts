@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, lstatSync } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
 import { RuntimeError } from "../../contract/error.ts";
 
@@ -50,14 +50,14 @@ export function realmNameIn(place: Pick<Realm, "realm" | "isChosen">, store: Sto
 export function configuredRealm(
   place: Pick<Realm, "realm" | "isChosen" | "stateFolder">,
   store: StoreChoice,
-  told: { readonly instance?: string | undefined; readonly paths: boolean },
+  reported: { readonly instance?: string | undefined; readonly paths: boolean },
 ): ConfiguredRealm {
   return {
     realm_id: realmNameIn(place, store),
-    ...(told.instance === undefined ? {} : { instance_id: told.instance }),
+    ...(reported.instance === undefined ? {} : { instance_id: reported.instance }),
     backend: backendOf(store),
     // A database has no files.
-    ...(told.paths && store.url === undefined ? { resolved_paths: pathsOf(place.stateFolder) } : {}),
+    ...(reported.paths && store.url === undefined ? { resolved_paths: pathsOf(place.stateFolder) } : {}),
   };
 }
 
