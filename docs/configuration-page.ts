@@ -43,7 +43,10 @@ const HEAD = ["key", "value", "default", "meaning"];
 /** A section with its table; a table of tables is a section for each name one chooses. */
 function sectionsOf(path: string, schema: Schema, about = schema.description): readonly string[] {
   const { properties, additionalProperties } = schema;
-  if (typeof additionalProperties === "object") return sectionsOf(`${path}.NAME`, additionalProperties, about);
+  if (typeof additionalProperties === "object") {
+    const named = sectionsOf(`${path}.NAME`, additionalProperties, properties === undefined ? about : undefined);
+    return [...(properties === undefined ? [] : section(`[${path}]`, schema, about)), ...named];
+  }
   const inside = Object.entries(properties ?? {});
   if (inside.every(([, one]) => one.type === "object")) {
     return inside.flatMap(([name, one]) => sectionsOf(`${path}.${name}`, one));

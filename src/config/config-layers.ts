@@ -1,3 +1,4 @@
+import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, spellConfig, tellConfig, unknownKeys } from "./config-file.ts";
@@ -23,12 +24,14 @@ interface FileLayer {
 
 /** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
 export function composeLayers(
-  file: FileLayer,
+  given: FileLayer,
   env: Readonly<Record<string, string | undefined>>,
-  forbidden = forbiddenBy(file.table),
+  forbidden = forbiddenBy(given.table),
 ): Compose {
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
-  return (realm, name) => {
+  const file = { ...given, table: currentKeys(given.table, given.name ?? "the configuration") };
+  return (layer, name) => {
+    const realm = currentKeys(layer, name);
     refuseNull(realm, name);
     refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
@@ -57,6 +60,15 @@ export function composeLayers(
     const details = unknown_keys.length === 0 ? { problems } : { problems, unknown_keys };
     throw new RuntimeError("INVALID_PARAMS", problems[0] ?? "the configuration is invalid", { details });
   };
+}
+
+/** The table with `[sub_agents.NAME]` for the former `[agents.NAME]`; throws INVALID_PARAMS where one name has both. */
+function currentKeys(given: JsonTable, source: string): JsonTable {
+  const table = withSubAgents(given);
+  const [both] = isTable(table.agents) ? Object.keys(table.agents) : [];
+  if (both === undefined) return table;
+  const message = `${source}: [agents.${both}] and [sub_agents.${both}] are the same sub-agent; remove [agents.${both}]`;
+  throw new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** The same for a configuration that was handed over whole, or for none. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
 import { CompactionDefaults } from "../contract/compaction.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
-import { Agents, SubAgents } from "./agents-schema.ts";
+import { SubAgents } from "./agents-schema.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
 import { Hooks } from "./hooks-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
@@ -267,7 +267,6 @@ const sections = {
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
   retention: Retention.prefault({}).describe("how long sessions are kept; [retention.md](retention.md)"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
-  agents: Agents,
   sub_agents: SubAgents,
   telemetry: Telemetry.prefault({}).describe(
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",

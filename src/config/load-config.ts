@@ -22,12 +22,14 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** The MCP servers that `.rkat/mcp.toml` names, of the project and of the user. */
   readonly mcpServers: readonly McpServerConfig[];
-  /** The sub-agents of `.rkat/agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
+  /** The sub-agents of `.rkat/sub-agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
   readonly subAgents: readonly SubAgent[];
   /** The skills of the project, as far as they are trusted, and of the user, the nearer first. */
   readonly skills: readonly Skill[];
   /** A sentence for each file that is left out since it cannot be used. */
   readonly problems: readonly string[];
+  /** A sentence for each file or folder that uses a former name, and what to rename. */
+  readonly advice: readonly string[];
   /** The same files and variables around another layer of the realm's own. */
   readonly compose: Compose;
   /** The files of the project that want what only a person may allow: to start programs, to send things elsewhere. */
@@ -82,7 +84,15 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   );
   const brought = [...files, ...skilled.brought];
   const problems = [...found.problems, ...skilled.warnings];
-  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems };
+  const renamed = [
+    file !== undefined && "agents" in below ? file : [],
+    realm !== undefined && "agents" in layer ? realm : [],
+  ];
+  const advice = [
+    ...renamed.flat().map(({ path }) => `${path}: [agents.NAME] is now [sub_agents.NAME]; rename it`),
+    ...found.advice,
+  ];
+  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems, advice };
   const hookFiles = {
     ...hookFilesOf(file?.path, settings?.admitted),
     ...hookFilesOf(realm?.path, ofRealm?.admitted),

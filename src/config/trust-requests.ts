@@ -1,3 +1,4 @@
+import { withSubAgents } from "../contract/config.ts";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
@@ -25,15 +26,16 @@ export interface TrustRequestContext {
 }
 
 /** What a table of settings wants, and the table without it. */
-export function requestsOfSettings(table: JsonTable, context: TrustRequestContext) {
+export function requestsOfSettings(given: JsonTable, context: TrustRequestContext) {
+  const table = withSubAgents(given);
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
   const requests = wanted.flatMap(({ path, value }): readonly TrustRequest[] => {
     const name = shown(path.join("."));
-    if (path[0] === "agents") return [{ name, text: offerOf(path[1] ?? "", isJsonTable(value) ? value : {}) }];
+    if (path[0] === "sub_agents" && isJsonTable(value)) return [{ name, text: offerOf(path[1] ?? "", value) }];
     if (name === HOOKS) return requestsOfHooks(value);
     return [{ name, text: `sets ${name} to ${quoted(name === "store.url" ? redacted(value) : value)}` }];
   });
-  return { requests, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
+  return { requests, table, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
 }
 
 const HOOKS = "hooks.entries";
@@ -55,8 +57,9 @@ function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
     tools: ["shell_enabled", "builtins_enabled"],
     memory: ["embedder"],
     permissions: ["allow", "answered"],
-    sub_agents: ["enabled"],
-    agents: isJsonTable(table.agents) ? Object.keys(table.agents) : [],
+    sub_agents: Object.entries(isJsonTable(table.sub_agents) ? table.sub_agents : {}).flatMap(([key, value]) =>
+      key === "enabled" || isJsonTable(value) ? key : [],
+    ),
   };
   return Object.entries(sections).flatMap(([section, keys]) => {
     const given = table[section];

@@ -89,8 +89,8 @@ export function openTrust(places: TrustPlaces): Trust {
     return brought && { ...brought, isLink: true };
   };
   return {
-    settings: (file, table, others = []) => {
-      const { requests, without } = requestsOfSettings(table, { env, others });
+    settings: (file, given, others = []) => {
+      const { requests, table, without } = requestsOfSettings(given, { env, others });
       const brought = judge(file, requests);
       return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
     },
@@ -215,7 +215,8 @@ function realPath(path: string): string {
 
 /** By folder and name, not by the text alone: what is harmless in one folder starts other programs in another. */
 function recordPath(path: string, folder: string): string {
-  const place = placeOf(path);
+  // Sub-agents keep the record of their former folder, so that files that were moved stay trusted.
+  const place = placeOf(path.replace(/(?<=\.rkat[/\\])sub-agents$/, "agents"));
   return join(folder, `${hash("sha256", `${place.folder}\0${place.file}`)}.json`);
 }
 

@@ -214,11 +214,11 @@ const AtCreation = {
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
   enable_agents: written(
-    "--agents",
+    "--sub-agents",
     z
       .boolean()
       .optional()
-      .describe("the tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md"),
+      .describe("the tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md"),
   ),
   memory_scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })

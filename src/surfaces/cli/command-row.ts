@@ -1,4 +1,4 @@
-import { Argument, type Command, type Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { OPERATIONS, type OperationName, type OperationOutput } from "../../contract/operations.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { formatSessionRef } from "../wire/events.ts";
@@ -214,7 +214,10 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
     return;
   }
   for (const word of takes) command.addArgument(argumentOf(word));
-  for (const option of row.flags?.() ?? []) command.addOption(option);
+  for (const option of row.flags?.() ?? []) {
+    command.addOption(option);
+    if (option.long === "--sub-agents") command.addOption(new Option("--agents").hideHelp().conflicts("subAgents"));
+  }
   command.usage(usage).action(async () => row.run?.(callOf(command, invocation)));
 }
 
@@ -230,7 +233,7 @@ function callOf(self: Command, invocation: Invocation): Call {
     invocation,
     io,
     paint: createPaint(io.stdout, io.env),
-    flags: self.optsWithGlobals(),
+    flags: flagsOf(self, invocation),
     self,
     arg: (name) => {
       const value = argumentValues(self).get(name);
@@ -238,6 +241,14 @@ function callOf(self: Command, invocation: Invocation): Call {
       return isNone ? undefined : Array.isArray(value) ? value.join(" ") : String(value);
     },
   };
+}
+
+/** The flags, with the former `--agents` as `--sub-agents`. */
+function flagsOf(self: Command, { warnOnce }: Invocation): object {
+  const { agents, ...flags } = self.optsWithGlobals();
+  if (agents === undefined) return flags;
+  warnOnce("--agents is now --sub-agents");
+  return { ...flags, subAgents: agents };
 }
 
 function argumentValues(self: Command): ReadonlyMap<string, unknown> {

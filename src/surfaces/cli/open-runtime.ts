@@ -167,6 +167,7 @@ export async function readConfiguration(
 ): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
+  for (const sentence of loaded.advice) invocation.warnOnce(sentence);
   const [first, ...more] = loaded.problems;
   if (tellsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
   else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor tells each)`);

@@ -136,7 +136,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
   const isChosen = flags.realm !== undefined || flags.isolated === true;
   const asFolder = { ...resolveRealm(request), isChosen };
-  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems } = await parts.loadConfig({
+  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems, advice } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
@@ -155,7 +155,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const warn = (sentence: string): void => journal.say(sentence, "warn");
   for (const note of flags.notes) log(note);
   if (leftOut !== undefined) warn(leftOut);
-  for (const problem of problems) warn(problem);
+  for (const sentence of [...problems, ...advice]) warn(sentence);
   const keeps = keepsSomething(config);
   const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
   const http = given && {

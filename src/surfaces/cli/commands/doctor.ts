@@ -71,7 +71,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
   const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources, mcpServers, subAgents, brought, leftOut, problems } = await loadHere(invocation);
+    const { config, sources, mcpServers, subAgents, brought, leftOut, problems, advice } = await loadHere(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
@@ -83,6 +83,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
       ...models,
       ...examineServers(mcpServers),
       ...examineAgents(await parts.subAgentsOf({ config, subAgents }), problems),
+      ...advice.map((finding): Finding => ({ check: "sub-agents", status: "missing", finding })),
       folder,
       await examineSessions(invocation, config),
       ...(await examineSeal(invocation, config)),

@@ -86,7 +86,7 @@ export function configTemplate({ properties = {} }: JsonSchema): string {
 /** A section with its common keys; a table whose name one chooses is a comment as a whole, under an example's name. */
 function sectionsOf(path: string, schema: Schema): readonly string[] {
   const { description = "", examples = [], additionalProperties } = schema;
-  const isNamed = typeof additionalProperties === "object";
+  const isNamed = typeof additionalProperties === "object" && schema.properties === undefined;
   if (isNamed && examples.length === 0) return [];
   const keys = Object.entries((isNamed ? additionalProperties : schema).properties ?? {});
   const common = keys.filter(([, { examples, additionalProperties }]) => examples && !additionalProperties);

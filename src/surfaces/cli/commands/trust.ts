@@ -57,7 +57,7 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
 /** Also of files that are gone: what comes back under their name is to be asked about. */
 function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
   const { projectRoot, stateFolder } = place();
-  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "agents")];
+  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "sub-agents")];
   const known = [...names.map((name) => join(projectRoot, name)), join(stateFolder, "config.toml")];
   for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
 }
