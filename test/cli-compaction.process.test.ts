@@ -58,7 +58,7 @@ describe("rkat compact run", () => {
     const id = await talk();
     const before = await context(id);
     const preview = await text("compact", "run", id, "--preview");
-    expect(preview).toMatch(/^Preview: nothing was changed and no model was asked\n {3}messages +10 → 5\n/);
+    expect(preview).toMatch(/^Preview: nothing was changed and no model was called\n {3}messages +10 → 5\n/);
     expect(preview).toMatch(/\n {3}tokens +about [\d,]+ → about [\d,]+/);
     expect(preview).toMatch(
       /\n {3}taken out +6 messages: seqs 2–\d+, turns 1–3\n {3}kept +4 messages: .*, turns 4–5\n/,

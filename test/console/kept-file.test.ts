@@ -14,7 +14,7 @@ describe("rkat session show --html", () => {
     const told = await run("session", "show", "last", "--html", "kept.html");
     expect(told).toMatchObject({ code: 0, stdout: "" });
     expect(told.stderr).toMatch(
-      /^Wrote kept\.html: \d+\.\d KB, 2 messages\.\nWhoever has the file can read all of it\.\n$/,
+      /^Wrote kept\.html: \d+\.\d KB, 2 messages\.\nAnyone who gets the file can read the whole session\.\n$/,
     );
     expect(statSync(at("kept.html")).mode & 0o777).toBe(0o600);
     const { stdout, stderr } = await run("session", "show", "last", "--html", "other.html", "--json");

@@ -32,7 +32,7 @@ export const completionRows: readonly CommandRow[] = [
 const COMPLETE = "__complete";
 const MEANING_CHARS_MAX = 100;
 
-/** Whoever presses Tab has typed half a command: whatever is wrong with it, nothing is said. */
+/** Answers an unfinished command line; errors in it are not reported. */
 async function answerShell(program: Command, invocation: Invocation): Promise<void> {
   const { io } = invocation;
   try {

@@ -9,7 +9,7 @@ import type { MarkdownStream } from "../markdown.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
-import { findSession, SELECTOR_HINT } from "../session-selector.ts";
+import { findSession, SESSION_MISSING } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
 import {
   type RunFlags,
@@ -98,7 +98,7 @@ async function runWords(
 /** Only a person can choose. */
 function requirePerson(io: Io, { file }: RunFlags): void {
   if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", `missing required argument 'session'; write ${SELECTOR_HINT}`);
+    throw new RuntimeError("INVALID_PARAMS", SESSION_MISSING);
   }
   if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
 }

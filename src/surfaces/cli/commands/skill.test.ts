@@ -28,7 +28,7 @@ function useSkills() {
 it("[G5] broken skills are told in one line, and each by those who were asked about them", async () => {
   const run = useSkills();
   const { stderr } = await run("session", "list");
-  expect(stderr).toMatch(/^! .*broken-one is left out: .* \(and 1 more; rkat doctor tells each\)\n$/);
+  expect(stderr).toMatch(/^! .*broken-one is left out: .* \(and 1 more; rkat doctor lists them\)\n$/);
   for (const words of [["skill", "list"], ["doctor"]]) {
     const { stdout, stderr } = await run(...words);
     for (const name of ["broken-one", "broken-two"]) expect(`${stdout}${stderr}`).toContain(`${name} is left out: `);
