@@ -47,8 +47,8 @@ describe("rkat compact run", () => {
       expect.stringMatching(
         /^\d+ specifics: \d+ in the summary, \d+ in the tail, 0 pinned, \d+ recoverable, 0 lost\.$/,
       ),
-      `Look at it: rkat compact show ${id.slice(0, 13)}`,
-      `Undo it:    rkat compact undo ${id.slice(0, 13)}`,
+      `Show it: rkat compact show ${id.slice(0, 13)}`,
+      `Undo it: rkat compact undo ${id.slice(0, 13)}`,
       "",
     ]);
     expect((await context(id)).parts.map(({ kind }) => kind)).toEqual(["summary", "turn", "turn"]);
@@ -156,7 +156,7 @@ describe("rkat compact list and show", () => {
     const { receipt, summary = "", compaction_id } = compaction ?? {};
     const shown = await text("compact", "show", id);
     expect(shown).toMatch(new RegExp(`^Compaction ${compaction_id}\n {3}when +just now, `));
-    expect(shown).toContain("\n   why         manual: somebody asked for it\n   written by  offline\n");
+    expect(shown).toContain("\n   why         manual: it was requested\n   written by  offline\n");
     for (const sentence of summary.split("\n")) expect(shown).toContain(`\n   ${sentence}`.trimEnd());
     expect(shown).toContain(
       `${receipt?.total} specifics: ${receipt?.in_summary} in the summary, ${receipt?.in_tail} in the tail, ` +
@@ -173,7 +173,7 @@ describe("rkat compact list and show", () => {
     const given = { env: NO_MODEL, own };
     await run(["chat", "-t", "none"], { ...given, input: FACTS.join("\n") });
     const { stdout } = await run(["compact", "run", "last"], given);
-    expect(stdout).toMatch(/\n! the summary said 1 thing nobody had said; that was cut\n/);
+    expect(stdout).toMatch(/\n! the summary had 1 invented specific; that was cut\n/);
     const shown = await text("compact", "show", "last");
     expect(shown).toMatch(/\n {3}Person1 owns src\/lib\/file1\.ts\.\n\nReceipt\n/);
     expect(shown).toMatch(/\nInvented: .* cut from the summary\n {3}number {2}49999\n {6}cut: The port is 49999\.\n/);

@@ -52,8 +52,8 @@ describe("rkat session show --html", () => {
     const write = (...words: string[]) => run("session", "show", "last", "--html", ...words);
     const refusals = [
       [["mine.txt"], "mine.txt is there already; --force overwrites it"],
-      [["link.html", "--force"], "link.html is there and is no plain file; name another"],
-      [["folder", "--force"], "folder is there and is no plain file; name another"],
+      [["link.html", "--force"], "link.html is there and is not a regular file; name another"],
+      [["folder", "--force"], "folder is there and is not a regular file; name another"],
       [
         ["no/such.html"],
         "no/such.html cannot be written: ENOENT; check that its folder is there and yours, and has room",

@@ -38,7 +38,9 @@ describe("rkat chat from a pipe", () => {
     const { code, stdout, stderr } = await run(["chat", "-t", "none"], { env, input });
     expect(code).toBe(2);
     expect(stdout.trimEnd().split("\n").at(-1)).not.toMatch(/Ada/);
-    expect(stderr).toMatch(/\nCurrent model: offline \(offline\)\. \/model NAME switches to another\.\nThe next prompt starts/);
+    expect(stderr).toMatch(
+      /\nCurrent model: offline \(offline\)\. \/model NAME switches to another\.\nThe next prompt starts/,
+    );
     expect(stderr).toMatch(/\nThe next turn uses openai\/gpt-5\.\nCome back with: .*\nError: no key for openai/);
   });
 

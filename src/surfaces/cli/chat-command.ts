@@ -33,7 +33,7 @@ export const chatRow = command("chat", {
     runFlags([
       new Option("-c, --continue", "continue the last session").conflicts("resume"),
       resumeFlag(),
-      new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName),
+      new Option("--agent <name>", "talk to an agent, which remembers the conversation").argParser(agentName),
       new Option("--private", "store nothing: no session, no memory, no prompt").conflicts([
         ...["continue", "resume", "agent", "memory"],
       ]),

@@ -16,7 +16,7 @@ describe("/agents", () => {
     expect(nobody.stderr).toContain("\nNo agent has memories yet; /agents NAME starts one.\n");
     const first = await chat("hello", "/agents ada", "My cat is called Heron.", "@memory-status");
     expect(first.stderr).toContain(
-      "\nThe next prompt starts a session with ada. ada remembers nothing yet; rkat agent list shows who does.\n",
+      "\nThe next prompt starts a session with ada. ada has no memories yet; rkat agent list shows the agents that do.\n",
     );
     expect(first.stdout).toMatch(/\nagent +ada\nmemories +2\n/);
     expect(first.stderr).toMatch(/\nCome back with: rkat chat --resume \S+ --agent ada\n$/);

@@ -236,7 +236,7 @@ function noClipboard(why: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `nothing was copied: ${why}; /export FILE writes the session to a file`);
 }
 
-/** Hands a program the text; false where it is not there, fails, or takes too long. */
+/** Pipes the text to a program; false where it is missing, fails, or takes too long. */
 function feed([program, ...args]: Words, { env, interrupt }: Io, text: string): Promise<boolean> {
   return new Promise((resolve) => {
     // In its own process group: the program that holds the clipboard outlives this chat and its Ctrl-C.

@@ -38,7 +38,7 @@ describe("commands of a person's own", () => {
     await type("!!echo secret", "(exit 0; the model does not get this)");
     await type("and now?", "Yes.");
     const [notice, prompt] = asked().slice(-2);
-    expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). What it said") });
+    expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). Its output") });
     expect(JSON.stringify(notice)).toContain("again");
     expect(prompt).toMatchObject({ role: "user", content: "and now?" });
     expect(JSON.stringify(asked())).not.toContain("secret");
@@ -57,7 +57,7 @@ describe("commands of a person's own", () => {
     // Whoever is killed is there until the system has taken it away.
     await vi.waitFor(() => expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH"), { timeout: 5_000 });
     await type("hello", "Yes.");
-    expect(JSON.stringify(asked().at(-1))).toContain("(stopped by the user). What it said");
+    expect(JSON.stringify(asked().at(-1))).toContain("(stopped by the user). Its output");
     await type("/quit", "Come back");
     expect(await ended).toMatchObject({ code: 0 });
   });

@@ -181,7 +181,10 @@ export async function compactAgent(
 /** Stops waiting when aborted; the compaction continues in the background. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const stop = (): void => aborted.reject(new RuntimeError("REQUEST_CANCELLED", "stopped waiting; the compaction continues in the background"));
+  const stop = (): void =>
+    aborted.reject(
+      new RuntimeError("REQUEST_CANCELLED", "stopped waiting; the compaction continues in the background"),
+    );
   signal.addEventListener("abort", stop);
   try {
     return await Promise.race([work, aborted.promise]);

@@ -56,7 +56,7 @@ function remakingText({ outcome, summaries, specifics, kept_before, kept_remade 
     case "remade":
       return `of ${of}: it says ${grouped(kept_remade)} of ${grouped(specifics)} specifics now, ${grouped(kept_before)} before`;
     case "not_needed":
-      return `no: held against ${of}, it says what can be kept, ${before}`;
+      return `no: compared with ${of}, it has what can be kept, ${before}`;
     case "not_better":
       return `no: of ${of} it would say ${grouped(kept_remade)} of ${grouped(specifics)} specifics, now ${grouped(kept_before)}`;
     case "failed":

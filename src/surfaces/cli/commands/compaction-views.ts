@@ -125,7 +125,7 @@ function madeRows({ created_at, trigger, instructions, summary_by, model }: Show
   return [
     ["when", momentText(created_at)],
     ["why", `${trigger}: ${REASONS[trigger]}`],
-    ...(instructions === undefined ? [] : [["told to", oneLine(instructions, NOTE_CHARS_MAX)] as const]),
+    ...(instructions === undefined ? [] : [["instructions", oneLine(instructions, NOTE_CHARS_MAX)] as const]),
     ["written by", writer],
   ];
 }

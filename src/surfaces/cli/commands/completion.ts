@@ -210,7 +210,7 @@ complete -c rkat -f -k -a '(__rkat_complete)'
 `;
 }
 
-/** Nobody chooses among more. */
+/** The most values that are offered. */
 const SESSIONS_MAX = 30;
 const TITLE_CHARS_MAX = 60;
 

@@ -14,7 +14,7 @@ import { isThere, loadHere, readConfiguration, withSessions } from "../open-runt
 import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { PLAIN_BEFORE } from "./encryption.ts";
-import { type Mended, mend } from "./mend.ts";
+import { type Fixes, fixProblems } from "./mend.ts";
 
 /** `rkat doctor`. */
 export const doctorRow = command("doctor", {
@@ -49,11 +49,11 @@ async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
   if (place !== undefined)
     return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
   if (verify) return verifySessions(invocation, json === true);
-  const mended = flags.fix ? await mend(invocation, flags.yes === true) : undefined;
+  const fixes = flags.fix ? await fixProblems(invocation, flags.yes === true) : undefined;
   const findings = await examine(invocation);
   const isHealthy = findings.every(({ status }) => status !== "broken");
-  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...mended });
-  else print(invocation, findings, mended);
+  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...fixes });
+  else print(invocation, findings, fixes);
   invocation.exitWith(isHealthy ? 0 : 1);
 }
 
@@ -160,12 +160,12 @@ async function examineFolder(cwd: string): Promise<Finding> {
   }
 }
 
-function print({ io }: Invocation, findings: readonly Finding[], mended: Mended | undefined): void {
+function print({ io }: Invocation, findings: readonly Finding[], fixes: Fixes | undefined): void {
   const { green, yellow, red, dim } = createPaint(io.stdout, io.env);
-  for (const sentence of mended?.fixed ?? []) io.stdout.write(`${green("Fixed:")} ${withoutControls(sentence)}\n`);
-  for (const sentence of mended?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
-  if (mended?.fixed.length === 0 && mended.left.length === 0) io.stdout.write("There is nothing to fix.\n");
-  if (mended !== undefined) io.stdout.write("\n");
+  for (const sentence of fixes?.fixed ?? []) io.stdout.write(`${green("Fixed:")} ${withoutControls(sentence)}\n`);
+  for (const sentence of fixes?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
+  if (fixes?.fixed.length === 0 && fixes.left.length === 0) io.stdout.write("There is nothing to fix.\n");
+  if (fixes !== undefined) io.stdout.write("\n");
   const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
   const width = Math.max(...findings.map(({ check }) => check.length));
   for (const { check, status, finding, fix } of findings) {

@@ -116,7 +116,10 @@ async function pipedText(io: Io): Promise<string> {
 /** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
 async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
   if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", "--yes: no person can be asked here; look with --dry-run, then write --yes");
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      "--yes: no person can be asked here; look with --dry-run, then write --yes",
+    );
   }
   preview({ ...io, stdout: io.stderr });
   const answer = await askLine(io, `${question} Write yes: `);
