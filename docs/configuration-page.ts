@@ -1,5 +1,5 @@
-import { configFileSchema } from "../src/config/config-file.ts";
 import { VARIABLES } from "../src/config/config-layers.ts";
+import { configFileSchema } from "../src/config/spell-config.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** As much of a JSON schema as the configuration uses. */

@@ -1,6 +1,5 @@
 import { agentOf } from "./config/agents-schema.ts";
-import type { Config } from "./config/load-config.ts";
-import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
+import type { Config } from "./config/config-schema.ts";
 import { requireSound } from "./core/json-schema.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
@@ -56,6 +55,9 @@ export function defaultTools(options: ComposedTools, config: Config) {
     ...(skills.length === 0 || !config.skills.enabled ? {} : { skills: true }),
   } as const;
 }
+
+/** How long an MCP server may take to list its tools, unless its configuration says otherwise. */
+const MCP_CONNECT_TIMEOUT_MS = 10_000;
 
 export function mcpToolsOf(
   servers: readonly McpServerConfig[],

@@ -7,7 +7,8 @@ import { subAgentsOf } from "../composed-tools.ts";
 import { boundsOf } from "./agents-schema.ts";
 import { parseToml } from "./config-file.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
 
 let root = "";
 beforeEach(() => {

@@ -3,7 +3,8 @@ import { dirname, join } from "node:path";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
 import { AGENTS_MAX, AgentBody, AgentHead, agentNameProblem, agentOf, PROMPT_BYTES_MAX } from "./agents-schema.ts";
-import { type ConfigPlaces, describeProblems, type FoundFile } from "./config-file.ts";
+import type { ConfigPlaces, FoundFile } from "./config-file.ts";
+import { describeProblems } from "./config-problems.ts";
 import { readFrontMatter } from "./front-matter.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
 

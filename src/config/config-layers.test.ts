@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../test/support/property.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { formatToml, parseToml, spellConfig } from "./config-file.ts";
+import { formatToml, parseToml } from "./config-file.ts";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
+import { spellConfig } from "./spell-config.ts";
 
 const places = (files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) => ({
   cwd: "/p",

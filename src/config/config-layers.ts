@@ -1,11 +1,12 @@
 import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
-import { describeProblems, isTable, spellConfig, tellConfig, unknownKeys } from "./config-file.ts";
+import { describeProblems, isTable, unknownKeys } from "./config-problems.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { withUsersHooks } from "./hooks-schema.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
+import { spellConfig, tellConfig } from "./spell-config.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RuntimeError } from "../contract/error.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
 
 interface World {
   readonly files?: Readonly<Record<string, string>>;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { spellConfig } from "./config-file.ts";
+import { requirePermitted } from "./config-change.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
-import { requirePermitted } from "./trust.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
+import { spellConfig } from "./spell-config.ts";
 
 const HOME = "/nobody/.rkat/config.toml";
 const PROJECT = "/p/rkat.toml";

@@ -11,14 +11,12 @@ import {
 } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
-import { isJsonTable, type JsonTable } from "../contract/input.ts";
+import type { JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
-import { type FoundFile, spellConfig } from "./config-file.ts";
+import type { FoundFile } from "./config-file.ts";
 import { isSet } from "./config-layers.ts";
-import { type Config, SWITCHES } from "./config-schema.ts";
 import {
-  reachingKeysOf,
   requestOfAgent,
   requestOfLink,
   requestsOfServers,
@@ -241,81 +239,4 @@ function write(path: string, text: string): void {
   const beside = `${path}.${randomUUID()}.new`;
   writeFileSync(beside, text, { mode: 0o600, flag: "wx" });
   renameSync(beside, path);
-}
-
-/** A change that somebody asks for: what holds before and after it, and the realm's own layer. */
-export interface ConfigChange {
-  readonly before: Config;
-  readonly after: Config;
-  readonly layerBefore: JsonTable;
-  readonly layer: JsonTable;
-}
-
-/** Who asks for a change: whoever started the process, or somebody who cannot pass its ceiling. */
-export type ConfigAsker =
-  | "owner"
-  | {
-      readonly ceiling: { readonly builtins: "none" | "safe" | "all"; readonly shell: boolean };
-      /** Whether it may change what is started, and where things are sent. */
-      readonly mayReach: boolean;
-    };
-
-/** Throws PERMISSION_DENIED for a change that switches on what is forbidden, or sets what only a person may. */
-export function requirePermitted(change: ConfigChange, asker: ConfigAsker): void {
-  requireAllowed(change);
-  if (asker === "owner") return;
-  const { ceiling, mayReach } = asker;
-  const { before, after } = change;
-  const hasAll = { builtins: ceiling.builtins === "all", shell: ceiling.shell };
-  for (const name of ["builtins", "shell"] as const) {
-    const key = SWITCHES[name];
-    if (before.tools[key] || !after.tools[key] || hasAll[name]) continue;
-    throw denied(`tools.${key}: this server cannot switch it on; start it with --tools workspace`);
-  }
-  if (!mayReach) requireSameReach(change);
-}
-
-function requireAllowed({ after, layer, layerBefore }: ConfigChange): void {
-  const saysTrue = ({ tools }: JsonTable, key: string) => isJsonTable(tools) && tools[key] === true;
-  for (const key of after.forbidden.map((name) => SWITCHES[name])) {
-    if (!saysTrue(layer, key) || saysTrue(layerBefore, key)) continue;
-    throw denied(`tools.${key}: the configuration's file says tools.${key} = false, so change it there`);
-  }
-}
-
-/**
- * Keys that name programs, addresses, variables or files stay what they are: as the layer has them, or as they hold,
- * which is what a client reads and writes back. What holds is not enough to look at, for a variable may hide the layer.
- */
-function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
-  const [now, then, held] = [layer, layerBefore, spellConfig(before)].map(valuesOf);
-  for (const key of new Set([...(now?.keys() ?? []), ...(then?.keys() ?? [])])) {
-    const value = now?.get(key);
-    if (value === then?.get(key) || value === held?.get(key)) continue;
-    if (key === CEILING) throw denied(`${key}: no request passes it, so it cannot be changed over HTTP`);
-    throw denied(`${key}: it decides what is started or where things are sent, so it cannot be changed over HTTP`);
-  }
-}
-
-const CEILING = "ceiling";
-
-function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
-  const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
-  const { memory, permissions } = table;
-  // An embedder elsewhere is sent everything that was ever said.
-  const isRemote = isJsonTable(memory) && memory.embedder === "remote";
-  const ceiling = isJsonTable(table.ceiling) && Object.keys(table.ceiling).length > 0;
-  return new Map([
-    ...keys,
-    ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
-    // A price of nothing would undo every limit of cost.
-    ...(isJsonTable(table.prices) ? [["prices", JSON.stringify(table.prices)] as const] : []),
-    ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
-    // A question that is taken away starts programs as well as a permission that is added.
-    ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
-  ]);
-}
-
-function denied(message: string): RuntimeError {
-  return new RuntimeError("PERMISSION_DENIED", message);
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { asRuntimeError } from "../../contract/error.ts";
 import type { LocalServer } from "../../providers/local-servers.ts";
 import { withoutControls } from "../wire/terminal-text.ts";

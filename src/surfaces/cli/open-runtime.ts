@@ -1,5 +1,6 @@
 import { access } from "node:fs/promises";
-import type { Config, LoadedConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";

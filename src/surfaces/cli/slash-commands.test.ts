@@ -11,7 +11,7 @@ import {
   summarisedBy,
 } from "../../../test/support/compacting-command-line.ts";
 import { typedTo } from "../../../test/support/keyboard.ts";
-import { defaultConfig } from "../../config/load-config.ts";
+import { defaultConfig } from "../../config/settings.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../runtime.ts";
 import type { Opened } from "./open-runtime.ts";

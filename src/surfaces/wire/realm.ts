@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, lstatSync } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
 import { RuntimeError } from "../../contract/error.ts";
 

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { loadConfig } from "../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { Token, TokenName } from "../../contract/token.ts";
 import type { TokenStore } from "../../ports/token-store.ts";

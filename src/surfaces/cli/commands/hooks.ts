@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { BroughtFile, Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
+import type { BroughtFile } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { failurePolicyFor, HookPoint } from "../../../contract/hook.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input.ts";

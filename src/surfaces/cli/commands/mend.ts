@@ -1,6 +1,7 @@
 import { chmod, lstat, readdir, realpath, rm } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import type { Config, LoadedConfig } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
+import type { LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { isJsonTable } from "../../../contract/input.ts";
 import { nearMiss } from "../../../text/near-miss.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withPiped } from "../../../contract/message.ts";
 import type { PermissionRules } from "../../../contract/permission.ts";

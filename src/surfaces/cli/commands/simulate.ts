@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Figures, Simulation, SummariesBy } from "../../../contract/simulation.ts";
 import type { LaboratoryPolicy } from "../../../laboratory.ts";
