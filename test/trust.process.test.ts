@@ -90,7 +90,7 @@ describe("a project that nobody trusted", () => {
     expect(own.keys).toEqual([`Bearer ${KEY}`]);
     const what = `providers.openai.base_url of ${join(project(), "rkat.toml")}`;
     const how = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
-    expect(stderr).toContain(`! left out until somebody trusts this folder: ${what} (${how})\n`);
+    expect(stderr).toContain(`! left out until you trust this folder: ${what} (${how})\n`);
     expect(stderr.split("left out")).toHaveLength(2);
   });
 
@@ -320,7 +320,7 @@ describe("trust", () => {
     for (const [name, start, flags] of doors) {
       told = "";
       await serve(start, ...flags);
-      expect(told).toContain(`${name}: left out until somebody trusts this folder: providers.openai.base_url`);
+      expect(told).toContain(`${name}: left out until you trust this folder: providers.openai.base_url`);
       told = "";
       await serve(start, ...flags, "--trust");
       expect(told).not.toContain("left out");

@@ -17,25 +17,25 @@ const CONCURRENT_MAX = 64;
 const TASKS_MAX = 1_000;
 const RESULT_BYTES_MAX = 1_048_576;
 
-/** What a name must be; undefined where it is. */
+/** The problem of an invalid name; undefined for a valid one. */
 export function agentNameProblem(name: string): string | undefined {
   return NAME.test(name) ? undefined : "name a sub-agent in 1 to 64 of a-z, 0-9 and -, like code-reviewer";
 }
 
-/** A text of nothing but blanks says nothing. */
+/** A blank text is no prompt. */
 const prompt = text
   .refine((given) => given.trim() !== "", { error: "write what it is to do and how" })
   .refine((given) => Buffer.byteLength(given) <= PROMPT_BYTES_MAX, {
     error: `shorten it to ${PROMPT_BYTES_MAX} bytes`,
   });
 
-/** What is said of a sub-agent besides its name and its prompt, in a table and in the head of a file alike. */
+/** The keys of a sub-agent besides its name and prompt, in a table and in the head of a file. */
 const keys = {
   description: text
     .max(DESCRIPTION_CHARS_MAX, { error: `shorten it to ${DESCRIPTION_CHARS_MAX} characters` })
     .describe("what it is for; the model chooses by it"),
-  model: text.optional().describe("the model it asks; without it, that of the session that hands it a task"),
-  provider: text.optional().describe("whose model it is, where the name does not say"),
+  model: text.optional().describe("its model; without it, the model of the delegating session"),
+  provider: text.optional().describe("the provider, where the model's name does not determine it"),
   tools: z
     .array(text, { error: 'write a list of names of tools, like ["memory_search"]' })
     .max(TOOLS_MAX, { error: `write at most ${TOOLS_MAX} names` })
@@ -43,14 +43,14 @@ const keys = {
     .describe("the only tools it has of those the session has; without it, all of them"),
   max_tokens: whole(1)
     .optional()
-    .describe("input and output tokens of one task; without it, its share of what is left"),
-  max_duration: wait.optional().describe("of one task; without it, its share of what is left"),
-  max_tool_calls: whole(0).optional().describe("tool calls of one task; without it, its share of what is left"),
-  max_cost: CostLimit.optional().describe("US dollars of one task; without it, its share of what is left"),
+    .describe("input and output tokens of one task; without it, its share of the remaining budget"),
+  max_duration: wait.optional().describe("of one task; without it, its share of the remaining budget"),
+  max_tool_calls: whole(0).optional().describe("tool calls of one task; without it, its share of the remaining budget"),
+  max_cost: CostLimit.optional().describe("US dollars of one task; without it, its share of the remaining budget"),
   max_turns: whole(1).optional().describe("model calls of one task; without it, `agent.max_turns`"),
   inherit: oneOf(["none", "fork"])
     .optional()
-    .describe("`fork`: it begins with what the session was shown; without it, `none`: with its task alone"),
+    .describe("`fork`: it begins with the session's context; `none`, the default: with its task alone"),
 };
 
 const inMs = <T extends { max_duration?: number | undefined }>({ max_duration, ...row }: T) => ({
@@ -127,7 +127,7 @@ export function agentOf(name: string, row: Row): SubAgent {
   };
 }
 
-/** What no model passes, as configured. */
+/** The configured limits that no model can exceed. */
 export function boundsOf(bounds: DeepReadonly<z.output<typeof SubAgents>>): SubAgentBounds {
   return {
     depthMax: bounds.max_depth,

@@ -97,7 +97,7 @@ function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []
 
 const DEPTH_MAX = 8;
 
-/** Whoever may write to a realm must not send its sessions to another database, or have another key, or none. */
+/** A client that may write the realm's layer must not change its database or its key. */
 function refuseStore(layer: JsonTable, name: string): void {
   const section = KEPT_OUTSIDE.find((key) => layer[key] !== undefined);
   if (section === undefined) return;
@@ -107,10 +107,10 @@ function refuseStore(layer: JsonTable, name: string): void {
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** What says where and how a realm is kept. */
+/** The sections on where and how a realm is stored. */
 const KEPT_OUTSIDE = ["store", "encryption"] as const;
 
-/** A layer without what says again where it is kept: a client that writes back what it has read changes nothing by that. */
+/** A layer without an unchanged `store` or `encryption`: a client may write back what it has read. */
 export function ownLayer(layer: JsonTable, config: Config): JsonTable {
   const told = tellConfig(config);
   const isSame = (given: unknown, is: unknown): boolean =>
@@ -165,7 +165,7 @@ const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.tr
 const asFeatures = (text: string) =>
   text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 
-/** The variables that override the files. Keys and tokens are not here: whoever uses one reads it. */
+/** The variables that override the files. Keys and tokens are not here: the code that uses one reads it. */
 export const VARIABLES: readonly Variable[] = [
   { name: "RKAT_MODEL", path: ["agent", "model"], read: asText },
   { name: "RKAT_PROVIDER", path: ["agent", "provider"], read: asText },

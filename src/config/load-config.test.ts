@@ -150,7 +150,7 @@ describe("which file", () => {
       return undefined;
     };
     await expect(loadConfig({ cwd: "/p", home: "/h", env: {}, readFile })).rejects.toThrow(
-      "/p/rkat.toml is there and cannot be read; check its permissions",
+      "/p/rkat.toml cannot be read; check its permissions",
     );
   });
 });

@@ -33,7 +33,7 @@ describe("sub-agents on the command line", () => {
         { name: "clerk", description: "Files.", prompt: "File it.", max_tokens: 9_000, from: "user" },
       ],
     });
-    expect(before.stderr).toContain("! left out until somebody trusts this folder: sub-agent reviewer of");
+    expect(before.stderr).toContain("! left out until you trust this folder: sub-agent reviewer of");
     expect(before.stderr).toMatch(/! a sub-agent is left out: .*broken\.md: write its prompt below the front matter\n/);
     const status = await run("trust", "--status");
     expect(status).toMatchObject({

@@ -24,7 +24,7 @@ interface UiEncoder {
   pendingCalls(): readonly string[];
 }
 
-/** Tells a turn as the parts of one message. Its beginning is told by whoever knows the message's id. */
+/** Encodes a turn as the parts of one message; the caller, who knows the message's id, writes its start. */
 export function createUiEncoder(options: EncoderOptions): UiEncoder {
   const told = beginTelling();
   return { hear: ({ event }) => tell(event, told, options), pendingCalls: () => told.pending };
@@ -144,7 +144,7 @@ function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: Enco
   }
 }
 
-/** What everybody should know of a turn, in words; not kept in the message. */
+/** Notices about a turn; not stored in the message. */
 function noticeOf(event: AgentEvent): readonly UiChunk[] {
   const { level, text } = describeEvent(event);
   const data: UiChatData["notice"] = { event: event.type, text };

@@ -64,7 +64,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const { chats, clock, settings } = place;
   const key = keyOf(chat);
   const before = chats.running(key);
-  // Whoever says something more has stopped what nobody reads, or does not mean to answer what is asked.
+  // A new message ends a turn without a reader, or a pending approval.
   if (before !== undefined && !before.isRead()) await stopTurn(request, before);
   const names = new Set(asked.client_tools?.map(({ name }) => name));
   const turn = createUiTurn({
@@ -87,7 +87,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const answered = place.turns
     .run(request.headers["x-meerkat-request-id"]?.toString(), request.caller, work)
     .finally(() => turn.end(undefined));
-  answered.catch(() => {}); // Whoever is answered hears of it.
+  answered.catch(() => {}); // The caller gets the failure.
   return tell(place, response, { turn, from, refused: answered });
 }
 

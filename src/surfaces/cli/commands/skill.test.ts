@@ -102,6 +102,6 @@ it("[G5] a no to rkat trust is told to have changed nothing", async () => {
   const { code, stderr } = await line.run(["trust"], given);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: expect.stringMatching(/\nNothing changed: what they want is left out/),
+    stderr: expect.stringMatching(/\nNothing changed: these files are left out/),
   });
 });
