@@ -99,11 +99,11 @@ async function show(within: Browser, address: string) {
   await tools.send("HeapProfiler.collectGarbage");
   const { metrics } = await tools.send("Performance.getMetrics");
   const metric = (name: string): number => metrics.find((one) => one.name === name)?.value ?? Number.NaN;
-  const told = { paintMs, heapMb: metric("JSHeapUsedSize") / 1e6, nodes: metric("Nodes") };
+  const reported = { paintMs, heapMb: metric("JSHeapUsedSize") / 1e6, nodes: metric("Nodes") };
   // What it asks for besides must not be in the way of the next.
   await page.locator(".strip-link").first().waitFor();
   await context.close();
-  return told;
+  return reported;
 }
 
 async function listening(): Promise<string> {

@@ -60,12 +60,12 @@ async function ask(baseUrl: string, messages: readonly object[]): Promise<Answer
     pending += decoder.decode(bytes, { stream: true });
     const events = pending.split("\n\n");
     pending = events.pop() ?? "";
-    for (const event of events) hear(answer, event.slice("data: ".length));
+    for (const event of events) receive(answer, event.slice("data: ".length));
   }
   return answer;
 }
 
-function hear(answer: Answer, data: string): void {
+function receive(answer: Answer, data: string): void {
   if (data === "[DONE]") return;
   const delta = JSON.parse(data).choices[0]?.delta;
   if (delta?.content) answer.text += delta.content;

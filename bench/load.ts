@@ -43,8 +43,8 @@ try {
   const late = await countWrong(quiet);
   for (const reader of quiet.readers) reader.close();
   const stuck = await measureStuck();
-  const told = [alone, crowded, late];
-  const wrong = told.reduce((sum, one) => sum + one.wrong, 0);
+  const reported = [alone, crowded, late];
+  const wrong = reported.reduce((sum, one) => sum + one.wrong, 0);
   await publish({
     name: "load",
     tables: [
@@ -77,7 +77,7 @@ try {
       ],
       [
         ["durable events", "delivered", "readers that lack one, or have one twice"],
-        ["all", String(told.reduce((sum, one) => sum + one.delivered, 0)), String(wrong)],
+        ["all", String(reported.reduce((sum, one) => sum + one.delivered, 0)), String(wrong)],
       ],
       [
         ["the machine", ""],

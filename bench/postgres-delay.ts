@@ -31,18 +31,18 @@ async function delayOf(name: string, store: Store, place: string): Promise<Delay
   const runtime = createRuntime({ store, model, env: {} });
   const session = await runtime.createSession("Begin.");
   const there = new Map<number, bigint>();
-  let onHeard = (): void => {};
+  let onReceived = (): void => {};
   const listener = fork(join(import.meta.dirname, "postgres-listener.ts"), [place, session.id]);
   listener.on("message", ({ seq, atNs }: { seq: number; atNs: string }) => {
     there.set(seq, BigInt(atNs));
-    onHeard();
+    onReceived();
   });
-  const heard = (seq: number): Promise<void> =>
+  const received = (seq: number): Promise<void> =>
     new Promise((resolve) => {
-      onHeard = () => {
+      onReceived = () => {
         if (there.has(seq)) resolve();
       };
-      onHeard();
+      onReceived();
     });
   const here = new Map<number, bigint>();
   const end = new AbortController();
@@ -52,12 +52,12 @@ async function delayOf(name: string, store: Store, place: string): Promise<Delay
       if (seq !== 0) here.set(seq, process.hrtime.bigint());
   })();
   // From now on it hears, and does not only read.
-  await heard(Math.max(1, first));
+  await received(Math.max(1, first));
   for (let turn = 0; turn < TURNS; turn += 1) {
     await session.turn("And now?");
     await sleep(PAUSE_MS);
   }
-  await heard(Math.max(...here.keys()));
+  await received(Math.max(...here.keys()));
   end.abort();
   listener.disconnect();
   await runtime.close();

@@ -198,7 +198,7 @@ function tableOf({ size, ways }: Reading): readonly (readonly string[])[] {
   const { embedded = {}, local = {}, database = {} } = ways;
   const rows = Object.keys(local).map((name) => {
     const own = embedded[name];
-    const told = [local[name], database[name]].flatMap((found) =>
+    const reported = [local[name], database[name]].flatMap((found) =>
       found === undefined
         ? []
         : [
@@ -206,7 +206,7 @@ function tableOf({ size, ways }: Reading): readonly (readonly string[])[] {
             own === undefined ? "" : `${(allOf(found) / allOf(own)).toFixed(1)}×`,
           ],
     );
-    return [name, own === undefined ? "" : `${format(own.wallMs)} / ${format(own.cpuMs)}`, ...told];
+    return [name, own === undefined ? "" : `${format(own.wallMs)} / ${format(own.cpuMs)}`, ...reported];
   });
   return [
     [`${formatSize(size)}: wall / CPU / database ms`, "embedded", "in a copy", "CPU", "in the database", "CPU"],

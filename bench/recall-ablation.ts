@@ -9,7 +9,7 @@ export function withoutEach({ store, embedder, now }: RecallParts): readonly (re
   if (embedder === undefined) return [];
   const { grasp: _, ...graspsAll } = embedder;
   return [
-    ["  without the middle of the scope", createRecall({ store: withoutMiddle(store), embedder, now })],
+    ["  without the middle of the scope", createRecall({ store: withoutMean(store), embedder, now })],
     ["  without telling questions apart", createRecall({ store: telling(store, asStatement), embedder, now })],
     ["  without the talk around", createRecall({ store: telling(store, apart), embedder, now })],
     ["  without neighbours", createRecall({ store: telling(store, alone), embedder, now })],
@@ -17,7 +17,7 @@ export function withoutEach({ store, embedder, now }: RecallParts): readonly (re
   ];
 }
 
-function withoutMiddle(store: MemoryStore): MemoryStore {
+function withoutMean(store: MemoryStore): MemoryStore {
   return {
     ...store,
     nearest: async (...asked) => (await store.nearest(...asked)).map(({ id, similarity }) => ({ id, similarity })),

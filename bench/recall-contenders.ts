@@ -18,14 +18,14 @@ export interface Answer {
   /** Keys of all that a model reads of the answer within each budget of tokens, of texts alone. */
   readonly shown: readonly ReadonlySet<string>[];
   /** The same where all that the tool answers counts: of each text also who said it, when and where. */
-  readonly told: readonly ReadonlySet<string>[];
+  readonly reported: readonly ReadonlySet<string>[];
   /** Keys of what `memory_search` answers that is given a question and nothing else; of other ways, of as many hits. */
   readonly tool: { readonly hits: readonly string[]; readonly all: readonly string[] };
 }
 
 /** A memory that several ways of finding share. */
 export interface Arena {
-  hear(session: NonNullable<Step["session"]>): Promise<void>;
+  learn(session: NonNullable<Step["session"]>): Promise<void>;
   /** By the name of the way. */
   ask(query: string): Promise<ReadonlyMap<string, Answer>>;
 }
@@ -67,10 +67,10 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
   const seqs = new Map<string, number>();
   let lastId = 0;
 
-  const hear: Arena["hear"] = async ({ id, said }) => {
-    const heard = seqs.get(id) ?? 0;
+  const learn: Arena["learn"] = async ({ id, said }) => {
+    const received = seqs.get(id) ?? 0;
     const parts = said.flatMap(({ key, text, atMs, role = "user" }, index) =>
-      splitText(text).map((part, at) => ({ key, text: part, atMs, role, seq: heard + index + 1, at })),
+      splitText(text).map((part, at) => ({ key, text: part, atMs, role, seq: received + index + 1, at })),
     );
     const chunks = parts.map(({ text, atMs, role, seq, at }) =>
       toChunk({
@@ -84,8 +84,8 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
         text,
       }),
     );
-    await store.add({ session_id: id, cursor: heard + said.length, chunks, discarded: [] });
-    seqs.set(id, heard + said.length);
+    await store.add({ session_id: id, cursor: received + said.length, chunks, discarded: [] });
+    seqs.set(id, received + said.length);
     for (const { key } of parts) keys.set(++lastId, key);
     for (const { key, text } of said) hashed.add(key, text);
     for (const embedder of [model, fallback]) await embedMissing(store, embedder);
@@ -105,14 +105,14 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
       keys: toKeys(chunks),
       tool: asTool(toKeys(chunks)),
       shown: BUDGETS.map((budget) => read(chunks.map(asText), budget)),
-      told: BUDGETS.map((budget) => read(chunks.map(asHit), budget)),
+      reported: BUDGETS.map((budget) => read(chunks.map(asHit), budget)),
     });
     const withAround = async (found: readonly Chunk[], aroundOf: AroundOf): Promise<Answer> => {
       const shown = BUDGETS.map(async (budget) => {
         const { rows, around } = await aroundOf(budget);
         return read([...rows, ...around].map(asText), budget);
       });
-      const told = BUDGETS.map(async (budget) => {
+      const reported = BUDGETS.map(async (budget) => {
         const { rows, around } = await aroundOf(budget - HITS * HIT_TOKENS);
         return read([...rows.map(asHit), ...around.map(asAround)], budget);
       });
@@ -120,7 +120,7 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
         keys: toKeys(found),
         tool: asTool(toKeys(found)),
         shown: await Promise.all(shown),
-        told: await Promise.all(told),
+        reported: await Promise.all(reported),
       };
     };
     const ranked = await store.match(bestByTerms(queryTerms(query)), SCOPE);
@@ -128,7 +128,10 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     const nearest = await store.nearest(model.id, vector, { scope: SCOPE, max: FOUND_MAX });
     const nothing = BUDGETS.map(() => new Set<string>());
     const answers = new Map<string, Answer>([
-      ["hashed words", { keys: hashed.find(query), tool: asTool(hashed.find(query)), shown: nothing, told: nothing }],
+      [
+        "hashed words",
+        { keys: hashed.find(query), tool: asTool(hashed.find(query)), shown: nothing, reported: nothing },
+      ],
       ["BM25", answerOf(await store.read(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id)))],
       ["vectors only", answerOf(await store.read(nearest.map(({ id }) => id)))],
     ]);
@@ -152,7 +155,7 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     }
     return answers;
   };
-  return { hear, ask };
+  return { learn, ask };
 }
 
 /** The whole of it, which the others are compared with. */

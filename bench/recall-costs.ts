@@ -17,13 +17,13 @@ import { measureTurns } from "./recall-turn-cost.ts";
 import type { Report } from "./report.ts";
 
 /** What remembering costs: asking, taking in, room on the disk, opening, and what it adds to a turn. */
-export async function measureCosts(heard: DataSet): Promise<Report> {
+export async function measureCosts(received: DataSet): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "rkat-bench-recall-"));
   const embedder = createLocalEmbedder();
   const loadBefore = loadavg();
   try {
     const turns = await measureTurns(join(folder, "turns"));
-    const indexing = await measureIndexing(join(folder, "indexing"), heard, embedder);
+    const indexing = await measureIndexing(join(folder, "indexing"), received, embedder);
     const bandwidth = measureBandwidth();
     const sizes = await measureSizes(folder, embedder);
     const costs: Costs = { sizes, bandwidth, indexing, turns, load: { before: loadBefore, after: loadavg() } };

@@ -31,7 +31,7 @@ interface Row {
   readonly mrr: number;
   /** The share of what answers that a model reads within each budget, of texts and of all that is told. */
   readonly shown: readonly number[];
-  readonly told: readonly number[];
+  readonly reported: readonly number[];
   /** The share of what answers among the hits of the tool's own answer, and in all of that answer. */
   readonly tool: readonly [number, number];
 }
@@ -49,7 +49,7 @@ const METRICS: readonly Metric[] = [
   { name: "tool answer", of: ({ tool }) => tool[1] },
   ...BUDGETS.flatMap((budget, at) => [
     { name: `text ${budget}`, of: ({ shown }: Row) => shown[at] ?? 0 },
-    { name: `told ${budget}`, of: ({ told }: Row) => told[at] ?? 0 },
+    { name: `told ${budget}`, of: ({ reported }: Row) => reported[at] ?? 0 },
   ]),
 ];
 
@@ -73,7 +73,7 @@ const { values } = parseArgs({
 });
 const dataSets = await loadDataSets(values.data);
 const sampleMax = Number(values.sample ?? Number.POSITIVE_INFINITY);
-const [heard] = dataSets;
+const [received] = dataSets;
 const isWanted = (name: string): boolean => values.only === undefined || values.only === name;
 const wanted = dataSets.filter(({ name }) => isWanted(name));
 if (wanted.length > 0) await publishQuality(wanted);
@@ -82,7 +82,7 @@ if (values.only === QUESTIONS) {
   const perSession = values["per-session"];
   await publish(await measureQuestions(perSession === undefined ? undefined : Number(perSession)));
 }
-if (heard !== undefined && isWanted(COSTS)) await publish(await measureCosts(heard));
+if (received !== undefined && isWanted(COSTS)) await publish(await measureCosts(received));
 
 async function publishEchoes(): Promise<void> {
   const embedder = await openNamedEmbedder(values.embedder);
@@ -121,21 +121,21 @@ async function measure({ cases }: DataSet, finders: Finders): Promise<readonly R
       // Spread over all of them: their types stand one after the other.
       const taken = questions.filter(() => Math.floor(++seen / every) > Math.floor((seen - 1) / every));
       for (const question of taken) rows.push(...(await rowsOf(arena, question)));
-      if (session !== undefined) await arena.hear(session);
+      if (session !== undefined) await arena.learn(session);
     }
   }
   return rows;
 }
 
 async function rowsOf(arena: Arena, { type, text, gold }: Question): Promise<readonly Row[]> {
-  return [...(await arena.ask(text))].map(([contender, { keys, shown, told, tool }]) => ({
+  return [...(await arena.ask(text))].map(([contender, { keys, shown, reported, tool }]) => ({
     contender,
     type,
     recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
     ndcg: ndcgOf(keys, gold),
     mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
     shown: shown.map((read) => recallAt([...read], gold, read.size)),
-    told: told.map((read) => recallAt([...read], gold, read.size)),
+    reported: reported.map((read) => recallAt([...read], gold, read.size)),
     tool: [recallAt(tool.hits, gold, tool.hits.length), recallAt(tool.all, gold, tool.all.length)],
   }));
 }

@@ -255,7 +255,7 @@ async function firstRequest(args: readonly string[]): Promise<Reading> {
   onRequest = (atMs) => {
     arrivedMs ??= atMs;
   };
-  const told = JSON.parse(await output(args));
+  const reported = JSON.parse(await output(args));
   if (arrivedMs === undefined) throw new Error("no request came");
-  return { ...told, wallMs: arrivedMs - startedMs };
+  return { ...reported, wallMs: arrivedMs - startedMs };
 }

@@ -60,7 +60,7 @@ export async function startRest(place: Place): Promise<ServerProcess & { readonl
 }
 
 /** What a server answers that the benches look at; they fail on what they do not find in it. */
-interface Told {
+interface Report {
   readonly session_id: string;
   readonly text: string;
   readonly cursor: { readonly sequence: number };
@@ -69,7 +69,7 @@ interface Told {
 /** Asks a server with JSON over connections that are kept; anything but a success is thrown. */
 export function createAsker(url: string, connections: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const ask = (route: string, body?: object): Promise<Told> =>
+  const ask = (route: string, body?: object): Promise<Report> =>
     new Promise((resolve, reject) => {
       const [method, path] = route.split(" ");
       const headers = { "content-type": "application/json" };

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { chatFrames, type Reply, refusalBody } from "../src/conformance/model-server.ts";
 import { below, chance, pick } from "../test/compaction/chances.ts";
 import { createRandom } from "../test/crash/random.ts";
-import { DIRECTIVES, heard, MARKER } from "./soak/prompts.ts";
+import { DIRECTIVES, MARKER, received } from "./soak/prompts.ts";
 
 export interface SoakModel {
   readonly url: string;
@@ -92,7 +92,7 @@ function replyTo(messages: readonly Said[]): Exclude<Reply, { kind: "refusal" }>
     return { kind: "answer", calls, usage: USAGE };
   }
   const more = asked.includes(DIRECTIVES.long) ? Array.from({ length: LONG_WORDS }, (_, index) => ` word${index}`) : [];
-  return { kind: "answer", text: [heard(asked), ...more, " So", " it", " is."], usage: USAGE };
+  return { kind: "answer", text: [received(asked), ...more, " So", " it", " is."], usage: USAGE };
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

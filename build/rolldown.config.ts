@@ -25,7 +25,7 @@ const isCostly = (path: string) =>
   );
 
 /** Loaded by a Node that is too old as well, to say so in a sentence. */
-const tellsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
+const warnsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
 
 /** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
 const consolePage: Plugin = {
@@ -125,7 +125,7 @@ export default defineConfig([
     plugins: [
       asValue,
       madeOnFirstUse({ applies: isCostly, isValue }),
-      builtinsOnFirstUse((path) => !tellsOldNode(path)),
+      builtinsOnFirstUse((path) => !warnsOldNode(path)),
     ],
     external: EXTERNAL,
     output: {

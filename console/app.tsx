@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
-import type { KeptSession } from "../src/contract/kept-session.ts";
+import type { SessionPage } from "../src/contract/session-page.ts";
 import { formatTime } from "./format.ts";
 import { Frame } from "./frame.tsx";
 import { Note, Spinner, textField } from "./parts.tsx";
@@ -81,7 +81,7 @@ function LivePage(): JSX.Element {
 }
 
 /** The screens of the one session that a saved page holds. Every other route leads to that session. */
-function SavedPage({ saved }: { saved: KeptSession }): JSX.Element {
+function SavedPage({ saved }: { saved: SessionPage }): JSX.Element {
   const { session_id, title } = saved.session;
   const [, id, ...rest] = route.value.path;
   useEffect(() => {

@@ -1,7 +1,7 @@
 import type { Client } from "../src/client.ts";
 import { RuntimeError } from "../src/clients/browser.ts";
-import type { KeptElement, KeptPlaces, KeptSession } from "../src/contract/kept-session.ts";
 import type { OperationName, OperationOutput } from "../src/contract/operations.ts";
+import type { KeptElement, KeptPlaces, SessionPage } from "../src/contract/session-page.ts";
 import type { Simulation, SimulationElement } from "../src/contract/simulation.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -11,7 +11,7 @@ const SESSION: KeptElement = "kept-session";
 const SIMULATION: SimulationElement = "kept-simulation";
 
 /** The session in a page that was saved as a file; undefined if a server sent the page. */
-export const savedSession = readSaved<KeptSession>(SESSION);
+export const savedSession = readSaved<SessionPage>(SESSION);
 /** The simulation in a page that was saved as a file. */
 export const savedSimulation = readSaved<Simulation>(SIMULATION);
 
@@ -21,7 +21,7 @@ function readSaved<T>(element: KeptElement | SimulationElement): T | undefined {
 }
 
 /** Serves the client from the saved session, in place of a server. */
-export function createSavedRuntime(session: KeptSession): Pick<Client, "dispatch" | "subscribe"> {
+export function createSavedRuntime(session: SessionPage): Pick<Client, "dispatch" | "subscribe"> {
   const handlers = handlersOf(session);
   const dispatch = async (name: OperationName, input: unknown): Promise<unknown> => {
     const handler = handlers[name];
@@ -40,7 +40,7 @@ export function createSavedRuntime(session: KeptSession): Pick<Client, "dispatch
   };
 }
 
-function handlersOf(session: KeptSession): Handlers {
+function handlersOf(session: SessionPage): Handlers {
   const { session_id } = session.session;
   const scope = { type: "session", session_id } as const;
   const history = rowsAt(session.messages, session.history);

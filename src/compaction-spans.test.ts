@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configWith } from "../test/support/runtime.ts";
-import { answer, chat, failing, type Script, tool, traced } from "../test/support/told-spans.ts";
-import type { Told } from "../test/support/tracing.ts";
+import { answer, chat, failing, type Script, tool, traced } from "../test/support/span-trees.ts";
+import type { SpanTree } from "../test/support/tracing.ts";
 import { createInMemoryStore, type RuntimeOptions } from "./runtime.ts";
 
 describe("spans of compactions and searches", () => {
@@ -25,9 +25,9 @@ describe("spans of compactions and searches", () => {
   }
 
   it("[G9] a compaction is part of its turn, holds the call for its summary, and what follows sees it", async () => {
-    const { told, session } = await talked();
+    const { spanTrees, session } = await talked();
     const [made] = await session.compactions();
-    const [last, before] = told().toReversed();
+    const [last, before] = spanTrees().toReversed();
     expect(last?.children).toEqual([
       {
         name: "compact",
@@ -68,7 +68,7 @@ describe("spans of compactions and searches", () => {
     const opened = traced(script, { compaction: vetoed, memory: {} });
     const session = await opened.runtime.createSession("Hello.");
     for (let said = 1; said < 24; said += 1) await session.turn(`Turn ${said}. ${LINE}`);
-    const [first] = opened.told().flatMap(({ children }) => children.filter(({ name }) => name === "compact"));
+    const [first] = opened.spanTrees().flatMap(({ children }) => children.filter(({ name }) => name === "compact"));
     expect(first).toEqual({
       name: "compact",
       kind: "INTERNAL",
@@ -80,26 +80,26 @@ describe("spans of compactions and searches", () => {
       },
       children: [],
     });
-    expect(new Set(opened.told().map(({ status }) => status))).toEqual(new Set(["ok"]));
+    expect(new Set(opened.spanTrees().map(({ status }) => status))).toEqual(new Set(["ok"]));
   });
 
   it("[G9] a compaction by hand is a trace of its own", async () => {
-    const { runtime, told } = traced(script, {
+    const { runtime, spanTrees } = traced(script, {
       compaction: { ...compaction, autoCompactThreshold: 50_000 },
       memory: {},
     });
     const session = await runtime.createSession("Hello.");
     for (let said = 1; said < 6; said += 1) await session.turn(`Turn ${said}. ${LINE}`);
     expect(await session.compact()).toMatchObject({ compacted: true });
-    const [made] = told().toReversed();
+    const [made] = spanTrees().toReversed();
     expect(made?.attributes).toMatchObject({ "rkat.compaction.trigger": "manual" });
     expect(made).toMatchObject({ name: "compact", status: "ok" });
     expect(made?.children).toEqual([chat({ "gen_ai.request.max_tokens": 100, ...answer("end_turn") })]);
   });
 
   it("[G9] a search is part of the tool that asked for it, and by itself a trace of its own", async () => {
-    const { told, session, runtime } = await talked();
-    const search = (results: number, reach: string): Told => ({
+    const { spanTrees, session, runtime } = await talked();
+    const search = (results: number, reach: string): SpanTree => ({
       name: "search_memory",
       kind: "INTERNAL",
       status: "ok",
@@ -113,29 +113,29 @@ describe("spans of compactions and searches", () => {
       children: [],
     });
     await session.turn("Recall the code.");
-    const [asked] = told().toReversed();
+    const [asked] = spanTrees().toReversed();
     expect(asked?.children.filter(({ name }) => name !== "compact").slice(0, 2)).toEqual([
       chat({ "gen_ai.conversation.compacted": true, ...answer("tool_use") }),
       tool("memory_search", "recall-1", { children: [search(1, "discarded")] }),
     ]);
     const { results } = await runtime.searchMemory("heron", { everything: true });
     expect(results.length).toBeGreaterThan(0);
-    expect(told().at(-1)).toEqual(search(results.length, "everything"));
+    expect(spanTrees().at(-1)).toEqual(search(results.length, "everything"));
   });
 
   it("[G9] a summary of an agent's memories is a chat of no conversation", async () => {
     const config = configWith({ agent_memory: { immediate_window: 1, recent_window: 1 } });
-    const { runtime, told } = traced([failing("overloaded"), { text: "Ada saw a heron." }], {
+    const { runtime, spanTrees } = traced([failing("overloaded"), { text: "Ada saw a heron." }], {
       config,
       store: createInMemoryStore(),
     });
     for (const memory of ["A heron.", "A fox.", "A hare."]) await runtime.agent("ada").remember(memory);
     await runtime.agent("ada").compact();
-    const plain = (attributes: Told["attributes"], status = "ok"): Told => {
+    const plain = (attributes: SpanTree["attributes"], status = "ok"): SpanTree => {
       const { "gen_ai.conversation.id": _none, ...rest } = chat(attributes).attributes;
       return { ...chat(attributes, status), attributes: { ...rest, "gen_ai.request.max_tokens": 512 } };
     };
-    expect(told()).toEqual([
+    expect(spanTrees()).toEqual([
       plain({ "error.type": "overloaded" }, "error"),
       plain({
         "rkat.chat.attempt": 2,

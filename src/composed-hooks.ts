@@ -6,7 +6,7 @@ import type { JsonTable } from "./contract/input.ts";
 import { createHooks, denialText } from "./core/hooks.ts";
 import { createRedactor } from "./core/redact.ts";
 import type { Clock } from "./ports/clock.ts";
-import { createHooksBehind, type HookOptions, type HookPart, joinHooks, readHooks } from "./service/hooks.ts";
+import { createBackgroundHooks, type HookOptions, type HookPart, joinHooks, readHooks } from "./service/hooks.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { createHookCommands } from "./tools/hook-command.ts";
 import { type Env, secretsIn } from "./tools/shell.ts";
@@ -25,7 +25,7 @@ export function composeHooks(
   const own = readHooks(given ?? []);
   const commands = createHookCommands(parts);
   let most = 0;
-  const behind = createHooksBehind(() => most);
+  const background = createBackgroundHooks(() => most);
   return {
     of: ({ hooks: { entries, default_timeout_ms, payload_max_bytes, background_max_concurrency } }) => {
       most = background_max_concurrency;
@@ -35,12 +35,12 @@ export function composeHooks(
         off: entries.filter(({ enabled }) => !enabled).map(({ id }) => id),
         timeoutMs: default_timeout_ms,
         payloadBytesMax: payload_max_bytes,
-        startBehind: behind.start,
+        startInBackground: background.start,
         commandHook: commands.hook,
       };
     },
     close: async () => {
-      await behind.settled();
+      await background.settled();
       await commands.close();
     },
   };
@@ -77,13 +77,13 @@ export async function tryHook(
     redact: createRedactor(secretsIn(place.env)),
     timeoutMs: config.hooks.default_timeout_ms,
     payloadBytesMax: config.hooks.payload_max_bytes,
-    startBehind: () => false,
+    startInBackground: () => false,
     emit: (event) => events.push(event),
   });
   try {
     const hooked = await hooks?.run(entry.point, payload, { signal });
-    const { told = [], denied, args, result } = hooked ?? {};
-    for (const body of told) if (body.kind === "event") events.push(body.event);
+    const { reported = [], denied, args, result } = hooked ?? {};
+    for (const body of reported) if (body.kind === "event") events.push(body.event);
     return {
       events,
       ...(denied === undefined ? {} : { denied: denialText(denied) }),

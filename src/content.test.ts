@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Script, toolOf, traced } from "../test/support/told-spans.ts";
+import { type Script, toolOf, traced } from "../test/support/span-trees.ts";
 import { openTracing } from "../test/support/tracing.ts";
 import type { RuntimeOptions } from "./runtime.ts";
 
@@ -53,9 +53,11 @@ async function sayIt(telemetry: Exclude<RuntimeOptions["telemetry"], true | unde
 describe("what is said", () => {
   for (const isFailing of [false, true]) {
     it(`[H3] [G9] is nowhere in telemetry unless asked for${isFailing ? ", when compactions fail" : ""}`, async () => {
-      const { tracer, text, told } = openTracing();
+      const { tracer, text, spanTrees } = openTracing();
       await sayIt({ tracer }, isFailing);
-      const names = new Set(told().flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]));
+      const names = new Set(
+        spanTrees().flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]),
+      );
       expect([...names].toSorted()).toEqual([
         "chat scripted",
         "compact",
@@ -72,9 +74,9 @@ describe("what is said", () => {
   }
 
   it("[H3] [G9] is told when it is asked for, and keys are not", async () => {
-    const { tracer, text, told } = openTracing();
+    const { tracer, text, spanTrees } = openTracing();
     await sayIt({ tracer, captureContent: true });
-    const all = told().flatMap((turn) => [turn, ...turn.children]);
+    const all = spanTrees().flatMap((turn) => [turn, ...turn.children]);
     const find = (name: string) => all.find((span) => span.name === name);
     expect(find("execute_tool returns")?.attributes).toMatchObject({
       "gen_ai.tool.description": "Does returns.",
@@ -115,7 +117,7 @@ describe("what is said", () => {
   });
 
   it("[A5] [G9] that no JSON can say is left out, and the tool's caller hears what is wrong with it", async () => {
-    const { tracer, told } = openTracing();
+    const { tracer, spanTrees } = openTracing();
     const circle: Record<string, unknown> = { content: "round" };
     circle.content = [circle];
     // Callers without types can return anything.
@@ -124,14 +126,14 @@ describe("what is said", () => {
     const { runtime, model } = traced(script, { tools, telemetry: { tracer, captureContent: true } });
     await runtime.createSession("Go.");
     expect(JSON.stringify(model.requests[1]?.messages)).toContain("turns returned what is no tool output");
-    expect(told()[0]?.children[1]?.attributes).not.toHaveProperty(["gen_ai.tool.call.result"]);
+    expect(spanTrees()[0]?.children[1]?.attributes).not.toHaveProperty(["gen_ai.tool.call.result"]);
   });
 
   it("[H5] [G9] of one value no more is told than a named bound", async () => {
-    const { tracer, told } = openTracing();
+    const { tracer, spanTrees } = openTracing();
     const { runtime } = traced([{ text: "Long." }], { telemetry: { tracer, captureContent: true } });
     await runtime.createSession("x".repeat(200_000));
-    expect(String(told()[0]?.attributes["gen_ai.input.messages"])).toHaveLength(65_536);
+    expect(String(spanTrees()[0]?.attributes["gen_ai.input.messages"])).toHaveLength(65_536);
   });
 });
 

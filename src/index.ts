@@ -57,7 +57,7 @@ export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { HookOptions } from "./service/hooks.ts";
-export type { OnApproval, Word } from "./service/operation-calls.ts";
+export type { ApprovalAnswer, OnApproval } from "./service/operation-calls.ts";
 export type {
   EventStream,
   RewriteOptions,

@@ -59,7 +59,7 @@ function composeReplay(
   { model, clock, tools, appended }: Parameters<ReplayOptions["compose"]>[0],
 ): ReturnType<ReplayOptions["compose"]> {
   const config = defaultConfig();
-  const store = telling(createInMemoryStore({ now: clock.now }), appended);
+  const store = observed(createInMemoryStore({ now: clock.now }), appended);
   const replaying: Config = {
     ...config,
     compaction: settings,
@@ -86,7 +86,7 @@ function composeReplay(
   }
 }
 
-function telling(store: Store, appended: (body: EntryBody) => void): Store {
+function observed(store: Store, appended: (body: EntryBody) => void): Store {
   const append: Store["log"]["append"] = async (...given) => {
     const entries = await store.log.append(...given);
     for (const { body } of entries) appended(body);

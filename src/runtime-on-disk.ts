@@ -174,14 +174,14 @@ export async function openConfigFile(
   const trust = options.trust ?? openTrust({ home: homeFolder(), env });
   const others = [spellConfig(given)];
   // Whoever hands in the trust has read the layer as it is now, and was told.
-  let isTold = options.trust !== undefined;
-  let told: string | undefined;
+  let isWarned = options.trust !== undefined;
+  let reported: string | undefined;
   const parse = (text: string, path: string): JsonTable => {
     const { admitted, brought } = trust.settings({ path, text }, parseToml(text, path), others);
     const sentence = leftOutText(brought === undefined ? [] : [brought]);
-    if (sentence !== undefined && sentence !== told && !isTold) warn(sentence);
-    told = sentence;
-    isTold = false;
+    if (sentence !== undefined && sentence !== reported && !isWarned) warn(sentence);
+    reported = sentence;
+    isWarned = false;
     return admitted;
   };
   const store = createConfigFile({ folder, parse, format: formatToml });
@@ -268,7 +268,7 @@ async function memoryOf(
   const embedder = async (signal: AbortSignal) => {
     const { openNamedEmbedder, withGrasp } = await import("./embedders/open-embedder.ts");
     const { embedder: name } = config.memory;
-    const opened = await openNamedEmbedder(name, { tell: warn, openRemote, signal });
+    const opened = await openNamedEmbedder(name, { warn: warn, openRemote, signal });
     return name === "remote" ? opened : withGrasp(opened);
   };
   return { memory: { embedder, ...memory, ...(store === undefined ? {} : { store }) } };
@@ -285,12 +285,12 @@ async function openMemoryIn(
 /** Gives the sessions of a store their files under `.rkat/`. */
 async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
   const { createRkatFiles, projectStore } = await import("./projections/rkat-files.ts");
-  const { createFilesBehind } = await import("./projections/rkat-files.ts");
+  const { createLaggingFiles } = await import("./projections/rkat-files.ts");
   const page = (query: RowQuery) => store.sessions.page(query);
-  const behind = createFilesBehind({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
+  const lagging = createLaggingFiles({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
   const files = createRkatFiles({
     ...to,
-    behind,
+    lagging,
     readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
     row: (sessionId) => store.sessions.get(sessionId),
   });

@@ -6,7 +6,7 @@ import { requirePermitted } from "./config/config-change.ts";
 import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
 import type { Config } from "./config/config-schema.ts";
 import { defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/settings.ts";
-import { tellConfig } from "./config/spell-config.ts";
+import { describeConfig } from "./config/spell-config.ts";
 import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
@@ -56,7 +56,7 @@ import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { loadForgettingTools } from "./stores/load-forgetting.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
-import { openTelemetryLater, type TelemetryOptions, tellBoth } from "./telemetry/open-later.ts";
+import { openTelemetryLater, type TelemetryOptions, withSecondTelemetry } from "./telemetry/open-later.ts";
 import {
   createBuiltinTools,
   createLoadSkill,
@@ -84,7 +84,7 @@ export interface RuntimeOptions {
   /** Long sessions are compacted before they overflow; without this they are not. */
   readonly compaction?: true | CompactionOptions;
   /** For a process that ends with its turn: no summary is made ready, and vectors for a second after a search. */
-  readonly isBrief?: boolean;
+  readonly isShortLived?: boolean;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
@@ -152,12 +152,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const { mcpServers = [], warn = () => {}, isBrief = false } = options;
+  const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
   warnOfMissingPackage(warn);
   const others = createAgentSource(() => agents.store());
-  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief });
+  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isShortLived });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
-  const telemetry = tellBoth(
+  const telemetry = withSecondTelemetry(
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),
     options.observer?.telemetry,
   );
@@ -247,7 +247,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     compose: options.compose ?? composeOver(config),
     derive,
     own: ownLayer,
-    spell: tellConfig,
+    spell: describeConfig,
     fixed: fixedAtStart,
     permit: (change, caller) => {
       const isOwner = options.ceiling === undefined && caller === undefined;
@@ -272,21 +272,21 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     cutsInvented: () => configuration.current().compaction?.settings.cut_invented ?? true,
     spentToday,
     telemetry,
-    tell: options.log,
+    report: options.log,
   });
   const usage = createUsageSums({ store, clock, agents: agents.store });
   const { service, live, loadSkill, stop } = createSessionService({
     hash: sha256,
     catalogue,
     allowInProject: createProjectAnswers(configuration.operations),
-    checkApart: async (...check) => (await import("./service/schema-worker.ts")).checkApart(...check),
+    checkInWorker: async (...check) => (await import("./service/schema-worker.ts")).checkInWorker(...check),
     store,
     clock,
     capabilities,
     memory,
     telemetry,
     agents: agents.operations,
-    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isBrief },
+    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isShortLived },
     usage,
     skillFor: (tools) => {
       const texts = [
@@ -343,7 +343,7 @@ async function probeStore(store: Store, sessionId: string): Promise<void> {
 
 function memoryOf(
   options: MemoryOptions,
-  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn" | "isBrief">,
+  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn" | "isShortLived">,
 ): SessionMemory {
   const { store: memory = createMemoryStoreInMemory(), embedder } = options;
   const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;
@@ -355,7 +355,7 @@ function memoryOf(
  * asks for is measured by the features it leaves for the next start, which must not fail over it.
  */
 export function compactionOf(
-  { compaction, systemPrompt, isBrief = false }: RuntimeOptions,
+  { compaction, systemPrompt, isShortLived = false }: RuntimeOptions,
   config: Config,
   { features }: Config,
 ): CompactionPart | undefined {
@@ -376,7 +376,7 @@ export function compactionOf(
   );
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
-  return compaction === undefined ? undefined : { ...part, isBrief };
+  return compaction === undefined ? undefined : { ...part, isShortLived };
 }
 
 function agentsInMemory({ now }: Clock): AgentHome {

@@ -31,9 +31,9 @@ it("[G6] a page has the same client over HTTP, with nothing of Node in it", asyn
   const { url } = await serveRuntime(openServedRuntime("kept"), { token: "s3cret" });
   const context = createContext({ ...WEB });
   runInContext(code, context);
-  const told = JSON.parse(await runInContext(`page.run(${JSON.stringify(url)}, "s3cret")`, context));
+  const reported = JSON.parse(await runInContext(`page.run(${JSON.stringify(url)}, "s3cret")`, context));
   const durable = ["run_started", "turn_started", "text_complete", "turn_completed", "run_completed"];
-  expect(told).toEqual({
+  expect(reported).toEqual({
     text: "You said: Hello from a page",
     types: [...durable.slice(0, 2), "text_delta", "text_delta", ...durable.slice(2)],
     replayed: durable,

@@ -380,8 +380,8 @@ describe("what is seen of a context", () => {
       /^SEQ +TURN +TOKENS\n(?:\d+ +\d+ +[\d,]+ +[▚≡▓█·│]+\n)+\d+ +▼ compacted: [\d,]+ → [\d,]+ tokens\n/,
     );
     expect(await text("session", "context", id, "--calls")).toBe(calls);
-    const { calls: told } = await json("session", "calls", id);
-    expect(await text("session", "calls", id, "--limit", "4")).toContain(`--before ${told[1].seq}\n`);
+    const { calls: reported } = await json("session", "calls", id);
+    expect(await text("session", "calls", id, "--limit", "4")).toContain(`--before ${reported[1].seq}\n`);
     const { sentences } = await json("compact", "sources", id);
     expect(sentences.length).toBeGreaterThan(0);
     expect(sentences.every(({ seqs }: { seqs: number[] }) => seqs.length > 0)).toBe(true);

@@ -52,12 +52,12 @@ describe("rkat encryption", () => {
 
   it("[K2] refuses what is no key in one sentence, without a letter of it", async () => {
     useKey("ONE_KEY");
-    const told = await run(["session", "list"], { env: { ...env, ONE_KEY: "hunter2" } });
+    const reported = await run(["session", "list"], { env: { ...env, ONE_KEY: "hunter2" } });
     const { stderr } = await run(["run", "Hello.", "--model", "offline"], { env: { ...env, ONE_KEY: "hunter2" } });
     expect(stderr).toBe(
       "Error: the variable of encryption.key_env, ONE_KEY, does not hold a key; write 32 bytes as base64 or hex, as rkat encryption key prints them\n",
     );
-    expect(told.stdout + told.stderr).not.toContain("hunter2");
+    expect(reported.stdout + reported.stderr).not.toContain("hunter2");
     const without = await run(["encryption", "rotate", "--to-env", "A", "--to-file", "b"], { env });
     expect(without.stderr).toContain("name the next key once: --to-file, --to-env or --to-command");
   });

@@ -160,8 +160,8 @@ describe("rkat memory import and export", () => {
     expect(await counts("--agent", "ada")).toEqual({ added: 0, known: 1 });
     write("notes/heron.md", "The heron has left.\n");
     expect(await counts("--agent", "ada")).toEqual({ added: 1, known: 0 });
-    const told = (await ok("agent", "export", "ada")).trimEnd().split("\n");
-    expect(told.map((text) => JSON.parse(text).body)).toMatchObject([
+    const reported = (await ok("agent", "export", "ada")).trimEnd().split("\n");
+    expect(reported.map((text) => JSON.parse(text).body)).toMatchObject([
       { content: "The heron stands in the pond.", metadata: { path: "heron.md" } },
       { content: "The heron has left.", metadata: { path: "heron.md" } },
     ]);

@@ -8,7 +8,7 @@ import type { Parts } from "../src/surfaces/cli/parts.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, fact, NO_MODEL } from "./support/compacting-command-line.ts";
 import { createHeldModel, SUMMARY } from "./support/held-summaries.ts";
-import { told } from "./support/prepared-sessions.ts";
+import { waitForEvent } from "./support/prepared-sessions.ts";
 
 const line = useCommandLine();
 const WAIT = "Wait for it.";
@@ -23,7 +23,7 @@ function summarised(priced: Partial<ModelClient> = {}) {
     const stream: ModelClient["stream"] = async function* (request, signal) {
       if (JSON.stringify(request.messages.at(-1)).includes(WAIT)) {
         const [session] = await runtime.listSessions();
-        await told(runtime.session(session?.session_id ?? ""), "compaction_prepared");
+        await waitForEvent(runtime.session(session?.session_id ?? ""), "compaction_prepared");
       }
       yield* model.stream(request, signal);
     };

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";
+import { usePausedModel } from "./support/paused-model.ts";
 import { type Caller, createCaller } from "./support/rest-server.ts";
 import { startRpc } from "./support/rpc-process.ts";
-import { useTellingModel } from "./support/telling-model.ts";
 
 // Each test starts several processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -189,10 +189,10 @@ describe("what a file says false to", () => {
 
 describe("the configuration over HTTP", () => {
   let listener: Server;
-  const heard: string[] = [];
+  const received: string[] = [];
   beforeAll(async () => {
     listener = createServer((request, response) => {
-      heard.push(String(request.headers.authorization));
+      received.push(String(request.headers.authorization));
       response.writeHead(401).end("{}");
     });
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
@@ -221,7 +221,7 @@ describe("the configuration over HTTP", () => {
     }
     const asked = { prompt: "hi", model: "mine/x", provider: "mine" };
     expect((await call("POST /sessions", asked)).status).toBe(400);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     expect((await call("PATCH /config", { agent: { max_turns: 9 } })).status).toBe(200);
   });
 });
@@ -296,7 +296,7 @@ describe("a request that is not from here", () => {
 });
 
 describe("the end of a server", () => {
-  const model = useTellingModel();
+  const model = usePausedModel();
   const { env, finish } = model;
   const calls = () => expect.poll(() => model.asked.length, { timeout: 60_000 });
 

@@ -85,11 +85,11 @@ withPostgres("a runtime whose realm is in a database", () => {
 
   it("[H2] never tells the password: not to who asks for the configuration, nor in what is kept", async () => {
     const store = withPassword(await databaseFor("secrets"));
-    const told = { name: "told", description: "Tells.", inputSchema: { type: "object" }, execute: () => PASSWORD };
+    const reported = { name: "told", description: "Tells.", inputSchema: { type: "object" }, execute: () => PASSWORD };
     const model = createScriptedModel((_request, index) =>
       index === 0 ? { calls: [{ name: "told" }] } : { text: "Yes." },
     );
-    const runtime = await openRuntime({ ...base, model, tools: [told], store });
+    const runtime = await openRuntime({ ...base, model, tools: [reported], store });
     const answer = await runtime.dispatch("readConfig", {});
     expect(answer.config).toMatchObject({ store: { url: expect.stringContaining("@127.0.0.1") } });
     expect(JSON.stringify(answer)).not.toContain(PASSWORD);
@@ -140,10 +140,10 @@ withPostgres("a runtime whose realm is in a database", () => {
       expect((await line.run(["run", "My name is Ada.", "-m", "offline"], { env })).code).toBe(0);
       expect((await line.run(["session", "list"], { env })).stdout).toContain("My name is Ada.");
       const json = ["config", "get", "--json", "--with-generation"];
-      const told = JSON.parse((await line.run(json, { env })).stdout);
-      expect(told).toMatchObject({ realm_id: "default", backend: "postgres" });
-      expect(told).not.toHaveProperty("resolved_paths");
-      expect(JSON.stringify(told)).not.toContain(PASSWORD);
+      const reported = JSON.parse((await line.run(json, { env })).stdout);
+      expect(reported).toMatchObject({ realm_id: "default", backend: "postgres" });
+      expect(reported).not.toHaveProperty("resolved_paths");
+      expect(JSON.stringify(reported)).not.toContain(PASSWORD);
       const team = { ...env, RKAT_STORE_REALM: "team" };
       expect(JSON.parse((await line.run(json, { env: team })).stdout).realm_id).toBe("team");
       expect((await line.run(["session", "list"], { env: team })).stdout).not.toContain("Ada");

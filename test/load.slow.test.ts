@@ -45,10 +45,10 @@ describe("many sessions and many readers", () => {
       );
 
       const after = await Promise.all(ids.map((id) => logged(call, id)));
-      const told = after.map((seqs, index) => seqs.slice(before[index]?.length));
-      expect(told.map(({ length }) => length > TURNS)).toEqual([false, ...busy.map(() => true)]);
+      const reported = after.map((seqs, index) => seqs.slice(before[index]?.length));
+      expect(reported.map(({ length }) => length > TURNS)).toEqual([false, ...busy.map(() => true)]);
       for (const [index, reader] of readers.entries()) {
-        const expected = told[index % SESSIONS] ?? [];
+        const expected = reported[index % SESSIONS] ?? [];
         await reader.reached(expected.at(-1));
         expect(reader.seqs).toEqual(expected);
       }

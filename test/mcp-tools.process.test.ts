@@ -7,7 +7,7 @@ import type { McpServerConfig } from "../src/ports/mcp-server.ts";
 import { createRuntime } from "../src/runtime.ts";
 import { createSystemClock } from "../src/service/system-clock.ts";
 import { caller, createClient } from "./support/mcp-connection.ts";
-import { isRunning, openHttpServer, pidsOf, program, runtimeWith, told } from "./support/mcp-servers.ts";
+import { isRunning, openHttpServer, pidsOf, program, reported, runtimeWith } from "./support/mcp-servers.ts";
 import { startRkat } from "./support/rkat-process.ts";
 
 let folder: string;
@@ -66,7 +66,7 @@ describe("tools of MCP servers", () => {
     });
     const deferred = await runtime.createDeferredSession("Later.", { toolPreset: "safe" });
     await runtime.createSession("Now.", { toolPreset: "none" });
-    expect({ told: told(notes), offered: offered() }).toEqual({ told: [], offered: [] });
+    expect({ reported: reported(notes), offered: offered() }).toEqual({ reported: [], offered: [] });
     await deferred.turn("Go.");
     expect(pidsOf(notes)).toHaveLength(1);
     expect(offered()).toContain("mcp__t__echo");
@@ -199,7 +199,7 @@ describe("MCP servers that fail", () => {
     const { messages } = await session.history();
     const content = "mcp__t__wait did not finish within 500 ms and was stopped; it may or may not have taken effect";
     expect(messages.find(({ role }) => role === "tool_results")).toMatchObject({ results: [{ content }] });
-    await expect.poll(() => told(notes)).toContain("cancelled");
+    await expect.poll(() => reported(notes)).toContain("cancelled");
     // The connection is as good as before.
     expect(results()).toEqual([{ content: String(pidsOf(notes)[0]), is_error: false }]);
     await runtime.close();
@@ -210,10 +210,10 @@ describe("MCP servers that fail", () => {
     const session = await runtime.createDeferredSession("Begin.");
     const turn = session.turn("Go.");
     const ended = expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
-    await expect.poll(() => told(notes), { timeout: 60_000 }).toContain("waiting");
+    await expect.poll(() => reported(notes), { timeout: 60_000 }).toContain("waiting");
     await session.interrupt();
     await ended;
-    await expect.poll(() => told(notes)).toContain("cancelled");
+    await expect.poll(() => reported(notes)).toContain("cancelled");
     await runtime.close();
   });
 });

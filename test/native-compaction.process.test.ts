@@ -8,7 +8,7 @@ import { SUMMARY_PREFIX } from "../src/core/compaction/shown-messages.ts";
 import { hashContext } from "../src/core/context.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../src/runtime.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
-import { keepSession } from "../src/surfaces/cli/keep-session.ts";
+import { exportPage } from "../src/surfaces/cli/export-page.ts";
 import { configWith, listen } from "./support/runtime.ts";
 import { openTracing } from "./support/tracing.ts";
 import { anthropicWire, COMPACTED_TEXT } from "./wire/anthropic.ts";
@@ -269,19 +269,19 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
   it("[C11] events tell that it is there and how large it is, and nothing of what it says", async () => {
     const opened = await open(format);
     const { session, compaction } = await compacted(opened);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for await (const { event } of opened.runtime.subscribe(session.id, { after: 0 })) {
-      told.push(event);
+      reported.push(event);
       if (event.type === "compaction_completed") break;
     }
     const { refused: _, ...native } = compaction?.native ?? { refused: false };
-    expect(told.at(-1)).toMatchObject({ type: "compaction_completed", native });
+    expect(reported.at(-1)).toMatchObject({ type: "compaction_completed", native });
     expect(native).toMatchObject({ bytes: expect.any(Number) });
     const { dispatch } = opened.runtime;
     const { signal } = new AbortController();
-    const page = await keepSession({ dispatch, session_id: session.id, version: "1", keptAt: new Date(0), signal });
+    const page = await exportPage({ dispatch, session_id: session.id, version: "1", keptAt: new Date(0), signal });
     expect(page.compactions).toMatchObject([{ native }]);
-    expect(JSON.stringify([told, page])).not.toContain(OPAQUE);
+    expect(JSON.stringify([reported, page])).not.toContain(OPAQUE);
   });
 
   it("[C13] survives the process", async () => {
@@ -303,12 +303,12 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
 
 describe("spans", () => {
   it("[G9] tell of the call for it, and nothing of what it says, even where they tell what is said", async () => {
-    const { tracer, told, text } = openTracing();
+    const { tracer, spanTrees, text } = openTracing();
     const opened = await open(openAiResponsesWire, { telemetry: { tracer, captureContent: true } });
     const { session } = await compacted(opened);
     opened.server.reply(answer("Yes."));
     await session.turn("And build 3?");
-    const [compact] = told().filter(({ name }) => name === "compact");
+    const [compact] = spanTrees().filter(({ name }) => name === "compact");
     expect(compact?.children.map(({ attributes }) => attributes["gen_ai.usage.input_tokens"])).toEqual([100, 700]);
     expect(text()).toContain(SUMMARY);
     expect(text()).not.toContain(OPAQUE);

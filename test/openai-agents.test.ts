@@ -190,16 +190,16 @@ describe("the AI SDK's responses model over /v1/responses", () => {
       },
     );
     const { stream } = await model.doStream({ prompt, tools });
-    const told = [];
+    const reported = [];
     let text = "";
     let metadata: Parameters<typeof prompt.push>[0]["providerOptions"];
     for await (const part of stream) {
-      told.push(part.type);
+      reported.push(part.type);
       if (part.type === "text-delta") text += part.delta;
       if (part.type === "text-end") metadata = part.providerMetadata;
     }
     expect(text).toBe("A heron.");
-    expect(told).toContain("reasoning-start");
+    expect(reported).toContain("reasoning-start");
     prompt.push(
       { role: "assistant", content: [{ type: "text", text, ...(metadata && { providerOptions: metadata }) }] },
       { role: "user", content: [{ type: "text", text: "Sure?" }] },

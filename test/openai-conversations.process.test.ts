@@ -7,7 +7,7 @@ import { createInMemoryStore } from "../src/runtime.ts";
 import { readTalk } from "../src/surfaces/openai/chat-messages.ts";
 import { runChat } from "../src/surfaces/openai/chat-turn.ts";
 import { createConversations } from "../src/surfaces/openai/conversations.ts";
-import { askedBy } from "../src/surfaces/wire/asked-by.ts";
+import { forCaller } from "../src/surfaces/wire/caller-runtime.ts";
 import { below, chance, pick } from "./compaction/chances.ts";
 import { createRandom } from "./crash/random.ts";
 import { byEffort } from "./support/effort.ts";
@@ -74,7 +74,7 @@ it.each(Array.from({ length: byEffort({ usual: 12, full: 400 }) }, (_, seed) => 
       const listener = ({ event }: { event: { type: string; content?: unknown } }) => {
         if (event.type === "text_complete") texts.push(String(event.content));
       };
-      const { session_id } = await runChat(askedBy(runtime, caller), conversations, turn, {
+      const { session_id } = await runChat(forCaller(runtime, caller), conversations, turn, {
         listener,
         found: () => {},
       });
@@ -91,7 +91,8 @@ it.each(Array.from({ length: byEffort({ usual: 12, full: 400 }) }, (_, seed) => 
       owners.set(session_id, from.caller);
       const { messages } = await runtime.session(session_id).history();
       expect(visible(messages)).toEqual(known.messages.map(({ role, content }) => `${role}: ${content}`));
-      for (const [told] of JSON.stringify(messages).matchAll(/secret \d+;/g)) expect(known.secrets).toContain(told);
+      for (const [reported] of JSON.stringify(messages).matchAll(/secret \d+;/g))
+        expect(known.secrets).toContain(reported);
       return known;
     };
 
@@ -130,14 +131,14 @@ it.each(Array.from({ length: byEffort({ usual: 12, full: 400 }) }, (_, seed) => 
 
 /** A transcript as a client was told it. */
 function visible(messages: readonly Message[]): readonly string[] {
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const message of messages) {
-    if (message.role === "user") told.push(`user: ${message.content}`);
+    if (message.role === "user") reported.push(`user: ${message.content}`);
     if (message.role !== "block_assistant") continue;
     const text = message.blocks.flatMap((block) => (block.block_type === "text" ? [block.data.text] : [])).join("");
-    const last = told.at(-1);
-    if (last?.startsWith("assistant: ")) told[told.length - 1] = `${last}\n\n${text}`;
-    else told.push(`assistant: ${text}`);
+    const last = reported.at(-1);
+    if (last?.startsWith("assistant: ")) reported[reported.length - 1] = `${last}\n\n${text}`;
+    else reported.push(`assistant: ${text}`);
   }
-  return told;
+  return reported;
 }

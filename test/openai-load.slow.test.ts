@@ -66,11 +66,11 @@ describe.each(ENDPOINTS)("under load, %s", (path, body) => {
       asking.on("response", (answer) => {
         answer.pause();
         setImmediate(() => setImmediate(() => answer.resume()));
-        let heard = "";
+        let received = "";
         answer.setEncoding("utf8").on("data", (piece) => {
-          heard += piece;
+          received += piece;
         });
-        answer.on("end", () => resolve(heard));
+        answer.on("end", () => resolve(received));
       });
       asking.end(JSON.stringify({ model: "scripted", ...body }));
     });

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";
+import { usePausedModel } from "./support/paused-model.ts";
 import { createCaller } from "./support/rest-server.ts";
-import { useTellingModel } from "./support/telling-model.ts";
 
 // Each test starts processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -180,7 +180,7 @@ describe("a server whose folder is taken away", () => {
 });
 
 describe("a server that is asked to end", () => {
-  const model = useTellingModel();
+  const model = usePausedModel();
 
   it("[I6] begins no turn, serves what a running one may need, and says how many it waits for", async () => {
     const { child, call, said, exited } = await serve(["--grace", "10m", "--log", "off"], model.env());

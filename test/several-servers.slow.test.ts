@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { conformanceToml } from "../src/conformance/conformance.ts";
 import { type ModelServer, openModelServer } from "../src/conformance/model-server.ts";
+import { usePausedModel } from "./support/paused-model.ts";
 import { databaseFor, withPostgres } from "./support/postgres.ts";
 import { createCaller, eventsUntil, readEvents, type SseEvent } from "./support/rest-server.ts";
 import { type Started, startRkat } from "./support/rkat-process.ts";
-import { useTellingModel } from "./support/telling-model.ts";
 
 const TOKEN = "several-servers";
 const BEARER = { authorization: `Bearer ${TOKEN}` };
@@ -52,14 +52,14 @@ const isDurable = ({ id }: SseEvent): boolean => id !== undefined;
 const numbersOf = (events: readonly SseEvent[]) => events.filter(isDurable).map(({ id }) => id);
 
 function describeServers(place: Place): void {
-  const telling = useTellingModel();
+  const pausedModel = usePausedModel();
 
   async function startTwo() {
     const next = await place();
     const start = async () => {
       const { folder, env } = next();
       const server = startRkat(folder, ["serve", "--port", "0", "--json"], {
-        env: { ...env, ...telling.env(), RKAT_TOKEN: TOKEN, XDG_DATA_HOME: join(folder, "data") },
+        env: { ...env, ...pausedModel.env(), RKAT_TOKEN: TOKEN, XDG_DATA_HOME: join(folder, "data") },
       });
       started.push(server);
       await server.saw('"}\n');
@@ -172,12 +172,12 @@ function describeServers(place: Place): void {
       const [one, two] = await startTwo();
       const { body } = await one.call("POST /sessions", { prompt: "Later.", initial_turn: "deferred" });
       const id = body.session_id;
-      const heard = eventsUntil(two.events(id, 0), "run_completed");
+      const received = eventsUntil(two.events(id, 0), "run_completed");
       const turn = one.call(`POST /sessions/${id}/messages`, { prompt: "Tell a story." });
-      await vi.waitUntil(() => telling.asked.length === 1, { timeout: MS_MAX });
-      telling.finish();
+      await vi.waitUntil(() => pausedModel.asked.length === 1, { timeout: MS_MAX });
+      pausedModel.finish();
       expect((await turn).body).toMatchObject({ text: "Once upon a time." });
-      const events = await heard;
+      const events = await received;
       const numbers = numbersOf(events);
       expect(numbers).toEqual(await one.kept(id));
       expect(events.find(({ type }) => type === "run_completed")?.data.payload).toMatchObject({
@@ -199,7 +199,7 @@ function describeServers(place: Place): void {
       const { body } = await two.call("POST /sessions", { prompt: "Later.", initial_turn: "deferred" });
       const id = body.session_id;
       const turn = one.call(`POST /sessions/${id}/messages`, { prompt: "Tell a story." });
-      await vi.waitUntil(() => telling.asked.length === 1, { timeout: MS_MAX });
+      await vi.waitUntil(() => pausedModel.asked.length === 1, { timeout: MS_MAX });
       const busy = await two.call(`POST /sessions/${id}/messages`, { prompt: "Me, too." });
       expect(busy.body).toMatchObject({ code: "SESSION_BUSY" });
       expect((await two.call(`POST /sessions/${id}/interrupt`)).body).toMatchObject({ interrupted: true });
@@ -214,10 +214,10 @@ function describeServers(place: Place): void {
       const [one, two] = await startTwo();
       const { body } = await one.call("POST /sessions", { prompt: "My name is Ada.", model: "offline" });
       const id = body.session_id;
-      const heard = eventsUntil(two.events(id, 0), "run_failed");
+      const received = eventsUntil(two.events(id, 0), "run_failed");
       const lost = one.call(`POST /sessions/${id}/messages`, { prompt: "Tell a story.", model: "openai/m" });
       const broken = lost.catch((error: Error) => error.message);
-      await vi.waitUntil(() => telling.asked.length === 1, { timeout: MS_MAX });
+      await vi.waitUntil(() => pausedModel.asked.length === 1, { timeout: MS_MAX });
       await one.kill();
       expect(await broken).toContain("fetch failed");
       const next = await vi.waitUntil(
@@ -231,7 +231,7 @@ function describeServers(place: Place): void {
         { timeout: MS_MAX, interval: 100 },
       );
       expect(next).toMatchObject({ status: 200, body: { text: expect.stringContaining("Ada") } });
-      const events = await heard;
+      const events = await received;
       expect(numbersOf(events)).toEqual((await two.kept(id)).slice(0, numbersOf(events).length));
       expect(events.at(-1)?.data.payload).toMatchObject({
         error: "the process ended before the turn did",

@@ -195,17 +195,17 @@ describe("trust", () => {
     });
     const stderr = { isTerminal: true, columns: undefined };
     const words = ["run", "hello", "-m", "offline"];
-    let told = "";
+    let reported = "";
     const write = (text: string | Uint8Array): void => {
-      told += String(text);
+      reported += String(text);
     };
     const terminal = { ...stderr, write };
     await run(words, { stdin: answering("n\n"), stderr: terminal });
-    expect(told).toContain('starts "no-such ');
-    expect(told).toContain('"--now" as MCP server a');
-    expect(told).toContain("left out until somebody trusts this folder");
+    expect(reported).toContain('starts "no-such ');
+    expect(reported).toContain('"--now" as MCP server a');
+    expect(reported).toContain("left out until you trust this folder");
     // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there.
-    expect(told).not.toMatch(/\u001b\]|\u0007|\u202e/);
+    expect(reported).not.toMatch(/\u001b\]|\u0007|\u202e/);
     expect(existsSync(records())).toBe(false);
     await run(words, { stdin: answering(""), stderr: terminal });
     expect(existsSync(records())).toBe(false);
@@ -291,12 +291,12 @@ describe("trust", () => {
     const loaded = await loadConfig(places);
     expect(loaded.config.providers.openai?.base_url).toBeUndefined();
     expect(loaded.leftOut).toContain("providers.openai.base_url");
-    let told = "";
+    let reported = "";
     const serve = async (start: typeof startRpc, ...args: string[]) => {
       const input = new PassThrough();
       input.end();
       const write = (text: string): void => {
-        told += text;
+        reported += text;
       };
       const io = {
         args,
@@ -318,12 +318,12 @@ describe("trust", () => {
       ["rkat-rest", rest, ["--port", "0"]],
     ] as const;
     for (const [name, start, flags] of doors) {
-      told = "";
+      reported = "";
       await serve(start, ...flags);
-      expect(told).toContain(`${name}: left out until you trust this folder: providers.openai.base_url`);
-      told = "";
+      expect(reported).toContain(`${name}: left out until you trust this folder: providers.openai.base_url`);
+      reported = "";
       await serve(start, ...flags, "--trust");
-      expect(told).not.toContain("left out");
+      expect(reported).not.toContain("left out");
     }
   });
 
@@ -341,7 +341,7 @@ describe("trust", () => {
     await runtime.close();
     expect(config).toMatchObject({ providers: { openai: {} } });
     expect(JSON.stringify(config)).not.toContain(stranger.url);
-    expect(sentences).toEqual([expect.stringContaining("left out until somebody trusts this folder")]);
+    expect(sentences).toEqual([expect.stringContaining("left out until you trust this folder")]);
   });
 });
 

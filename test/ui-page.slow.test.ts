@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { serveChatPage } from "../examples/use-chat/serve.ts";
 import { createInMemoryStore, createRuntime } from "../src/runtime.ts";
 import { expectAccessible, openPage, withBrowser } from "./support/browser.ts";
-import { useTellingModel } from "./support/telling-model.ts";
+import { usePausedModel } from "./support/paused-model.ts";
 import { openUiServer } from "./support/ui-server.ts";
 
 // A page is bundled and a browser is started, and the machine may be busy.
@@ -17,7 +17,7 @@ const said = (page: Page, text: string) => page.locator("[data-role=assistant]")
 const isStatus = (page: Page, status: string) => page.getByRole("status").getByText(status, { exact: true }).waitFor();
 
 withBrowser("a page with useChat", () => {
-  const model = useTellingModel();
+  const model = usePausedModel();
 
   async function serve(grace_ms: number) {
     const runtime = createRuntime({ env: model.env(), model: "openai/m", store: createInMemoryStore() });

@@ -1,5 +1,5 @@
 import { type Fields, isFields } from "../../src/conformance/driver.ts";
-import { heard, MARKER } from "./prompts.ts";
+import { MARKER, received } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */
 interface AcknowledgedTurn {
@@ -76,7 +76,7 @@ export function faultsOfHistory(known: KnownSession, before: number, { messages 
   for (const [index, { marker, after }] of wanted.entries()) {
     const place = places.get(marker);
     if (place === undefined) faults.push(`LOST the acknowledged turn ${marker}`);
-    else if (!answers.some((text) => text.includes(heard(marker)))) faults.push(`LOST the answer to ${marker}`);
+    else if (!answers.some((text) => text.includes(received(marker)))) faults.push(`LOST the answer to ${marker}`);
     else if (after === index && place < last) faults.push(`${marker} is out of order`);
     last = Math.max(last, place ?? -1);
   }

@@ -9,7 +9,7 @@ import {
   markersOf,
   textIn,
 } from "./book.ts";
-import { DIRECTIVES, heard } from "./prompts.ts";
+import { DIRECTIVES, received } from "./prompts.ts";
 import { type Answer, anySession, ask, type Soak, sleepBelow, someSession } from "./soak.ts";
 
 type Act = (soak: Soak) => Promise<void>;
@@ -65,7 +65,7 @@ export async function turnOf(soak: Soak, session: KnownSession, promptOf: (marke
 }
 
 function checkAnswer(soak: Soak, marker: string, answer: NonNullable<Answer>): void {
-  if (!textIn(answer).includes(heard(marker))) {
+  if (!textIn(answer).includes(received(marker))) {
     soak.fault(`WRONG answer to ${marker}: ${JSON.stringify(answer).slice(0, 200)}`);
   }
 }
@@ -92,10 +92,11 @@ const read: Act = async (soak) => {
   const session = anySession(soak);
   if (session === undefined) return;
   const [before, isArchived] = [session.acknowledged.length, session.archived === "yes"];
-  const told = await ask(soak, "readSession", { session_id: session.id });
-  if (told === undefined) return;
-  if (Number(told.message_count) < before * 2) soak.fault(`WRONG count of ${session.id}: ${told.message_count}`);
-  if (isArchived && told.state !== "archived") soak.fault(`WRONG state of ${session.id}: ${told.state}`);
+  const reported = await ask(soak, "readSession", { session_id: session.id });
+  if (reported === undefined) return;
+  if (Number(reported.message_count) < before * 2)
+    soak.fault(`WRONG count of ${session.id}: ${reported.message_count}`);
+  if (isArchived && reported.state !== "archived") soak.fault(`WRONG state of ${session.id}: ${reported.state}`);
 };
 
 /** More than there ever are. */
@@ -143,7 +144,7 @@ const fork: Act = async (soak) => {
   const known = soak.book.session(String(forked.session_id));
   const said = textIn(start.messages.filter((message) => String(Object(message).role).includes("assistant")));
   for (const marker of markersOf(start.messages)) {
-    if (said.includes(heard(marker))) known.acknowledged.push({ marker, after: known.acknowledged.length });
+    if (said.includes(received(marker))) known.acknowledged.push({ marker, after: known.acknowledged.length });
     else known.doubtful.add(marker);
   }
 };
@@ -180,8 +181,10 @@ const pin: Act = async (soak) => {
   const session = someSession(soak);
   if (session === undefined) return;
   const at = { session_id: session.id };
-  const told = await ask(soak, "readHistory", { ...at, limit: 20 });
-  const seqs = Array.isArray(told?.messages) ? told.messages.map((message: unknown) => Object(message).seq) : [];
+  const reported = await ask(soak, "readHistory", { ...at, limit: 20 });
+  const seqs = Array.isArray(reported?.messages)
+    ? reported.messages.map((message: unknown) => Object(message).seq)
+    : [];
   const seq = pick(soak.random, seqs);
   if (seq === undefined) return;
   const refusals = ["INVALID_PARAMS", "COMPACTION_THRESHOLD_UNREACHABLE"];
@@ -238,8 +241,8 @@ const agent: Act = async (soak) => {
   if (kind < 5) {
     const content = `${book.nextMarker()} The ${pick(random, WORDS)} was seen.`;
     known.doubtful.add(content);
-    const told = await ask(soak, "remember", { ...of, content });
-    if (told === undefined) return;
+    const reported = await ask(soak, "remember", { ...of, content });
+    if (reported === undefined) return;
     known.doubtful.delete(content);
     known.remembered.push(content);
   } else if (kind === 5) await ask(soak, "takeNote", { ...of, content: "Herons are early." });

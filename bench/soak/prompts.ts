@@ -5,6 +5,6 @@ export const DIRECTIVES = { tools: "[use tools]", slow: "[speak slowly]", long: 
 export const MARKER = /mark-[0-9a-z]+-\d+-end/;
 
 /** What the model says to a prompt; the driver looks for it. */
-export function heard(prompt: string): string {
+export function received(prompt: string): string {
   return `Heard ${MARKER.exec(prompt)?.[0] ?? "nothing"}.`;
 }

@@ -26,7 +26,7 @@ export const DELAY_POINTS: readonly number[] = [
 ];
 
 /** What all processes of a server came to, those that were killed and those that took over from them. */
-export interface Life {
+export interface ServerRun {
   readonly name: string;
   readonly processes: number;
   readonly delayMs: { readonly p50: number; readonly p99: number; readonly max: number };
@@ -39,7 +39,7 @@ export function readReadings(folder: string): readonly Reading[] {
   return files.map((file) => JSON.parse(readFileSync(join(folder, file), "utf8")));
 }
 
-export function livesOf(readings: readonly Reading[]): readonly Life[] {
+export function livesOf(readings: readonly Reading[]): readonly ServerRun[] {
   const names = [...new Set(readings.map(({ name }) => name))].sort();
   return names.map((name) => {
     const own = readings.filter((reading) => reading.name === name);

@@ -93,23 +93,23 @@ const listen: Act = async (soak) => {
     await compareWithLog(soak, session.id, reader.seqs);
     soak.count("a reader of events");
   } catch (thrown) {
-    await goneIf(() => rest.ends !== before || session.archived !== "no")(thrown).catch((told: unknown) => {
-      if (!(told instanceof Gone)) soak.fault(`a reader of ${session.id} failed: ${told}`);
+    await goneIf(() => rest.ends !== before || session.archived !== "no")(thrown).catch((reported: unknown) => {
+      if (!(reported instanceof Gone)) soak.fault(`a reader of ${session.id} failed: ${reported}`);
     });
   }
 };
 
 /** Entries without an event take a seq, too, so only the log knows what comes next. */
-async function compareWithLog(soak: Soak, sessionId: string, heard: readonly number[]): Promise<void> {
-  const [first, last] = [heard[0], heard.at(-1)];
+async function compareWithLog(soak: Soak, sessionId: string, received: readonly number[]): Promise<void> {
+  const [first, last] = [received[0], received.at(-1)];
   if (first === undefined || last === undefined) return;
   const scope = { type: "session", session_id: sessionId };
   const page = await ask(soak, "listEvents", { scope, cursor: { scope, sequence: first - 1 } });
   if (page === undefined || !Array.isArray(page.events)) return;
-  const told: readonly number[] = page.events.map((event) => Object(Object(event).cursor).sequence);
-  const expected = told.filter((seq) => seq <= last);
+  const reported: readonly number[] = page.events.map((event) => Object(Object(event).cursor).sequence);
+  const expected = reported.filter((seq) => seq <= last);
   // A page ends somewhere; what was heard beyond it is not compared.
-  const compared = heard.filter((seq) => seq <= (told.at(-1) ?? 0));
+  const compared = received.filter((seq) => seq <= (reported.at(-1) ?? 0));
   if (JSON.stringify(compared) === JSON.stringify(expected)) return;
   soak.fault(`WRONG events told of ${sessionId}: ${compared}; the log has ${expected}`);
 }
@@ -161,7 +161,7 @@ export function createHostility(soak: Soak, secret: string): Act {
   const draw: Draw = { random: soak.random, sessions: victims };
   const next = createCases(ROWS, draw);
   const score = createScore(secret);
-  let told = 0;
+  let reported = 0;
   return async () => {
     const { row, value } = next();
     const name = pick(soak.random, ["rest", "rpc", "mcp", "mcp-http"] as const) ?? "rpc";
@@ -183,8 +183,8 @@ export function createHostility(soak: Soak, secret: string): Act {
     const text = JSON.stringify(outcome.result);
     const [, code] = /\\?"code\\?":\\?"([A-Z_]+)\\?"/.exec(text) ?? [];
     if (!soak.isDiskFull()) score.check({ text, code }, body);
-    for (const fault of score.faults.slice(told)) soak.fault(`a hostile ${row} over ${name}: ${fault}`);
-    told = score.faults.length;
+    for (const fault of score.faults.slice(reported)) soak.fault(`a hostile ${row} over ${name}: ${fault}`);
+    reported = score.faults.length;
     const [, created] = /\\?"session_id\\?":\\?"([0-9a-f-]{36})/.exec(text) ?? [];
     if (row === "createSession" && created !== undefined) victims.push(created);
     if (victims.length > 8) victims.shift();

@@ -13,10 +13,10 @@ export async function verify(soak: Soak): Promise<{ readonly sessions: number; r
   const waiting = [...sessions];
   const read = async (): Promise<void> => {
     for (let session = waiting.pop(); session !== undefined; session = waiting.pop()) {
-      const told = await ask(soak, "readHistory", { session_id: session.id });
-      if (told === undefined) soak.fault(`LOST the session ${session.id}: its history cannot be read`);
+      const reported = await ask(soak, "readHistory", { session_id: session.id });
+      if (reported === undefined) soak.fault(`LOST the session ${session.id}: its history cannot be read`);
       else {
-        const faults = faultsOfHistory(session, session.acknowledged.length, told);
+        const faults = faultsOfHistory(session, session.acknowledged.length, reported);
         for (const fault of faults) soak.fault(`WRONG at the end, ${session.id}: ${fault}`);
       }
     }

@@ -31,7 +31,7 @@ function eventIn(envelope: Fields): AgentEvent | undefined {
 }
 
 /** A failure as a server told it; one whose code this client does not know keeps its words. */
-export function toldError(body: unknown, server: string): RuntimeError {
+export function reportedError(body: unknown, server: string): RuntimeError {
   const { code, message, details } = isRecord(body) ? body : {};
   // A key of the table is a code.
   const known = typeof code === "string" && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : "INTERNAL_ERROR";

@@ -1,7 +1,7 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { OperationName } from "../contract/operations.ts";
 import { WIRE_TABLE } from "../contract/wire-table.ts";
-import { type Fields, isRecord, jsonOf, sleep, toldError } from "./answers.ts";
+import { type Fields, isRecord, jsonOf, reportedError, sleep } from "./answers.ts";
 
 /** How requests are sent and their answers read. */
 export interface Exchange {
@@ -37,7 +37,7 @@ export function createExchange({ url, token }: { url: string; token: string | un
     read: async (response) => {
       const body = parseJson(await bodyText(response, url));
       if (body === undefined) throw noJson(url, response);
-      if (!response.ok) throw toldError(body, url);
+      if (!response.ok) throw reportedError(body, url);
       return body;
     },
   };

@@ -10,9 +10,9 @@ import {
   deliveryOf,
   isRecord,
   lastSeq,
+  reportedError,
   requireSameContract,
   sleep,
-  toldError,
 } from "./answers.ts";
 import {
   createExchange,
@@ -163,7 +163,7 @@ async function endOf(response: Response, exchange: Exchange, listener: CallConte
   try {
     for await (const { type, data } of readServerSentEvents(response, exchange.url)) {
       if (type === "result") return data;
-      if (type === "error") throw toldError(data, exchange.url);
+      if (type === "error") throw reportedError(data, exchange.url);
       const delivery = deliveryOf(data);
       sessionId ??= isRecord(data) && isRecord(data.source) ? data.source.session_id : undefined;
       if (delivery !== undefined) listener?.(delivery);
@@ -225,14 +225,14 @@ function createFollowing({ exchange, dispatch, closing }: FollowParts): Runtime[
       try {
         if (!isPlaced) seen = await lastSeq(dispatch, sessionId);
         isPlaced = true;
-        for await (const told of eventsOf(exchange, { sessionId, after: seen, signal: ending })) {
+        for await (const reported of eventsOf(exchange, { sessionId, after: seen, signal: ending })) {
           failures = 0;
-          if (told === "loaded") continue;
-          if (told === "archived") return;
-          if (told.seq !== 0 && told.seq <= (seen ?? 0)) continue;
-          if (told.seq !== 0) seen = told.seq;
-          lastMs = told.timestamp_ms;
-          yield told;
+          if (reported === "loaded") continue;
+          if (reported === "archived") return;
+          if (reported.seq !== 0 && reported.seq <= (seen ?? 0)) continue;
+          if (reported.seq !== 0) seen = reported.seq;
+          lastMs = reported.timestamp_ms;
+          yield reported;
         }
       } catch (thrown) {
         if (ending.aborted) return;
@@ -268,7 +268,7 @@ async function* eventsOf(
   if (!isEventStream(response)) throw await refusalIn(response, exchange);
   yield "loaded";
   for await (const { type, data } of readServerSentEvents(response, exchange.url)) {
-    if (type === "error") throw toldError(data, exchange.url);
+    if (type === "error") throw reportedError(data, exchange.url);
     if (type === "done") {
       if (Object(data).archived === true) yield "archived";
       return;

@@ -3,7 +3,7 @@ import { asRuntimeError, ERRORS, messageOf, RuntimeError } from "../contract/err
 import { readToolOutput } from "../contract/message.ts";
 import type { OperationName } from "../contract/operations.ts";
 import type { CallContext } from "../service/dispatch.ts";
-import { deliveryOf, type Fields, isRecord, jsonOf, toldError } from "./answers.ts";
+import { deliveryOf, type Fields, isRecord, jsonOf, reportedError } from "./answers.ts";
 
 /** The two streams a server speaks over, and how it ended. */
 interface LinkParts {
@@ -23,19 +23,19 @@ interface LinkParts {
 /** Requests, side by side, over one connection. */
 export interface Link {
   /** Asks and resolves with the answer; its turn's events have been heard by then. */
-  request(method: string, params: unknown, hearing?: Hearing): Promise<unknown>;
+  request(method: string, params: unknown, listeners?: CallListeners): Promise<unknown>;
   /** Gives up what is under way, and refuses what comes. */
   end(error: RuntimeError): void;
 }
 
-interface Hearing extends Pick<CallContext, "listener" | "signal"> {
+interface CallListeners extends Pick<CallContext, "listener" | "signal"> {
   /** The session of the request, when it is about one that is there already. */
   readonly sessionId?: string | undefined;
   /** Told the session of a request once it has begun, which one that is refused never does. */
   readonly onBegin?: (sessionId: string) => void;
 }
 
-interface Pending extends Hearing {
+interface Pending extends CallListeners {
   readonly method: string;
   sessionId?: string | undefined;
   hasBegun: boolean;
@@ -70,9 +70,9 @@ export function openLink(parts: LinkParts): Link {
     const asked = pending.get(Number(id));
     pending.delete(Number(id));
     if (error === undefined) asked?.resolve(result);
-    else asked?.reject(toldError(isRecord(error) && isRecord(error.data) ? error.data : error, parts.name));
+    else asked?.reject(reportedError(isRecord(error) && isRecord(error.data) ? error.data : error, parts.name));
   };
-  const hear = (params: Fields): void => {
+  const onSessionEvent = (params: Fields): void => {
     const asked = askerOf(pending, params);
     if (asked === undefined) return;
     if (!asked.hasBegun) {
@@ -89,7 +89,7 @@ export function openLink(parts: LinkParts): Link {
     const fields = isRecord(params) ? params : {};
     if (typeof method !== "string") settle(frame);
     else if ("id" in frame) void answer(frame.id, method, fields);
-    else if (method === "session/event") hear(fields);
+    else if (method === "session/event") onSessionEvent(fields);
     else parts.onNotification(method, fields);
   };
   void readLines(parts.output, take).then(
@@ -98,7 +98,7 @@ export function openLink(parts: LinkParts): Link {
   );
 
   return {
-    request: async (method, params, hearing = {}) => {
+    request: async (method, params, listeners = {}) => {
       if (end !== undefined) throw end;
       lastId += 1;
       const id = lastId;
@@ -106,12 +106,12 @@ export function openLink(parts: LinkParts): Link {
       const cancel = (): void => write({ method: "cancel", params: { request_id: id } });
       try {
         return await new Promise<unknown>((resolve, reject) => {
-          pending.set(id, { ...hearing, method, hasBegun: false, resolve, reject });
-          hearing.signal?.addEventListener("abort", cancel, { once: true });
+          pending.set(id, { ...listeners, method, hasBegun: false, resolve, reject });
+          listeners.signal?.addEventListener("abort", cancel, { once: true });
           parts.input.write(`${frame}\n`);
         });
       } finally {
-        hearing.signal?.removeEventListener("abort", cancel);
+        listeners.signal?.removeEventListener("abort", cancel);
       }
     },
     end: finish,

@@ -2,7 +2,7 @@ import type { RuntimeError } from "../contract/error.ts";
 import type { Dispatch } from "../service/dispatch.ts";
 import type { Delivery } from "../service/event-queue.ts";
 import type { Runtime } from "../service/runtime-calls.ts";
-import { deliveryOf, type Fields, isRecord, lastSeq, toldError } from "./answers.ts";
+import { deliveryOf, type Fields, isRecord, lastSeq, reportedError } from "./answers.ts";
 import type { Link } from "./stdio-link.ts";
 
 interface StreamParts {
@@ -146,7 +146,7 @@ function lagged(timestamp_ms: number): Delivery {
 }
 
 function failureIn({ outcome, error }: Fields, name: string): RuntimeError | undefined {
-  return outcome === "terminal_error" ? toldError(error, name) : undefined;
+  return outcome === "terminal_error" ? reportedError(error, name) : undefined;
 }
 
 /** The durable events of a session after a seq, a page at a time. */

@@ -6,7 +6,7 @@ import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-sch
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { withUsersHooks } from "./hooks-schema.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
-import { spellConfig, tellConfig } from "./spell-config.ts";
+import { describeConfig, spellConfig } from "./spell-config.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for
@@ -112,12 +112,12 @@ const KEPT_OUTSIDE = ["store", "encryption"] as const;
 
 /** A layer without an unchanged `store` or `encryption`: a client may write back what it has read. */
 export function ownLayer(layer: JsonTable, config: Config): JsonTable {
-  const told = tellConfig(config);
+  const reported = describeConfig(config);
   const isSame = (given: unknown, is: unknown): boolean =>
     isTable(given) &&
     isTable(is) &&
     Object.keys(given).every((key) => JSON.stringify(given[key]) === JSON.stringify(is[key]));
-  const again = KEPT_OUTSIDE.filter((section) => isSame(layer[section], told[section]));
+  const again = KEPT_OUTSIDE.filter((section) => isSame(layer[section], reported[section]));
   if (again.length === 0) return layer;
   return Object.fromEntries(Object.entries(layer).filter(([key]) => !again.some((section) => section === key)));
 }

@@ -22,7 +22,7 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
     return issue.keys.map((key) => () => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
   // Bounded, since a request may have many unknown keys and each is compared with all known ones.
-  return each.slice(0, PROBLEMS_MAX).map((tell) => tell());
+  return each.slice(0, PROBLEMS_MAX).map((describe) => describe());
 }
 
 const PROBLEMS_MAX = 20;

@@ -96,8 +96,8 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
     ...hookFilesOf(realm?.path, ofRealm?.admitted),
     ...Object.fromEntries(userHooks.map(({ id }) => [id, own?.path ?? ""])),
   };
-  const told = { brought, leftOut: leftOutText(brought) };
-  return { config, compose, sources, ...offered, ...told, hookFiles, trust };
+  const reported = { brought, leftOut: leftOutText(brought) };
+  return { config, compose, sources, ...offered, ...reported, hookFiles, trust };
 }
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };

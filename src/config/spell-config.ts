@@ -70,7 +70,7 @@ export function spellConfig(config: Config): JsonTable {
 }
 
 /** The same for others to read: without the password of a database. */
-export function tellConfig(config: Config): JsonTable {
+export function describeConfig(config: Config): JsonTable {
   const { url } = config.store;
   return spellConfig(url === undefined ? config : { ...config, store: { ...config.store, url: withoutPassword(url) } });
 }

@@ -8,7 +8,7 @@ import { composeOver, ownLayer } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
 import { loadConfig } from "./load-config.ts";
 import { defaultConfig } from "./settings.ts";
-import { spellConfig, tellConfig } from "./spell-config.ts";
+import { describeConfig, spellConfig } from "./spell-config.ts";
 import { passwordsOf } from "./store-schema.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-store-config-"));
@@ -92,10 +92,13 @@ describe("[store] of the configuration", () => {
   it("[H2] is told without its password, and what was told can be written back", () => {
     const config = composeOver({ ...defaultConfig(), store: { ...defaultConfig().store, url: URL } })({}, "test");
     expect(config.store.url).toBe(URL);
-    const told = tellConfig(config);
-    expect(told.store).toMatchObject({ url: "postgres://rkat@db.example.com/rkat?sslmode=verify-full", lease: "10s" });
-    expect(JSON.stringify(told)).not.toContain("secret");
-    expect(ownLayer(told, config)).not.toHaveProperty("store");
+    const reported = describeConfig(config);
+    expect(reported.store).toMatchObject({
+      url: "postgres://rkat@db.example.com/rkat?sslmode=verify-full",
+      lease: "10s",
+    });
+    expect(JSON.stringify(reported)).not.toContain("secret");
+    expect(ownLayer(reported, config)).not.toHaveProperty("store");
     const changed = { store: { url: "postgres://elsewhere/x" } };
     expect(ownLayer(changed, config)).toBe(changed);
     expect(() => composeOver(config)(changed, "patch")).toThrow("patch: store cannot be set in the realm's own layer");

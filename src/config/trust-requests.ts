@@ -141,8 +141,8 @@ export function requestOfAgent(agent: SubAgent): TrustRequest {
 function offerOf(name: string, { description, prompt, model, tools }: JsonTable): string {
   const asked = model === undefined ? "" : ` that asks ${quoted(model)}`;
   const had = tools === undefined ? "" : `, with the tools ${quoted(tools)}`;
-  const told = typeof prompt === "string" ? `, by a prompt of ${prompt.length} characters` : "";
-  return `offers the sub-agent ${shown(name)}${asked} for ${quoted(description)}${had}${told}`;
+  const reported = typeof prompt === "string" ? `, by a prompt of ${prompt.length} characters` : "";
+  return `offers the sub-agent ${shown(name)}${asked} for ${quoted(description)}${had}${reported}`;
 }
 
 /** The request of a skill: to give the model instructions, and perhaps to allow tool calls. */

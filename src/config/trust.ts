@@ -128,7 +128,7 @@ export function leftOutText(brought: readonly BroughtFile[]): string | undefined
   if (files.length === 0) return undefined;
   const parts = [...Map.groupBy(files, leftOutFrom).values()].map((group) => {
     const [{ state } = { state: "untrusted" as const }] = group;
-    const path = group.map(placeToldOf)[0];
+    const path = group.map(describePlace)[0];
     const names = group.flatMap(({ requests }) => requests.map(({ name }) => name));
     const more = names.length - NAMED_MAX;
     const listed = names.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
@@ -139,12 +139,12 @@ export function leftOutText(brought: readonly BroughtFile[]): string | undefined
 }
 
 /** Skills of one folder are reported together. */
-function placeToldOf({ path, requests: [first] }: BroughtFile): string {
+function describePlace({ path, requests: [first] }: BroughtFile): string {
   return first?.skill === undefined ? path : dirname(dirname(path));
 }
 
 function leftOutFrom(file: BroughtFile): string {
-  return `${file.state} ${placeToldOf(file)}`;
+  return `${file.state} ${describePlace(file)}`;
 }
 
 const NAMED_MAX = 8;

@@ -2,10 +2,10 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Capability } from "../contract/capability.ts";
 import { ERRORS } from "../contract/error.ts";
-import { type WrittenField, writtenFields } from "../contract/input.ts";
+import { type CliField, cliFields } from "../contract/input.ts";
 import { type OperationName, operationOf } from "../contract/operations.ts";
 import { type Start, startChild } from "./child.ts";
-import { type Driver, type Fields, failure, isFields, type Outcome, runsTurn, type ToldEvent } from "./driver.ts";
+import { type Driver, type Fields, failure, isFields, type Outcome, type ReportedEvent, runsTurn } from "./driver.ts";
 import type { Ability } from "./scenario.ts";
 
 /** A command that was given its words. */
@@ -21,7 +21,7 @@ export function createCliDriver(run: (words: readonly string[]) => Promise<Runni
   return {
     surface: "cli",
     lacks,
-    hears: (operation) => runsTurn(operation),
+    hasEvents: (operation) => runsTurn(operation),
     call: async (operation, input, onEvent) => {
       const command = await run(wordsOf(operation, input));
       if (runsTurn(operation)) return watchTurn(command, onEvent ?? (() => {}));
@@ -56,11 +56,11 @@ function lacks(ability: Ability, present: ReadonlySet<Capability>): string | und
 }
 
 /** Reads the events of a turn, an object a line, and what the last line says. */
-async function watchTurn(command: RunningCommand, onEvent: (event: ToldEvent) => void): Promise<Outcome> {
+async function watchTurn(command: RunningCommand, onEvent: (event: ReportedEvent) => void): Promise<Outcome> {
   let last: Fields = {};
   for await (const line of createInterface({ input: command.stdout })) {
-    const told: unknown = JSON.parse(line);
-    last = isFields(told) ? told : { told };
+    const reported: unknown = JSON.parse(line);
+    last = isFields(reported) ? reported : { reported };
     const { type } = last;
     if (typeof type === "string" && type !== "result" && type !== "error") onEvent({ ...last, type });
   }
@@ -92,12 +92,12 @@ function outcomeOf(
 ): Outcome {
   const isLines = operation === "listEvents" || operation === "readEventCursor";
   if (isLines && exit === 0) return { ok: true, result: asPage(printed) };
-  const told = parsed(printed);
-  if (told === undefined) return broken(command, exit);
-  if (isFields(told.error) && exit !== 0) return failed(told.error, exit);
+  const reported = parsed(printed);
+  if (reported === undefined) return broken(command, exit);
+  if (isFields(reported.error) && exit !== 0) return failed(reported.error, exit);
   // A compaction that was asked for and failed is an answer, and is printed; the exit code says that it failed.
-  const isFailedCompaction = told.compacted === false && exit === ERRORS.AGENT_ERROR.exit;
-  if (exit === 0 || isFailedCompaction) return { ok: true, result: told };
+  const isFailedCompaction = reported.compacted === false && exit === ERRORS.AGENT_ERROR.exit;
+  if (exit === 0 || isFailedCompaction) return { ok: true, result: reported };
   return { ok: false, code: `an answer with the exit code ${exit}`, message: printed };
 }
 
@@ -113,8 +113,8 @@ function asPage(printed: string): unknown {
 
 function parsed(printed: string): Fields | undefined {
   try {
-    const told: unknown = JSON.parse(printed);
-    return isFields(told) ? told : undefined;
+    const reported: unknown = JSON.parse(printed);
+    return isFields(reported) ? reported : undefined;
   } catch {
     return undefined;
   }
@@ -124,8 +124,8 @@ function parsed(printed: string): Fields | undefined {
 function failed(error: Fields, exit: number | null): Outcome {
   const { code, message, details } = error;
   const { partial_text: _, ...rest } = isFields(details) ? details : {};
-  const told = Object.keys(rest).length === 0 ? {} : { details: rest };
-  return failure({ code, message, ...told }, { kind: "exit", value: exit });
+  const reported = Object.keys(rest).length === 0 ? {} : { details: rest };
+  return failure({ code, message, ...reported }, { kind: "exit", value: exit });
 }
 
 function broken({ complaints }: RunningCommand, exit: number | null): Outcome {
@@ -138,7 +138,7 @@ const IMPLIED: readonly string[] = ["kind", "scope"];
 /** An operation's input as the words of the command line (contract §7, §15), as its fields say they are written. */
 function wordsOf(operation: OperationName, input: Fields): readonly string[] {
   const { cli, cliJson, input: schema } = operationOf(operation);
-  const fields = writtenFields(schema);
+  const fields = cliFields(schema);
   const known = [...IMPLIED, ...fields.map(({ path: [field] }) => field)];
   const stray = Object.keys(input).find((field) => input[field] !== undefined && !known.includes(field));
   if (stray !== undefined) throw new Error(`the command line has no flag for ${stray} of ${operation}`);
@@ -163,7 +163,7 @@ function wordsOf(operation: OperationName, input: Fields): readonly string[] {
 /** An argument's name, in brackets where it may be left out. */
 const ARGUMENT = /^\[?[A-Z]+\]?$/;
 
-function flagWords({ word }: WrittenField, value: unknown): readonly string[] {
+function flagWords({ word }: CliField, value: unknown): readonly string[] {
   const [name] = /--[\w-]+/.exec(word) ?? [];
   if (name === undefined || value === undefined) return [];
   if (!word.includes("<")) return value === true ? [name] : [];

@@ -17,11 +17,11 @@ import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
 import { PORTABLES } from "./portable-scenarios.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
+import { readPresent, reasonOf, runScenario, type Verdict } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
 import { SESSIONS } from "./session-scenarios.ts";
 import { CONFORMANCE_SKILL, SKILLS } from "./skill-scenarios.ts";
 import { SUB_AGENTS } from "./sub-agent-scenarios.ts";
-import { readPresent, reasonOf, tellScenario, type Verdict } from "./tell-scenario.ts";
 import { TURNS } from "./turn-scenarios.ts";
 
 /** Every scenario, in the order they are told. */
@@ -86,7 +86,7 @@ async function* run(parts: ConformanceParts, options: ConformanceOptions): Async
     try {
       const stage = { ...parts, folder, modelUrl: model.url, features: Capability.options };
       for (const target of targetsOf(options, parts.self))
-        yield* tellTarget(target, { stage, model, scenarios, options });
+        yield* reportTarget(target, { stage, model, scenarios, options });
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -127,21 +127,21 @@ export function ownTargets({ command, args }: CommandWords): readonly Target[] {
   ];
 }
 
-interface Told {
+interface Finding {
   readonly stage: Stage;
   readonly model: ModelServer;
   readonly scenarios: readonly Scenario[];
   readonly options: ConformanceOptions;
 }
 
-async function* tellTarget(target: Target, { stage, model, scenarios, options }: Told): AsyncGenerator<Report> {
+async function* reportTarget(target: Target, { stage, model, scenarios, options }: Finding): AsyncGenerator<Report> {
   const driver = await reached(target, () => openTarget(target, stage));
   try {
     const present = await reached(target, () => readPresent(driver));
     if ("url" in target) await probe(driver, target.url, model);
     for (const scenario of scenarios) {
       if (options.signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "interrupted");
-      const { verdict } = await tellScenario(driver, scenario, { present, run: newRun() });
+      const { verdict } = await runScenario(driver, scenario, { present, run: newRun() });
       yield { surface: surfaceOf(target), scenario: scenario.name, title: scenario.title, verdict };
     }
   } finally {

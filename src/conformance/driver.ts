@@ -8,7 +8,7 @@ import type { Ability } from "./scenario.ts";
 export type Surface = "runtime" | "cli" | "rpc" | "rest" | "mcp" | "mcp-http" | "typescript" | "python";
 
 /** An event as a surface told it, without its envelope. */
-export interface ToldEvent {
+export interface ReportedEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
@@ -23,11 +23,11 @@ export interface Driver {
   /** Why the surface cannot do what a scenario needs; undefined when it can. */
   lacks(ability: Ability, present: ReadonlySet<Capability>): string | undefined;
   /** Whether it tells the events of an operation while they happen. */
-  hears(operation: OperationName): boolean;
+  hasEvents(operation: OperationName): boolean;
   call(
     operation: OperationName,
     input: Readonly<Record<string, unknown>>,
-    onEvent?: (event: ToldEvent) => void,
+    onEvent?: (event: ReportedEvent) => void,
   ): Promise<Outcome>;
   /** Ends the server and starts it again with what it kept. */
   restart(): Promise<void>;
@@ -56,9 +56,9 @@ export function failure(
   // A code that is not in the table has no number there.
   const wanted = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode][number.kind] : undefined;
   const details = wire.details === undefined ? {} : { details: wire.details };
-  const told = { ok: false, message: String(wire.message), ...details } as const;
-  if (wanted === number.value) return { ...told, code };
-  return { ...told, code: `${code} with the ${NUMBERS[number.kind]} ${number.value}, which is not the table's` };
+  const toWireEvent = { ok: false, message: String(wire.message), ...details } as const;
+  if (wanted === number.value) return { ...toWireEvent, code };
+  return { ...toWireEvent, code: `${code} with the ${NUMBERS[number.kind]} ${number.value}, which is not the table's` };
 }
 
 const NUMBERS = { rpc: "number", http: "status", exit: "exit code" } as const;
@@ -68,7 +68,7 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /** An envelope's event; what is none has a type that nobody expects. */
-export function eventIn(envelope: unknown): ToldEvent {
+export function eventIn(envelope: unknown): ReportedEvent {
   const payload = isFields(envelope) ? envelope.payload : undefined;
   if (isFields(payload) && typeof payload.type === "string") return { ...payload, type: payload.type };
   return { type: "no event", envelope };
@@ -83,10 +83,10 @@ export async function openRuntimeDriver(surface: Surface, open: () => Promise<Ru
   return {
     surface,
     lacks: () => undefined,
-    hears: () => true,
+    hasEvents: () => true,
     call: async (operation, input, onEvent) => {
       const listening =
-        onEvent === undefined ? {} : { listener: ({ event }: { event: object }) => onEvent(told(event)) };
+        onEvent === undefined ? {} : { listener: ({ event }: { event: object }) => onEvent(toWireEvent(event)) };
       try {
         return { ok: true, result: asJson(await runtime.dispatch(operation, input, listening)) };
       } catch (thrown) {
@@ -108,6 +108,6 @@ function asJson(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-function told(event: object): { readonly type: string } {
+function toWireEvent(event: object): { readonly type: string } {
   return asJson(event) as { type: string }; // Every event has a type.
 }

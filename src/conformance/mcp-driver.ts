@@ -9,8 +9,8 @@ import {
   isFields,
   lackOfTurns,
   type Outcome,
+  type ReportedEvent,
   runsTurn,
-  type ToldEvent,
 } from "./driver.ts";
 import { sseFrames } from "./rest-driver.ts";
 import { createCallsBySession, openPeer } from "./rpc-driver.ts";
@@ -18,11 +18,11 @@ import type { Ability } from "./scenario.ts";
 
 /** A connection with a server of MCP. */
 export interface McpConnection {
-  /** Calls a tool; `hear` is told the events of the turn it runs. */
+  /** Calls a tool; `listener` is told the events of the turn it runs. */
   callTool(
     operation: OperationName,
     call: { readonly name: string; readonly arguments: Fields },
-    hear: ((event: ToldEvent) => void) | undefined,
+    listener: ((event: ReportedEvent) => void) | undefined,
   ): Promise<Fields>;
   close(): Promise<void>;
 }
@@ -41,7 +41,7 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
   return {
     surface: target.surface,
     lacks: (ability, present) => target.lacks(ability) ?? lackOfTools(ability, present),
-    hears: (operation) => runsTurn(operation),
+    hasEvents: (operation) => runsTurn(operation),
     call: async (operation, input, onEvent) => {
       const row = OPERATIONS[operation];
       if (!("mcp" in row)) return { ok: false, code: "no tool", message: `${operation} has no tool` };
@@ -87,7 +87,7 @@ function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string
 }
 
 /** The event in a notice of a turn's. */
-function eventOf({ method, params }: Fields): { readonly session: unknown; readonly event: ToldEvent } | undefined {
+function eventOf({ method, params }: Fields): { readonly session: unknown; readonly event: ReportedEvent } | undefined {
   if (method !== "notifications/message" || !isFields(params) || !isFields(params.data)) return undefined;
   const { source, session_id, event } = params.data;
   return source === "meerkat" ? { session: session_id, event: eventIn(event) } : undefined;
@@ -150,15 +150,15 @@ const HELLO = {
 /** Starts a server of MCP and speaks over its stdin and stdout. */
 export async function connectStdio(start: Start): Promise<McpConnection> {
   const calls = createCallsBySession();
-  const hear = (frame: Fields): void => {
-    const told = eventOf(frame);
-    if (told !== undefined) calls.tell(told.session, told.event);
+  const listener = (frame: Fields): void => {
+    const reported = eventOf(frame);
+    if (reported !== undefined) calls.emit(reported.session, reported.event);
   };
-  const peer = await openPeer(start, { hear, hello: HELLO });
+  const peer = await openPeer(start, { listener, hello: HELLO });
   peer.notify("notifications/initialized", {});
   return {
-    callTool: async (operation, call, hear) => {
-      const end = calls.begin(operation, call.arguments.session_id, hear);
+    callTool: async (operation, call, listener) => {
+      const end = calls.begin(operation, call.arguments.session_id, listener);
       try {
         return await peer.request("tools/call", call);
       } finally {
@@ -179,22 +179,22 @@ export async function connectHttp(url: string, token: string | undefined): Promi
   let id = 0;
   const post = (message: Fields) =>
     fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", ...message }) });
-  const request = async (method: string, params: unknown, hear: (frame: Fields) => void = () => {}) => {
+  const request = async (method: string, params: unknown, listener: (frame: Fields) => void = () => {}) => {
     id += 1;
     const response = await post({ id, method, params });
     const session = response.headers.get("mcp-session-id");
     if (session !== null) headers["mcp-session-id"] = session;
-    return answerIn(response, hear);
+    return answerIn(response, listener);
   };
   const hello = await withinTime(request("initialize", HELLO), url);
   if (!isFields(hello.result)) throw new RuntimeError("INVALID_PARAMS", `${url} does not speak MCP`);
   headers["mcp-protocol-version"] = String(hello.result.protocolVersion);
   await (await post({ method: "notifications/initialized" })).body?.cancel();
   return {
-    callTool: (_, call, hear) =>
+    callTool: (_, call, listener) =>
       request("tools/call", call, (frame) => {
-        const told = eventOf(frame);
-        if (told !== undefined) hear?.(told.event);
+        const reported = eventOf(frame);
+        if (reported !== undefined) listener?.(reported.event);
       }),
     close: async () => {
       await (await fetch(url, { method: "DELETE", headers })).body?.cancel();
@@ -203,7 +203,7 @@ export async function connectHttp(url: string, token: string | undefined): Promi
 }
 
 /** The frame that answers: alone, or the last of a stream. */
-async function answerIn(response: Response, hear: (frame: Fields) => void): Promise<Fields> {
+async function answerIn(response: Response, listener: (frame: Fields) => void): Promise<Fields> {
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (!isStream || response.body === null) {
     const frame: unknown = await response.json();
@@ -212,7 +212,7 @@ async function answerIn(response: Response, hear: (frame: Fields) => void): Prom
   for await (const { data } of sseFrames(response.body)) {
     if (!isFields(data)) continue;
     if ("id" in data && !("method" in data)) return data;
-    hear(data);
+    listener(data);
   }
   return { error: "the stream ended without an answer" };
 }

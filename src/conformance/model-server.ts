@@ -43,12 +43,12 @@ export async function openModelServer(port: number): Promise<ModelServer> {
   };
 }
 
-interface Heard {
+interface Received {
   readonly refusals: Map<string, number>;
   readonly asked: string[];
 }
 
-async function serve(request: IncomingMessage, response: ServerResponse, { refusals, asked }: Heard): Promise<void> {
+async function serve(request: IncomingMessage, response: ServerResponse, { refusals, asked }: Received): Promise<void> {
   const { model, messages } = readChat(await readText(request));
   const key = `${model}\n${messages.at(-1)?.text}`;
   asked.push(messages.at(-1)?.text ?? "");

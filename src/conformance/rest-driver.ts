@@ -19,7 +19,7 @@ export function createRestDriver(server: HttpServer): Driver {
       if (ability === "questions" && server.token === undefined) return "only who has a token may answer";
       return lackOfServer(server, ability) ?? lackOfTurns(ability, present);
     },
-    hears: (operation) => WIRE_TABLE[operation].hasEvents,
+    hasEvents: (operation) => WIRE_TABLE[operation].hasEvents,
     call: async (operation, input, onEvent) => {
       const { method, path, query, body } = requestOf(operation, input);
       const headers = {

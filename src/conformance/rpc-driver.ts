@@ -1,20 +1,20 @@
 import { createInterface } from "node:readline";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { type Child, endedEarly, type Start, startChild, withinTime } from "./child.ts";
-import { type Driver, eventIn, type Fields, failure, isFields, type Outcome, type ToldEvent } from "./driver.ts";
+import { type Driver, eventIn, type Fields, failure, isFields, type Outcome, type ReportedEvent } from "./driver.ts";
 
 /** Tells scenarios through a server of JSON-RPC on stdin and stdout. */
 export async function openRpcDriver(start: Start): Promise<Driver> {
   const calls = createCallsBySession();
-  const hear = ({ method, params }: Fields): void => {
-    if (method === "session/event" && isFields(params)) calls.tell(params.session_id, hybridEvent(params.event));
+  const listener = ({ method, params }: Fields): void => {
+    if (method === "session/event" && isFields(params)) calls.emit(params.session_id, hybridEvent(params.event));
   };
-  const open = (): Promise<Peer> => openPeer(start, { hear, hello: {} });
+  const open = (): Promise<Peer> => openPeer(start, { listener, hello: {} });
   let peer = await open();
   return {
     surface: "rpc",
     lacks: () => undefined,
-    hears: () => true,
+    hasEvents: () => true,
     call: async (operation, input, onEvent) => {
       const end = calls.begin(operation, input.session_id, onEvent);
       try {
@@ -38,7 +38,7 @@ function outcomeOf({ result, error }: Fields): Outcome {
 }
 
 /** Envelope and event in one object (contract §2, C1): both spellings must say the same. */
-function hybridEvent(hybrid: unknown): ToldEvent {
+function hybridEvent(hybrid: unknown): ReportedEvent {
   const event = eventIn(hybrid);
   const flat = isFields(hybrid) ? hybrid : {};
   const astray = Object.keys(event).find((field) => JSON.stringify(flat[field]) !== JSON.stringify(event[field]));
@@ -53,10 +53,10 @@ export interface Peer {
   close(): Promise<void>;
 }
 
-/** Starts a peer and greets it; `hear` is told every frame that answers no request. */
+/** Starts a peer and greets it; `listener` is told every frame that answers no request. */
 export async function openPeer(
   start: Start,
-  { hear, hello }: { readonly hear: (frame: Fields) => void; readonly hello: object },
+  { listener, hello }: { readonly listener: (frame: Fields) => void; readonly hello: object },
 ): Promise<Peer> {
   const child = await startChild(start);
   const waiting = new Map<number, ReturnType<typeof Promise.withResolvers<Fields>>>();
@@ -64,7 +64,7 @@ export async function openPeer(
   createInterface({ input: child.spawned.stdout }).on("line", (line) => {
     const frame = parse(line);
     const answered = typeof frame.id === "number" && !("method" in frame) ? waiting.get(frame.id) : undefined;
-    if (answered === undefined) hear(frame);
+    if (answered === undefined) listener(frame);
     else answered.resolve(frame);
   });
   void child.ended.then((code) => {
@@ -109,38 +109,38 @@ function parse(line: string): Fields {
   }
 }
 
-type Hear = (event: ToldEvent) => void;
+type EventListener = (event: ReportedEvent) => void;
 
 interface Running {
   session: unknown;
   readonly mayBeNew: boolean;
-  readonly hear: Hear;
+  readonly listener: EventListener;
 }
 
 /** Which running call an event belongs to, where one connection carries the events of all. */
 export interface CallsBySession {
   /** A call begins; the result ends it. */
-  begin(operation: OperationName, session: unknown, hear: Hear | undefined): () => void;
+  begin(operation: OperationName, session: unknown, listener: EventListener | undefined): () => void;
   /** Hands an event of a session to the call that runs it. */
-  tell(session: unknown, event: ToldEvent): void;
+  emit(session: unknown, event: ReportedEvent): void;
 }
 
 export function createCallsBySession(): CallsBySession {
   const running = new Set<Running>();
   return {
-    begin: (operation, session, hear = () => {}) => {
-      const call: Running = { session, mayBeNew: operation === "createSession", hear };
+    begin: (operation, session, listener = () => {}) => {
+      const call: Running = { session, mayBeNew: operation === "createSession", listener };
       running.add(call);
       return () => running.delete(call);
     },
-    tell: (session, event) => {
+    emit: (session, event) => {
       const calls = [...running];
       // A call that was refused at once hears nothing: the first of a session is the one that runs.
       const known = calls.find((call) => call.session === session);
       const call = known ?? calls.find(({ session: none, mayBeNew }) => none === undefined && mayBeNew);
       if (call === undefined) return;
       call.session = session;
-      call.hear(event);
+      call.listener(event);
     },
   };
 }

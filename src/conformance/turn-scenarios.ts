@@ -270,11 +270,11 @@ function schema() {
 export function answered(
   id: string,
   name: string,
-  told: { result: RegExp; is_error: boolean },
+  reported: { result: RegExp; is_error: boolean },
 ): readonly ExpectedEvent[] {
   return [
-    { type: "tool_execution_completed", id, name, ...told },
-    { type: "tool_result_received", id, name, is_error: told.is_error },
+    { type: "tool_execution_completed", id, name, ...reported },
+    { type: "tool_result_received", id, name, is_error: reported.is_error },
   ];
 }
 

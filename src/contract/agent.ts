@@ -3,7 +3,7 @@ import { LongtermQuality, ReceiptCounts, Remaking, TierReceipts } from "./agent-
 import { Receipt } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { Forgotten } from "./forgotten.ts";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 
 const count = z.number().int().nonnegative();
 const number = z.number().int().positive();
@@ -104,7 +104,7 @@ const named = {
 };
 
 /** A name is also the name of a folder, so it can never be a path. */
-export const AgentName = written(
+export const AgentName = cliFlag(
   "NAME",
   z
     .string(named)
@@ -126,8 +126,8 @@ export const OneAgent = z.strictObject({ agent: AgentName });
 
 export const Remember = z.strictObject({
   agent: AgentName,
-  content: written("TEXT", text("what to remember").describe("what to remember, as a text")),
-  metadata: written(
+  content: cliFlag("TEXT", text("what to remember").describe("what to remember, as a text")),
+  metadata: cliFlag(
     "--metadata <json>",
     MemoryMetadata.optional()
       .describe("facts to keep with it, as a JSON object")
@@ -142,8 +142,8 @@ export const Remembered = z.object({
 
 export const TakeNote = z.strictObject({
   agent: AgentName,
-  content: written("TEXT", text("the note").describe("the note itself")),
-  title: written("--title <text>", text("a title, or leave it out").optional().describe("what it is about")),
+  content: cliFlag("TEXT", text("the note").describe("the note itself")),
+  title: cliFlag("--title <text>", text("a title, or leave it out").optional().describe("what it is about")),
 });
 
 /** A memory as it was given. */
@@ -156,7 +156,7 @@ const AgentMemoryItem = z.object({
 
 export const ReadAgentContext = z.strictObject({
   agent: AgentName,
-  immediate: written(
+  immediate: cliFlag(
     "--immediate <n>",
     positive
       .optional()
@@ -219,7 +219,7 @@ const COMPACTIONS_MAX = 200;
 
 export const ReadAgentHistory = z.strictObject({
   agent: AgentName,
-  limit: written(
+  limit: cliFlag(
     "--limit <n>",
     positive
       .default(COMPACTIONS_DEFAULT)
@@ -228,7 +228,7 @@ export const ReadAgentHistory = z.strictObject({
         `show the summaries of so many compactions: ${COMPACTIONS_DEFAULT} without it, ${COMPACTIONS_MAX} at most`,
       ),
   ),
-  before_seq: written("--before <seq>", positive.optional().describe("only summaries before the one with this seq")),
+  before_seq: cliFlag("--before <seq>", positive.optional().describe("only summaries before the one with this seq")),
 });
 
 export const AgentHistory = z.object({
@@ -258,7 +258,7 @@ export type AgentHistory = z.infer<typeof AgentHistory>;
 
 export const ReadAgentReceipt = z.strictObject({
   agent: AgentName,
-  seq: written(
+  seq: cliFlag(
     "--seq <n>",
     positive
       .optional()

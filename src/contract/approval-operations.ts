@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Answer, AskedCall, approval_id, Remember } from "./approval.ts";
-import { written } from "./input.ts";
+import { cliFlag } from "./input.ts";
 import { Named, SessionId } from "./session.ts";
 
 const Approval = z.object({
@@ -28,19 +28,19 @@ export const APPROVAL_OPERATIONS = {
     summary: "Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.",
     input: z.strictObject({
       session_id: SessionId,
-      approval_id: written("--approval <id>", approval_id.clone()),
-      decision: written("DECISION", Answer.decision.clone()),
-      remember: written(
+      approval_id: cliFlag("--approval <id>", approval_id.clone()),
+      decision: cliFlag("DECISION", Answer.decision.clone()),
+      remember: cliFlag(
         "--for <how-long>",
         Remember.default("once").describe(
           "for how long a yes counts: once, or for calls like these in the session or the project",
         ),
       ),
-      calls: written(
+      calls: cliFlag(
         "--call <id>",
         Answer.calls.optional().describe("the calls it speaks of; all that wait unless given"),
       ),
-      reason: written("--reason <text>", Answer.reason.clone()),
+      reason: cliFlag("--reason <text>", Answer.reason.clone()),
     }),
     output: z.object({
       ...Named,

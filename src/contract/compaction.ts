@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Judgement, NativeFacts, Usage } from "./event.ts";
-import { nonnegative, positive, share, written } from "./input.ts";
+import { cliFlag, nonnegative, positive, share } from "./input.ts";
 import { Message } from "./message.ts";
 import { Economy } from "./money.ts";
 
@@ -210,7 +210,7 @@ const yesOrNo = z.boolean({ error: "write true or false" });
 
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
-  auto_compact_threshold: written(
+  auto_compact_threshold: cliFlag(
     "--compact-threshold <tokens>",
     positive
       .optional()
@@ -222,7 +222,7 @@ export const CompactionSettings = z.strictObject({
     .optional()
     .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
-  evict: written(
+  evict: cliFlag(
     "--evict <true|false>",
     yesOrNo
       .optional()
@@ -230,20 +230,20 @@ export const CompactionSettings = z.strictObject({
         "whether a new session's tool output leaves the context before anything is summarised; it does unless false",
       ),
   ),
-  evict_at: written(
+  evict_at: cliFlag(
     "--evict-at <share>",
     share
       .optional()
       .describe("evict from this share of the threshold on; without it, 0.6")
       .meta({ examples: [0.6] }),
   ),
-  policy: written(
+  policy: cliFlag(
     "--compact-policy <policy>",
     CompactionPolicy.optional().describe(
       "threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices",
     ),
   ),
-  prepare: written(
+  prepare: cliFlag(
     "--compact-prepare",
     yesOrNo
       .optional()
@@ -286,11 +286,11 @@ export type CompactionDefaults = z.infer<typeof CompactionDefaults>;
 const INSTRUCTIONS_CHARS_MAX = 20_000;
 
 export const CompactNow = {
-  preview: written(
+  preview: cliFlag(
     "--preview",
     z.boolean().default(false).describe("change nothing: say what would be kept and taken out, and what it would cost"),
   ),
-  instructions: written(
+  instructions: cliFlag(
     "--instructions <text>",
     z
       .string()
@@ -320,13 +320,13 @@ export const CompactResult = z.object({
 export type CompactResult = z.infer<typeof CompactResult>;
 
 export const ExpandInput = {
-  compaction_id: written(
+  compaction_id: cliFlag(
     "CID",
     z.string().min(1, { error: "write the id of a compaction" }).describe("the compaction, by its id"),
   ),
-  from_seq: written("--from <seq>", nonnegative.optional().describe("from the message with this seq on")),
-  to_seq: written("--to <seq>", nonnegative.optional().describe("up to the message with this seq")),
-  max_tokens: written(
+  from_seq: cliFlag("--from <seq>", nonnegative.optional().describe("from the message with this seq on")),
+  to_seq: cliFlag("--to <seq>", nonnegative.optional().describe("up to the message with this seq")),
+  max_tokens: cliFlag(
     "--max-tokens <n>",
     positive.optional().describe("bring back at most so much; without it, up to the threshold"),
   ),

@@ -1,15 +1,15 @@
 import { z } from "zod";
-import { isJsonTable, nonnegative, written } from "./input.ts";
+import { cliFlag, isJsonTable, nonnegative } from "./input.ts";
 
 const wanted = { error: "write the configuration as an object, by the keys of its file" };
 const ConfigTable = z.record(z.string(), z.unknown(), wanted);
 
-const expected_generation = written(
+const expected_generation = cliFlag(
   "--expected-generation <n>",
   nonnegative.nullish().describe("only if the realm's own layer has changed this often"),
 );
 const layer = (what: string) =>
-  written("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
+  cliFlag("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
 
 /** What is asked for may stand by itself, as clients of this wire send it: `{agent: …}` for `{config: {agent: …}}`. */
 const named = (name: "config" | "patch") => (given: unknown) => {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 import { SessionId } from "./session.ts";
 
 const ofSession = z.literal("session").describe("of one session; there is nothing else");
@@ -10,7 +10,7 @@ const Scope = z.object({ type: ofSession, session_id: SessionId }).describe("who
 /** A place in a session's events. */
 export const EventCursor = z.object({
   scope: Scope,
-  sequence: written(
+  sequence: cliFlag(
     "--after <seq>",
     z.number().int().nonnegative().describe("the number of the last event that was seen"),
   ),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AgentName } from "./agent.ts";
 import { SeqRange } from "./compaction.ts";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 import { SessionId } from "./session.ts";
 
 const count = z.number().int().nonnegative();
@@ -20,23 +20,23 @@ const TARGETS = ["session_id", "messages", "agent", "query_exact", "query"] as c
 /** What is to be forgotten: one of a session, messages, an agent, and everything that says a text. */
 export const Forget = z
   .strictObject({
-    session_id: written(
+    session_id: cliFlag(
       "--session <session>",
       SessionId.optional().describe("forget this session, or a message of it"),
     ),
-    seq: written("--seq <seq>", positive.optional().describe("with a session: only the message with this seq")),
+    seq: cliFlag("--seq <seq>", positive.optional().describe("with a session: only the message with this seq")),
     messages: z
       .array(OneMessage, { error: "write a list of {session_id, seq}" })
       .min(1, { error: "write at least one message" })
       .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
       .optional()
       .describe("forget these messages, such as those a dry run of a query listed"),
-    agent: written("--agent <name>", AgentName.optional().describe("forget what this agent remembers")),
-    memory: written(
+    agent: cliFlag("--agent <name>", AgentName.optional().describe("forget what this agent remembers")),
+    memory: cliFlag(
       "--memory <number>",
       positive.optional().describe("with an agent: only the memory with this number"),
     ),
-    query_exact: written(
+    query_exact: cliFlag(
       "--text <text>",
       z
         .string(named)
@@ -45,7 +45,7 @@ export const Forget = z
         .describe("forget every message and memory that says this, in any case, spacing and encoding")
         .meta({ examples: ["ada@example.org"] }),
     ),
-    query: written(
+    query: cliFlag(
       "--query <text>",
       z
         .string()
@@ -54,7 +54,7 @@ export const Forget = z
         .optional()
         .describe("with dry_run: list the messages a search finds; then forget those that are meant, by messages"),
     ),
-    dry_run: written(
+    dry_run: cliFlag(
       "--dry-run",
       z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
     ),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { written } from "./input.ts";
+import { cliFlag } from "./input.ts";
 import { TextBlock } from "./message.ts";
 import { SessionId } from "./session.ts";
 
@@ -7,7 +7,7 @@ const TEXT_CHARS_MAX = 1_000_000;
 
 export const InjectContext = z.object({
   session_id: SessionId,
-  text: written(
+  text: cliFlag(
     "TEXT",
     z
       .string()
@@ -41,7 +41,7 @@ export const ExternalEvent = z.object({
     .literal("generic_json", { error: 'write "generic_json"; there is no other kind' })
     .default("generic_json")
     .describe("the form of the payload; there is one"),
-  event_type: written(
+  event_type: cliFlag(
     "TYPE",
     z
       .string(shortText)
@@ -50,7 +50,7 @@ export const ExternalEvent = z.object({
       .describe("what happened, in a word of 1 to 200 characters")
       .meta({ examples: ["build.finished"] }),
   ),
-  payload: written(
+  payload: cliFlag(
     "[JSON]",
     z
       .unknown()

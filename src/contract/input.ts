@@ -7,12 +7,12 @@ const words = new WeakMap<z.core.$ZodType, string>();
  * Says how a field is written on the command line: as a flag, `--max-turns <n>`, or as the argument that stands in the
  * `cli` of its operations under this name, `ID`. It is kept beside the schema, so no JSON schema has it.
  */
-export function written<T extends z.ZodType>(word: string, field: T): T {
+export function cliFlag<T extends z.ZodType>(word: string, field: T): T {
   words.set(field, word);
   return field;
 }
 
-export interface WrittenField {
+export interface CliField {
   /** Where it stands in the input, from the outermost field on. */
   readonly path: readonly [string, ...string[]];
   readonly word: string;
@@ -20,16 +20,16 @@ export interface WrittenField {
 }
 
 /** Every field of an input that the command line has a word for, in the order of the schema. */
-export function writtenFields(schema: z.core.$ZodType, path: readonly string[] = []): readonly WrittenField[] {
+export function cliFields(schema: z.core.$ZodType, path: readonly string[] = []): readonly CliField[] {
   const [first, ...more] = path;
   const word = words.get(schema);
   if (word !== undefined && first !== undefined) return [{ path: [first, ...more], word, schema }];
   const inner = innerOf(schema);
-  if (inner !== undefined) return writtenFields(inner, path);
+  if (inner !== undefined) return cliFields(inner, path);
   const { def } = unwrapped(schema)._zod;
-  if (def.type === "union") return def.options.flatMap((option) => writtenFields(option, path));
+  if (def.type === "union") return def.options.flatMap((option) => cliFields(option, path));
   if (def.type !== "object") return [];
-  return Object.entries(def.shape).flatMap(([name, field]) => writtenFields(field, [...path, name]));
+  return Object.entries(def.shape).flatMap(([name, field]) => cliFields(field, [...path, name]));
 }
 
 /** A schema without what wraps it. */
@@ -154,21 +154,21 @@ const seconds = { error: "write a number of seconds above 0" };
 const dollars = { error: "write an amount of US dollars above 0, like 0.5" };
 
 const limits = {
-  max_tokens: written(
+  max_tokens: cliFlag(
     "--max-tokens <n>",
     positive
       .optional()
       .describe("tokens of the whole session, input and output")
       .meta({ examples: [10_000] }),
   ),
-  max_duration: written(
+  max_duration: cliFlag(
     "-d, --max-duration <time>",
     Duration.refine((ms) => ms > 0, { error: "write a duration longer than zero, like 30s" })
       .optional()
       .describe("time for the turn, such as 30s, 5m, 1h30m")
       .meta({ examples: ["30s"] }),
   ),
-  max_tool_calls: written("--max-tool-calls <n>", nonnegative.optional().describe("tool calls of the session")),
+  max_tool_calls: cliFlag("--max-tool-calls <n>", nonnegative.optional().describe("tool calls of the session")),
   max_duration_secs: z
     .number(seconds)
     .positive(seconds)
@@ -177,7 +177,7 @@ const limits = {
     .optional()
     .describe("the same in seconds"),
   max_duration_ms: positive.optional().describe("the same in milliseconds"),
-  max_cost: written(
+  max_cost: cliFlag(
     "--max-cost <usd>",
     z.number(dollars).positive(dollars).optional().describe("what the session may cost, in US dollars, such as 0.5"),
   ),
@@ -281,7 +281,7 @@ export const UNSERVED = {
 
 /** Fields that name skills; only those `skills/list` names are there. */
 export const SKILL_FIELDS = {
-  skill_refs: written(
+  skill_refs: cliFlag(
     "--skill <skill>",
     skillRefs.describe("a skill to load before the prompt, by its name or source_uuid:name"),
   ),

@@ -42,8 +42,8 @@ interface SchemaPart {
 /** Leaves out what a model need not read: clients send these schemas to it with every request. */
 function shorten({ zodSchema, jsonSchema }: SchemaPart): void {
   const isPlain = PLAIN.has(zodSchema);
-  const untold = isPlain ? Object.keys(jsonSchema) : UNTOLD_KEYWORDS;
-  for (const keyword of untold) delete jsonSchema[keyword];
+  const unreported = isPlain ? Object.keys(jsonSchema) : UNTOLD_KEYWORDS;
+  for (const keyword of unreported) delete jsonSchema[keyword];
   if (isPlain) jsonSchema.type = "object";
   if (JSON.stringify(jsonSchema.additionalProperties) === "{}") delete jsonSchema.additionalProperties;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

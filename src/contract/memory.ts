@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentName } from "./agent.ts";
-import { nonnegative, written } from "./input.ts";
+import { cliFlag, nonnegative } from "./input.ts";
 import { SessionId } from "./session.ts";
 import type { SkillRow } from "./skill.ts";
 
@@ -83,7 +83,7 @@ export const MemoryHit = z.object({
 export type MemoryHit = z.infer<typeof MemoryHit>;
 
 export const MemorySearch = z.strictObject({
-  query: written(
+  query: cliFlag(
     "QUERY",
     z
       .string({ error: "write what to look for" })
@@ -92,7 +92,7 @@ export const MemorySearch = z.strictObject({
       .describe("what to look for, in words that were probably used")
       .meta({ examples: ["which port does staging use"] }),
   ),
-  limit: written(
+  limit: cliFlag(
     "--limit <n>",
     nonnegative
       .default(HITS_DEFAULT)
@@ -103,16 +103,16 @@ export const MemorySearch = z.strictObject({
     .enum(["project", "session"], { error: 'write "project" or "session"' })
     .optional()
     .describe("session looks in session_id alone; without it, as the configuration says"),
-  session_id: written("--session <session>", SessionId.optional().describe("look in this session alone")),
-  agent: written("--agent <name>", AgentName.optional().describe("look in what this agent remembers alone")),
-  explain: written(
+  session_id: cliFlag("--session <session>", SessionId.optional().describe("look in this session alone")),
+  agent: cliFlag("--agent <name>", AgentName.optional().describe("look in what this agent remembers alone")),
+  explain: cliFlag(
     "--explain",
     z
       .boolean({ error: "write true or false" })
       .default(false)
       .describe("say of each hit why it was found, and whether a context shows it"),
   ),
-  token_budget: written(
+  token_budget: cliFlag(
     "--tokens <n>",
     nonnegative
       .default(TOKENS_DEFAULT)
@@ -120,7 +120,7 @@ export const MemorySearch = z.strictObject({
         `let hits and what was said around them take about so many tokens, hits first: ${TOKENS_DEFAULT} without it`,
       ),
   ),
-  as_of_seq: written(
+  as_of_seq: cliFlag(
     "--as-of <seq>",
     nonnegative.optional().describe("with a session: as if nothing had been said after this seq"),
   ),

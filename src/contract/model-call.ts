@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CompactionTrigger } from "./compaction.ts";
 import { Usage } from "./event.ts";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 import { Cost } from "./money.ts";
 import { SessionId } from "./session.ts";
 import { ContextKinds } from "./session-context.ts";
@@ -13,14 +13,14 @@ const CALLS_MAX = 1_000;
 
 const ListModelCalls = z.strictObject({
   session_id: SessionId,
-  limit: written(
+  limit: cliFlag(
     "--limit <n>",
     positive
       .default(CALLS_DEFAULT)
       .transform((limit) => Math.min(limit, CALLS_MAX))
       .describe(`show at most so many: ${CALLS_DEFAULT} without it, ${CALLS_MAX} at most`),
   ),
-  before_seq: written("--before <seq>", positive.optional().describe("only calls before the one with this seq")),
+  before_seq: cliFlag("--before <seq>", positive.optional().describe("only calls before the one with this seq")),
 });
 
 const ModelCall = z.object({

@@ -18,7 +18,7 @@ import { CONFIG_OPERATIONS } from "./config.ts";
 import { EVENT_OPERATIONS } from "./event-page.ts";
 import { FORGET_OPERATIONS } from "./forget.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 import { ResumeTool, RunTool } from "./mcp-tools.ts";
 import { MEMORY_OPERATIONS } from "./memory.ts";
 import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
@@ -85,7 +85,7 @@ interface Row {
 }
 
 const OneSession = z.object({ session_id: SessionId });
-const seq = written("SEQ", positive.describe("the message, by its seq, as the history has it"));
+const seq = cliFlag("SEQ", positive.describe("the message, by its seq, as the history has it"));
 
 /** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {
@@ -366,7 +366,7 @@ export const OPERATIONS = {
   ...EVENT_OPERATIONS,
   readBlob: {
     summary: "Read a blob whole, such as the full text of a tool output that was cut.",
-    input: z.object({ blob_id: written("ID", z.string().min(1).describe("the blob, by its id")) }),
+    input: z.object({ blob_id: cliFlag("ID", z.string().min(1).describe("the blob, by its id")) }),
     output: z.object({
       blob_id: z.string().describe("the blob's id"),
       media_type: z.string().describe("what it holds, such as text/plain"),

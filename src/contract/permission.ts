@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { written } from "./input.ts";
+import { cliFlag } from "./input.ts";
 
 /** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
 export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });
@@ -101,9 +101,9 @@ const patterns = (what: string) => {
 /** Which tool calls are allowed, asked about or denied; docs/permissions.md has the patterns and who wins. */
 export const PermissionRules = z.strictObject(
   {
-    allow: written("--allow <rule>", patterns("calls that run without a question")),
-    ask: written("--ask <rule>", patterns("calls that a person is asked about first")),
-    deny: written("--deny <rule>", patterns("calls that are refused; they win over the others")),
+    allow: cliFlag("--allow <rule>", patterns("calls that run without a question")),
+    ask: cliFlag("--ask <rule>", patterns("calls that a person is asked about first")),
+    deny: cliFlag("--deny <rule>", patterns("calls that are refused; they win over the others")),
     otherwise: z
       .enum(["allow", "ask"], { error: "write allow or ask" })
       .optional()

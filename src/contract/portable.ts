@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentName } from "./agent.ts";
-import { nonnegative, positive, written } from "./input.ts";
+import { cliFlag, nonnegative, positive } from "./input.ts";
 import { SessionId } from "./session.ts";
 
 /** Sessions as they are carried elsewhere: whole logs, a page at a time. */
@@ -114,8 +114,8 @@ export const BackupManifest = z.object({
 export type BackupManifest = z.infer<typeof BackupManifest>;
 
 const page = {
-  after: written("--after <seq>", nonnegative.default(0).describe("only what follows this seq")),
-  limit: written(
+  after: cliFlag("--after <seq>", nonnegative.default(0).describe("only what follows this seq")),
+  limit: cliFlag(
     "--limit <n>",
     positive
       .max(ENTRIES_MAX, { error: `write at most ${ENTRIES_MAX}` })
@@ -158,7 +158,7 @@ const ImportSession = z.strictObject({
   sha256: Sha256.optional().describe(
     "of every entry as a line of JSON with seq, span, timestamp_ms and body; where it is given, the whole log must have it",
   ),
-  entries: written(
+  entries: cliFlag(
     "FILE",
     z
       .array(PortableEntry, { error: "write a list of entries" })

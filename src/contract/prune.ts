@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { ForgetReceipt, Signed } from "./forget.ts";
-import { nonnegative, written } from "./input.ts";
+import { cliFlag, nonnegative } from "./input.ts";
 
 const SESSIONS_DEFAULT = 100;
 const SESSIONS_MAX = 1_000;
 const bounded = { error: `write a whole number from 1 to ${SESSIONS_MAX}` };
 
 const Prune = z.strictObject({
-  dry_run: written(
+  dry_run: cliFlag(
     "--dry-run",
     z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
   ),
-  limit: written(
+  limit: cliFlag(
     "--limit <n>",
     z
       .int(bounded)

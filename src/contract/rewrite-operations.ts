@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { written } from "./input.ts";
+import { cliFlag } from "./input.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
 import { Named, SessionId } from "./session.ts";
 import { ForkedSession, MessagePage, SessionHistory } from "./session-info.ts";
@@ -55,8 +55,8 @@ export const REWRITE_OPERATIONS = {
     summary: "Read a transcript as it was at a revision, or as it is now, with its revision.",
     input: OneSession.extend({
       ...ReadRevision,
-      limit: written("--limit <n>", MessagePage.limit.clone()),
-      offset: written("--offset <n>", MessagePage.offset.clone()),
+      limit: cliFlag("--limit <n>", MessagePage.limit.clone()),
+      offset: cliFlag("--offset <n>", MessagePage.offset.clone()),
     }),
     output: TranscriptRevision,
     rpc: "session/transcript_revision",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { nonnegative, written } from "./input.ts";
+import { cliFlag, nonnegative } from "./input.ts";
 import { AssistantBlock, Content, ContentBlock, type Message, StopReason, ToolResult } from "./message.ts";
 
 const count = z.number().int().nonnegative();
@@ -104,19 +104,19 @@ const MessageRange = z.object({
   type: z
     .literal("message_range", { error: 'write "message_range"; there is no other selection' })
     .describe("how messages are selected; there is one way"),
-  start: written(
+  start: cliFlag(
     "--from <index>",
     nonnegative.describe("the first message to replace, counted from 0 as the history has them"),
   ),
-  end: written("--to <index>", nonnegative.describe("the first message after them to keep")),
+  end: cliFlag("--to <index>", nonnegative.describe("the first message after them to keep")),
 });
 
 const RewriteReason = z.object({
-  kind: written(
+  kind: cliFlag(
     "--reason <kind>",
     z.string(shortText).min(1, shortText).max(200, shortText).describe("why, in a word"),
   ),
-  note: written(
+  note: cliFlag(
     "--note <text>",
     z
       .string()
@@ -142,11 +142,11 @@ export const running_behavior = z
 /** What every change of a transcript says of itself. */
 const Change = {
   reason: RewriteReason.describe("why it is changed, which the log keeps"),
-  actor: written(
+  actor: cliFlag(
     "--actor <name>",
     z.string(shortText).min(1, shortText).max(200, shortText).nullish().describe("who does it"),
   ),
-  expected_parent_revision: written(
+  expected_parent_revision: cliFlag(
     "--expect <revision>",
     Revision.nullish().describe("do nothing unless this is the revision now"),
   ),
@@ -155,7 +155,7 @@ const Change = {
 
 export const RewriteTranscript = {
   selection: MessageRange.describe("which messages are replaced"),
-  replacement: written(
+  replacement: cliFlag(
     "--messages <json>",
     z
       .array(RewriteMessage)
@@ -167,15 +167,15 @@ export const RewriteTranscript = {
 };
 
 export const RestoreRevision = {
-  revision: written("REVISION", Revision.describe("the revision to restore")),
+  revision: cliFlag("REVISION", Revision.describe("the revision to restore")),
   ...Change,
 };
 export const ReadRevision = {
-  revision: written("[REVISION]", NamedRevision.describe("the revision to read, or current")),
+  revision: cliFlag("[REVISION]", NamedRevision.describe("the revision to read, or current")),
 };
 
 const block_index = nonnegative.describe("which of the blocks, from 0");
-export const message_index = written(
+export const message_index = cliFlag(
   "--at <index>",
   nonnegative.describe("the first message to leave out, counted from 0 as the history has them"),
 );
@@ -183,7 +183,7 @@ export const message_index = written(
 /** What a fork has in the place of a message: another one, or the same with one block changed. */
 export const ForkReplacing = {
   message_index,
-  replacement: written(
+  replacement: cliFlag(
     "--replacement <json>",
     z
       .discriminatedUnion(

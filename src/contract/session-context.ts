@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { positive, written } from "./input.ts";
+import { cliFlag, positive } from "./input.ts";
 import { SessionId } from "./session.ts";
 import { SeqMessages } from "./session-info.ts";
 
@@ -7,7 +7,7 @@ const whole = z.number().int();
 
 export const ReadContext = z.strictObject({
   session_id: SessionId,
-  at_seq: written("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
+  at_seq: cliFlag("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
 });
 
 const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "tool_output", "evicted", "memory"]);

@@ -1,16 +1,16 @@
 import { z } from "zod";
-import { nonnegative, positive, written } from "./input.ts";
+import { cliFlag, nonnegative, positive } from "./input.ts";
 import { SessionSummary } from "./session-info.ts";
 
 export const ListSessions = z.object({
-  limit: written("--limit <n>", positive.optional().describe("show at most so many")),
-  offset: written("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
-  labels: written(
+  limit: cliFlag("--limit <n>", positive.optional().describe("show at most so many")),
+  offset: cliFlag("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
+  labels: cliFlag(
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),
-  archived: written("--archived", z.boolean().default(false).describe("archived sessions, too")),
-  cursor: written(
+  archived: cliFlag("--archived", z.boolean().default(false).describe("archived sessions, too")),
+  cursor: cliFlag(
     "--cursor <cursor>",
     z
       .string()

@@ -3,13 +3,13 @@ import { ClientResults, ClientTool, ClientTools, PendingCall } from "./client-to
 import { CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { HooksOverride } from "./hook.ts";
-import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
+import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED } from "./input.ts";
 import { Content } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
 
-export const SessionId = written(
+export const SessionId = cliFlag(
   "ID",
   z.uuid({ error: "expected a session id (a UUID)" }).describe("the session, by its id"),
 );
@@ -18,10 +18,10 @@ export const ToolFilter = z.union(
   [
     z.literal("All"),
     z.strictObject({
-      Allow: written("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")),
+      Allow: cliFlag("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")),
     }),
     z.strictObject({
-      Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")),
+      Deny: cliFlag("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")),
     }),
   ],
   { error: 'write "All", {"Allow": [names]} or {"Deny": [names]}' },
@@ -121,7 +121,7 @@ const Wire = {
     .describe("of a new session: answer at once and run its first turn behind; any session takes further turns"),
   ...SKILL_FIELDS,
   ...UNSERVED,
-  hooks_override: written(
+  hooks_override: cliFlag(
     "--hooks-override <file|json>",
     HooksOverride.nullish().describe(
       "hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md",
@@ -139,28 +139,28 @@ const Labels = z
 
 /** What every turn may say, the first and any further one. */
 const EveryTurn = {
-  prompt: written("PROMPT", Prompt.describe("what to ask: a text, or a list of content blocks")),
-  model: written(
+  prompt: cliFlag("PROMPT", Prompt.describe("what to ask: a text, or a list of content blocks")),
+  model: cliFlag(
     "-m, --model <name>",
     ModelInput.optional().describe("the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models"),
   ),
-  provider: written(
+  provider: cliFlag(
     "-p, --provider <name>",
     ProviderInput.optional().describe("who serves the model: anthropic, openai, gemini, self_hosted, offline"),
   ),
-  system_prompt: written("--system <text>", z.string().optional().describe("the system prompt")),
-  additional_instructions: written(
+  system_prompt: cliFlag("--system <text>", z.string().optional().describe("the system prompt")),
+  additional_instructions: cliFlag(
     "--instructions <text>",
     z.array(z.string()).optional().describe("further instructions, below the system prompt"),
   ),
-  provider_params: written(
+  provider_params: cliFlag(
     "--params-json <json>",
     JsonObject.optional()
       .describe("parameters for the provider, such as its temperature, as it names them")
       .meta({ examples: [{ temperature: 0 }] }),
   ),
-  max_tokens: written("--max-tokens-per-turn <n>", positive.optional().describe("output tokens of one model call")),
-  output_schema: written(
+  max_tokens: cliFlag("--max-tokens-per-turn <n>", positive.optional().describe("output tokens of one model call")),
+  output_schema: cliFlag(
     "--schema <file|json>",
     OutputSchema.optional()
       .describe("a JSON schema the result must match; the result is JSON then")
@@ -183,7 +183,7 @@ const AtCreation = {
     .enum(["run_immediately", "deferred"])
     .default("run_immediately")
     .describe("run_immediately asks the model at once; deferred keeps the prompt for the first turn"),
-  max_turns: written("--max-turns <n>", positive.optional().describe("model calls in the turn")),
+  max_turns: cliFlag("--max-turns <n>", positive.optional().describe("model calls in the turn")),
   budget_limits: BudgetLimits.optional().describe(
     "limits of the session; the turn that reaches one ends gracefully and its text is kept",
   ),
@@ -192,7 +192,7 @@ const AtCreation = {
     .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
     .optional()
     .describe("what was said before, which the session begins with; it may end with calls that wait for tool_results"),
-  tool_preset: written(
+  tool_preset: cliFlag(
     "-t, --tools <preset>",
     z
       .enum(["none", "safe", "workspace", "full"])
@@ -206,14 +206,14 @@ const AtCreation = {
     .optional()
     .describe("the built-in tools, whatever the preset says: time, tasks, patches"),
   enable_shell: z.boolean().optional().describe("the shell, whatever the preset says"),
-  enable_memory: written(
+  enable_memory: cliFlag(
     "--memory",
     z
       .boolean()
       .optional()
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
-  enable_agents: written(
+  enable_agents: cliFlag(
     "--sub-agents",
     z
       .boolean()
@@ -227,13 +227,13 @@ const AtCreation = {
   tool_filter: ToolFilter.optional().describe(
     'which of the tools are offered: "All", or those of a list, or all others',
   ),
-  labels: written(
+  labels: cliFlag(
     "--label <key=value>",
     Labels.optional()
       .describe("labels of the session, to find it by")
       .meta({ examples: [{ team: "core" }] }),
   ),
-  app_context: written("--app-context <json>", z.unknown().optional().describe("data that is kept with the session")),
+  app_context: cliFlag("--app-context <json>", z.unknown().optional().describe("data that is kept with the session")),
   shell_env: z
     .record(z.string(), z.string())
     .optional()
@@ -265,7 +265,7 @@ export const FurtherTurn = z.object({
   ...AT_CREATION,
   session_id: SessionId,
   ...EveryTurn,
-  prompt: written("PROMPT", AnyPrompt.describe("what to ask: a text, or a list of content blocks")),
+  prompt: cliFlag("PROMPT", AnyPrompt.describe("what to ask: a text, or a list of content blocks")),
   tool_results: ClientResults.optional().describe(
     "the results of all pending_calls of the turn before; the prompt may be empty then",
   ),
@@ -292,11 +292,11 @@ export const FurtherTurn = z.object({
     ),
   flow_tool_overlay: z
     .strictObject({
-      allowed_tools: written(
+      allowed_tools: cliFlag(
         "--allow-tool <name>",
         z.array(z.string()).optional().describe("offer only the tools named so"),
       ),
-      blocked_tools: written(
+      blocked_tools: cliFlag(
         "--block-tool <name>",
         z.array(z.string()).optional().describe("do not offer the tools named so"),
       ),

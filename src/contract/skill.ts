@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { written } from "./input.ts";
+import { cliFlag } from "./input.ts";
 
 const source_uuid = z.string().describe("the source it comes from");
 const SkillKey = z.object({ source_uuid, skill_name: z.string().describe("its name there") });
@@ -71,7 +71,7 @@ export const SKILL_OPERATIONS = {
   listSkills: {
     summary: "List the skills of this runtime, those that a nearer one of the same name hides among them.",
     input: z.object({
-      source_uuid: written("--source <uuid>", z.string().optional().describe("only those of this source")),
+      source_uuid: cliFlag("--source <uuid>", z.string().optional().describe("only those of this source")),
     }),
     output: z.object({ skills: z.array(SkillRow).describe("the skills") }),
     rpc: "skills/list",
@@ -84,12 +84,12 @@ export const SKILL_OPERATIONS = {
   readSkill: {
     summary: "Read a skill's text, or one of the files beside it, as a model that loads it is given it.",
     input: z.object({
-      source_uuid: written(
+      source_uuid: cliFlag(
         "--source <uuid>",
         z.string().optional().describe("its source; without it, the one that sessions have"),
       ),
-      skill_name: written("NAME", z.string().min(1, "write a name").describe("the skill, by its name")),
-      file: written("--file <name>", z.string().min(1, "write a name").optional().describe("a file beside it")),
+      skill_name: cliFlag("NAME", z.string().min(1, "write a name").describe("the skill, by its name")),
+      file: cliFlag("--file <name>", z.string().min(1, "write a name").optional().describe("a file beside it")),
     }),
     output: SkillText,
     rpc: "skills/inspect",

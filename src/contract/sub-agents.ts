@@ -1,7 +1,7 @@
 import type { AgentEvent, AgentEventOf } from "./event.ts";
 
 /** An event with whose it is: a sub-agent's, or of the session that is listened to. */
-export interface HeardEvent {
+export interface UnwrappedEvent {
   readonly event: AgentEvent;
   /** 0 for the session that is listened to. */
   readonly depth: number;
@@ -13,20 +13,20 @@ export interface HeardEvent {
 const DEPTH_MAX = 64;
 
 /** What happened, and how deep; an event that no sub-agent tells is its own. */
-export function heardIn(event: AgentEvent): HeardEvent {
-  let heard: HeardEvent = { event, depth: 0, agent: undefined, childId: undefined };
-  for (let level = 0; level < DEPTH_MAX && heard.event.type === "sub_agent_event"; level += 1) {
-    const { event: inner, depth, agent, child_id } = heard.event;
+export function unwrapSubAgentEvent(event: AgentEvent): UnwrappedEvent {
+  let unwrapped: UnwrappedEvent = { event, depth: 0, agent: undefined, childId: undefined };
+  for (let level = 0; level < DEPTH_MAX && unwrapped.event.type === "sub_agent_event"; level += 1) {
+    const { event: inner, depth, agent, child_id } = unwrapped.event;
     // A session tells nothing else than what the table of events has.
-    heard = { event: inner as AgentEvent, depth: heard.depth + Math.max(1, depth), agent, childId: child_id };
+    unwrapped = { event: inner as AgentEvent, depth: unwrapped.depth + Math.max(1, depth), agent, childId: child_id };
   }
-  return heard;
+  return unwrapped;
 }
 
 /** The question that an event puts to a person, in the name of the session or of a sub-agent; undefined where none. */
 export function questionIn(event: AgentEvent): AgentEventOf<"tool_approval_requested"> | undefined {
-  const heard = heardIn(event);
-  return heard.event.type === "tool_approval_requested" ? heard.event : undefined;
+  const unwrapped = unwrapSubAgentEvent(event);
+  return unwrapped.event.type === "tool_approval_requested" ? unwrapped.event : undefined;
 }
 
 /** Whose sub-agent works in a session. */

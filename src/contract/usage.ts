@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Usage } from "./event.ts";
-import { parseDuration, written } from "./input.ts";
+import { cliFlag, parseDuration } from "./input.ts";
 
 const when = { error: "write how far back, like 7d, or a day, like 2026-11-01" };
 const DAY = z.iso.date();
@@ -8,11 +8,11 @@ const DAY = z.iso.date();
 const By = z.enum(["model", "label", "day", "token"], { error: "write model, label, day or token" });
 
 const ReadUsage = z.strictObject({
-  by: written(
+  by: cliFlag(
     "--by <what>",
     By.default("model").describe("what it is told apart by: model, label, day (UTC), or the token that asked"),
   ),
-  since: written(
+  since: cliFlag(
     "--since <when>",
     z
       .string(when)
@@ -21,7 +21,7 @@ const ReadUsage = z.strictObject({
       .describe("only from this day on: how far back, such as 7d, or a day, such as 2026-11-01")
       .meta({ examples: ["7d"] }),
   ),
-  labels: written(
+  labels: cliFlag(
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),

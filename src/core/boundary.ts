@@ -12,7 +12,7 @@ import type { CompactionJob } from "./compaction/run-compaction.ts";
 import type { Hash, Placed } from "./context.ts";
 import { addUsage, withCost } from "./cost.ts";
 import type { Asking } from "./model-call.ts";
-import type { Behind } from "./run.ts";
+import type { BackgroundPreparation } from "./run.ts";
 import type { Ahead, SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import type { WholeState } from "./whole-state.ts";
@@ -23,7 +23,7 @@ interface AtBoundary {
   readonly tools: ReadonlyMap<string, ToolSpec>;
   readonly skill?: string | undefined;
   readonly compacting: Compacting | undefined;
-  readonly behind?: Behind | undefined;
+  readonly background?: BackgroundPreparation | undefined;
   readonly clock: Clock;
   readonly hash: Hash;
   /** The state with the whole transcript, which a compaction needs. */
@@ -144,7 +144,7 @@ export async function evictIfDue(
   const size = Math.max(ahead.lastInputTokens, ahead.shownTokens);
   if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
   // A summary that is ready or in progress describes the current context; evicting now would discard it.
-  if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
+  if (state.prepared !== undefined || turn.background?.isMaking() === true) return false;
   const { chooseEvictions, isTaskDone, runEviction } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
   // Also before a summary is prepared: after the eviction it may not be needed.
@@ -199,7 +199,7 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
   // A compaction that another process prepared is used even where preparing is off.
   if (compacting.prepares || state.prepared !== undefined) {
     const mustFit = why !== "due";
-    if (mustFit && state.prepared === undefined) await turn.behind?.settled(asking.signal);
+    if (mustFit && state.prepared === undefined) await turn.background?.settled(asking.signal);
     if (asking.signal.aborted) return false;
     if (state.prepared !== undefined) {
       const { publishPrepared } = await import("./compaction/published.ts");

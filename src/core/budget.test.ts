@@ -177,10 +177,10 @@ describe("budgets", () => {
     const { runtime } = scriptedRuntime([{ text: "so far and no further", ends: "silent" }], { store });
     const limits = { max_duration: "5s", max_tokens: 40 };
     const session = await runtime.createSession("Go. ".repeat(40), { budgetLimits: limits });
-    const { usage: told } = session.lastResult ?? {};
-    expect(told).toMatchObject({ estimated: true, output_tokens: 6 });
-    expect(told?.input_tokens).toBeGreaterThanOrEqual(40);
-    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: told?.total_tokens });
+    const { usage: reported } = session.lastResult ?? {};
+    expect(reported).toMatchObject({ estimated: true, output_tokens: 6 });
+    expect(reported?.input_tokens).toBeGreaterThanOrEqual(40);
+    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: reported?.total_tokens });
     expect(await session.turn("Go on.")).toMatchObject({ turns: 0, terminal_cause_kind: "budget_exhausted" });
   });
 
@@ -235,10 +235,10 @@ describe("budgets", () => {
     [10_000, 8_200, { used: 9, limit: 10, percent: 82 }],
   ])(
     "[B2] warns of a time budget of %d ms in whole seconds, a second that has begun among them",
-    (limit, used, told) => {
+    (limit, used, reported) => {
       const spent = { usage: { input_tokens: 0, output_tokens: 0 }, toolCalls: 0, elapsedMs: used };
       const { warnings } = readBudget({ max_duration_ms: limit }, spent, { at: 0.8, given: new Set() });
-      expect(warnings).toEqual([{ type: "budget_warning", budget_type: "time", ...told }]);
+      expect(warnings).toEqual([{ type: "budget_warning", budget_type: "time", ...reported }]);
     },
   );
 });

@@ -125,7 +125,7 @@ export interface SizedCall {
 export async function sizeCalls(
   sessionId: string,
   { entries, calls }: { readonly entries: readonly Entry[]; readonly calls: readonly number[] },
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly SizedCall[]> {
   const [first] = calls;
   if (first === undefined) return [];
@@ -145,7 +145,7 @@ export async function sizeCalls(
       sized.push({ entry, model, turn, settings, parts, tokens, toolTokens, usage: usageAfter(entries, at) });
       if (sized.length === calls.length) return sized;
     }
-    await breathe();
+    await yieldToEventLoop();
   }
   return sized;
 }

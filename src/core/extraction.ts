@@ -4,7 +4,7 @@ import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
 import { assembleContext } from "./context.ts";
 import { totalTokens } from "./cost.ts";
-import { type CheckApart, compileSchema, type SchemaCheck } from "./json-schema.ts";
+import { type CheckInWorker, compileSchema, type SchemaCheck } from "./json-schema.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
 import type { SessionState } from "./session-state.ts";
@@ -21,10 +21,10 @@ type Parsed = { readonly ok: true; readonly value: unknown } | Stopped;
  */
 export async function extractOutput(
   asking: Asking,
-  wanted: { schema: JsonObject; text: string; state: SessionState; checkApart: CheckApart },
+  wanted: { schema: JsonObject; text: string; state: SessionState; checkInWorker: CheckInWorker },
 ): Promise<Extraction> {
-  const { schema, text, state, checkApart } = wanted;
-  const check = await compileSchema(schema, "output_schema", checkApart);
+  const { schema, text, state, checkInWorker } = wanted;
+  const check = await compileSchema(schema, "output_schema", checkInWorker);
   const session_id = state.sessionId;
   let parsed = await parse(text, check);
   let output = text;

@@ -52,7 +52,7 @@ function fit(text: string, key = ""): string {
 export async function planForgetting<B extends { readonly kind: string }>(
   entries: readonly Entry<B>[],
   how: Forgetting,
-  breathe: () => Promise<void> | undefined,
+  yieldToEventLoop: () => Promise<void> | undefined,
 ): Promise<ForgetPlan<B>> {
   const gone = new Set<number>();
   let known: ReadonlySet<string> | undefined;
@@ -64,7 +64,7 @@ export async function planForgetting<B extends { readonly kind: string }>(
   const changed: { readonly before: Entry<B>; readonly after: Entry<B> }[] = [];
   let [emptied, cut] = [0, 0];
   for (const entry of entries) {
-    await breathe();
+    await yieldToEventLoop();
     const { body } = entry;
     const before = gone.size;
     const said = JSON.stringify(body);
@@ -323,8 +323,8 @@ function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
 }
 
 function hashed(value: unknown, { how, isTool }: Pick<Cleaning, "how" | "isTool">): unknown {
-  const told = { ...how, finds: () => false, says: () => false };
-  return clean(value, { how: told, gone: new Set(), isHoled: true, isTool });
+  const reported = { ...how, finds: () => false, says: () => false };
+  return clean(value, { how: reported, gone: new Set(), isHoled: true, isTool });
 }
 
 function cutText(text: string, { finds, says }: Forgetting): string {
@@ -343,7 +343,7 @@ const SHARE_MIN = 0.7;
 const STEMS_MIN = 3;
 
 /** Returns a check whether a sentence restates one of the texts. */
-export function retellingOf(texts: readonly string[]): (sentence: string) => boolean {
+export function restates(texts: readonly string[]): (sentence: string) => boolean {
   const known = new Set(texts.flatMap(stemsOf));
   return (sentence) => {
     const stems = stemsOf(sentence);

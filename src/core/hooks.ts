@@ -10,7 +10,7 @@ import { compileGlob, type Glob, matchesGlob } from "./permission/glob.ts";
 import type { Redact } from "./redact.ts";
 
 /** Starts background work; false if too much of it is running. */
-export type StartBehind = (work: () => Promise<void>) => boolean;
+export type StartInBackground = (work: () => Promise<void>) => boolean;
 
 export interface HookParts {
   readonly hooks: readonly Hook[];
@@ -21,7 +21,7 @@ export interface HookParts {
   /** The timeout of hooks that have none of their own. */
   readonly timeoutMs: number;
   readonly payloadBytesMax: number;
-  readonly startBehind: StartBehind;
+  readonly startInBackground: StartInBackground;
   emit(event: AgentEvent): void;
 }
 
@@ -49,7 +49,7 @@ export interface HookDenial {
 
 interface Hooked {
   /** Events to store, with what caused them. */
-  readonly told: readonly EntryBody[];
+  readonly reported: readonly EntryBody[];
   readonly denied?: HookDenial;
   /** A hook that could have refused the step was cut off. */
   readonly isInterrupted?: true;
@@ -73,7 +73,7 @@ export function createHooks(parts: HookParts): Hooks | undefined {
     run: (point, subject, wait) => {
       const { tool_call, tool_result } = subject;
       const hooks = hooksAt(point, (tool_call ?? tool_result)?.name);
-      return runFrom(parts, { hooks, point, wait, told: [], subject, rewritten: {} }, 0);
+      return runFrom(parts, { hooks, point, wait, reported: [], subject, rewritten: {} }, 0);
     },
   };
 }
@@ -114,7 +114,7 @@ interface HookStep {
   readonly hooks: readonly Hook[];
   readonly point: HookPoint;
   readonly wait: HookWait;
-  readonly told: EntryBody[];
+  readonly reported: EntryBody[];
   /** As the next hook receives it. */
   subject: HookSubject;
   rewritten: Pick<Hooked, "args" | "result">;
@@ -122,7 +122,7 @@ interface HookStep {
 
 /** Calls hooks one after the other; waits only for those that return a promise. */
 function runFrom(parts: HookParts, step: HookStep, first: number): Hooked | Promise<Hooked> {
-  const { hooks, point, wait, told } = step;
+  const { hooks, point, wait, reported } = step;
   const labelled = parts.labels && { labels: parts.labels };
   for (let index = first; index < hooks.length; index += 1) {
     const hook = hooks[index];
@@ -132,7 +132,7 @@ function runFrom(parts: HookParts, step: HookStep, first: number): Hooked | Prom
       parts.payloadBytesMax,
     );
     if (hook.mode === "background") {
-      startBehind(parts, hook, call);
+      startInBackground(parts, hook, call);
       continue;
     }
     if (wait.signal.aborted) return cut(step, hook);
@@ -147,7 +147,7 @@ function runFrom(parts: HookParts, step: HookStep, first: number): Hooked | Prom
     const over = take(parts, step, { hook, ended, startedMs });
     if (over !== undefined) return over;
   }
-  return { told, ...step.rewritten };
+  return { reported, ...step.rewritten };
 }
 
 /** Records how a hook ended; returns the step's result if no further hook is called. */
@@ -156,38 +156,38 @@ function take(
   step: HookStep,
   { hook, ended, startedMs }: { readonly hook: Hook; readonly ended: Ended; readonly startedMs: number },
 ): Hooked | undefined {
-  const { point, told } = step;
+  const { point, reported } = step;
   const hook_id = hook.id;
   if (ended.kind === "interrupted") return cut(step, hook);
   const said = ended.kind === "failed" ? ended : judge(hook, ended.answer);
   if (said.kind === "failed") {
     const error = cutSentence(redact(said.error));
-    told.push({ kind: "event", event: { type: "hook_failed", hook_id, point, error } });
+    reported.push({ kind: "event", event: { type: "hook_failed", hook_id, point, error } });
     if (hook.failurePolicy === "fail_open") return undefined;
     const reasonCode = said.isLate === true ? "timeout" : "runtime_error";
     const message = `it failed: ${error}`;
-    return { told, denied: { hookId: hook_id, point, cause: "hook_failure", reasonCode, message } };
+    return { reported, denied: { hookId: hook_id, point, cause: "hook_failure", reasonCode, message } };
   }
   if (said.kind === "denied") {
     const { reason_code, payload } = said;
     const message = cutSentence(redact(said.message));
     const more = payload === undefined ? {} : { payload: kept(payload, redact) };
     const event = { type: "hook_denied" as const, hook_id, point, reason_code, message, ...more };
-    told.push({ kind: "event", event });
-    return { told, denied: { hookId: hook_id, point, cause: "hook_denied", reasonCode: reason_code, message } };
+    reported.push({ kind: "event", event });
+    return { reported, denied: { hookId: hook_id, point, cause: "hook_denied", reasonCode: reason_code, message } };
   }
   const duration_ms = Math.max(0, Math.round(clock.now() - startedMs));
   const completed = { type: "hook_completed" as const, hook_id, point, duration_ms };
   if (said.patches.length > 0) {
-    told.push({ kind: "event", event: { ...completed, rewrote: true } });
+    reported.push({ kind: "event", event: { ...completed, rewrote: true } });
     for (const patch of said.patches) [step.subject, step.rewritten] = patched(step.subject, step.rewritten, patch);
   } else emit(said.isIgnored ? { ...completed, ignored: true } : completed);
   return undefined;
 }
 
 /** A cut-off observer has no effect. */
-function cut({ told, rewritten }: HookStep, { capability }: Hook): Hooked {
-  return { told, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
+function cut({ reported, rewritten }: HookStep, { capability }: Hook): Hooked {
+  return { reported, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
 }
 
 type Ended = { readonly kind: "answered"; readonly answer: unknown } | Failed | { readonly kind: "interrupted" };
@@ -336,11 +336,11 @@ function patched(
 }
 
 /** Background hooks are reported to listeners and not stored: the turn may be over when they end. */
-function startBehind(parts: HookParts, hook: Hook, call: HookCall): void {
+function startInBackground(parts: HookParts, hook: Hook, call: HookCall): void {
   const { clock, emit, redact } = parts;
   const { id: hook_id, point } = hook;
   const wait = { signal: NEVER };
-  const isBegun = parts.startBehind(async () => {
+  const isBegun = parts.startInBackground(async () => {
     const startedMs = clock.now();
     emit({ type: "hook_started", hook_id, point });
     const ended = await runOne(parts, hook, { call, wait });

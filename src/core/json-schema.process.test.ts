@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
-import { checkApart } from "../service/schema-worker.ts";
+import { checkInWorker } from "../service/schema-worker.ts";
 import { compileSchema } from "./json-schema.ts";
 
 const inProperties = (schema: unknown): JsonObject => ({ type: "object", properties: { a: schema } });
@@ -24,7 +24,7 @@ describe("a JSON schema from outside", () => {
   ];
   for (const [schema, problem] of broken) {
     it(`[H1] is refused before it is used: ${problem}`, async () => {
-      await expect(compileSchema(schema, "output_schema", checkApart)).rejects.toMatchObject({
+      await expect(compileSchema(schema, "output_schema", checkInWorker)).rejects.toMatchObject({
         code: "INVALID_PARAMS",
         message: `output_schema is not a usable JSON schema: ${problem}`,
       });
@@ -46,25 +46,25 @@ describe("a JSON schema from outside", () => {
   ];
   for (const schema of sound) {
     it(`[H1] is accepted when it is one: ${JSON.stringify(schema)}`, async () => {
-      const check = await compileSchema(schema, "output_schema", checkApart);
+      const check = await compileSchema(schema, "output_schema", checkInWorker);
       expect(await check({})).toEqual([]);
     });
   }
 
   it("[H1] is only read, so it may be frozen", async () => {
     const schema = Object.freeze({ type: "object" });
-    const check = await compileSchema(schema, "output_schema", checkApart);
+    const check = await compileSchema(schema, "output_schema", checkInWorker);
     expect(await check([])).toEqual(["the value is an array, expected object"]);
   });
 
   it("[H1] that goes round in circles is refused, or says so when it is used", async () => {
-    await expect(compileSchema({ $ref: "#" }, "output_schema", checkApart)).rejects.toMatchObject({
+    await expect(compileSchema({ $ref: "#" }, "output_schema", checkInWorker)).rejects.toMatchObject({
       code: "INVALID_PARAMS",
       message: "output_schema is not a usable JSON schema: it refers to itself endlessly",
     });
     const circle = { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } };
     const schema = { properties: { a: { $ref: "#/$defs/a" } }, $defs: circle };
-    const check = await compileSchema(schema, "output_schema", checkApart);
+    const check = await compileSchema(schema, "output_schema", checkInWorker);
     expect(await check({ a: 1 })).toEqual(["cannot be checked: it refers to itself endlessly"]);
   });
 
@@ -88,7 +88,7 @@ describe("a JSON schema from outside", () => {
   it.concurrent.each(endless)("[H1] that asks for endless work by %s stops nobody else", async (_, schema, value) => {
     let rounds = 0;
     const counting = setInterval(() => (rounds += 1), 1);
-    const check = await compileSchema(schema, "output_schema", checkApart);
+    const check = await compileSchema(schema, "output_schema", checkInWorker);
     const problems = await check(value);
     clearInterval(counting);
     expect(problems).toEqual([

@@ -9,7 +9,7 @@ export type SchemaCheck = (value: unknown) => Promise<readonly string[]>;
 export type Verdict = { readonly problems: readonly string[] } | { readonly fault: string };
 
 /** Checks a value in a worker that can be stopped: a pattern of ten characters can run forever. */
-export type CheckApart = (schema: JsonObject, value: unknown) => Promise<Verdict>;
+export type CheckInWorker = (schema: JsonObject, value: unknown) => Promise<Verdict>;
 
 const PROBLEMS_MAX = 5;
 const sound = new WeakSet<JsonObject>();
@@ -24,11 +24,15 @@ export function requireSound(schema: JsonObject, what: string): void {
 }
 
 /** Compiles a JSON schema once; rejects with INVALID_PARAMS if it is invalid. */
-export async function compileSchema(schema: JsonObject, what: string, apart: CheckApart): Promise<SchemaCheck> {
+export async function compileSchema(
+  schema: JsonObject,
+  what: string,
+  checkInWorker: CheckInWorker,
+): Promise<SchemaCheck> {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   requireSound(schema, what);
-  const validate = isBounded(schema) ? await createValidator(schema) : (value: unknown) => apart(schema, value);
+  const validate = isBounded(schema) ? await createValidator(schema) : (value: unknown) => checkInWorker(schema, value);
   const first = await validate(null); // A schema that refers to itself and nothing else has no end.
   if ("fault" in first) throw unusable(what, first.fault);
   const check: SchemaCheck = async (value) => {

@@ -11,14 +11,14 @@ const MEBI = 1_024 * 1_024;
 /** Asks a client once whose answer is given as a generator. */
 async function call(stream: (signal: AbortSignal) => AsyncGenerator<ModelPart>, interrupt = new AbortController()) {
   const events: AgentEvent[] = [];
-  const heard = { signal: undefined as AbortSignal | undefined };
+  const received = { signal: undefined as AbortSignal | undefined };
   const answer = await callModel({
     model: {
       provider: "p",
       modelId: "m",
       contextWindow: undefined,
       stream(_, signal) {
-        heard.signal = signal;
+        received.signal = signal;
         return stream(signal);
       },
     },
@@ -29,7 +29,7 @@ async function call(stream: (signal: AbortSignal) => AsyncGenerator<ModelPart>, 
     signal: interrupt.signal,
     emit: (event) => void events.push(event),
   });
-  return { answer, events, wasAborted: heard.signal?.aborted };
+  return { answer, events, wasAborted: received.signal?.aborted };
 }
 
 const SAID = {

@@ -48,11 +48,15 @@ const MARGIN_CHARS = 20 * 1_024;
 const CUTS_TRIED_MAX = 8;
 
 /** Redacts a text of any length in pieces; a cut never divides a secret. */
-export async function redactSlowly(redact: Redact, text: string, breathe: Clock["breathe"]): Promise<string> {
+export async function redactSlowly(
+  redact: Redact,
+  text: string,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<string> {
   const pieces: string[] = [];
   let start = 0;
   for (let end = PIECE_CHARS; start < text.length; ) {
-    await breathe();
+    await yieldToEventLoop();
     const cut = end >= text.length ? text.length : safeCut(redact, text, { start, end });
     if (cut === undefined) {
       // Adjacent secrets: extend the piece until it ends beside them.

@@ -11,7 +11,7 @@ import { readBudget, spentIn } from "./budget.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { Hash } from "./context.ts";
 import type { Hooks } from "./hooks.ts";
-import type { CheckApart } from "./json-schema.ts";
+import type { CheckInWorker } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
@@ -39,13 +39,13 @@ export interface Turn {
   /** Absent without the capability. */
   readonly compacting: Compacting | undefined;
   /** Absent if compactions are not prepared. */
-  readonly behind?: Behind | undefined;
+  readonly background?: BackgroundPreparation | undefined;
   readonly policy: TurnPolicy;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly redact: Redact;
   readonly hash: Hash;
-  readonly checkApart: CheckApart;
+  readonly checkInWorker: CheckInWorker;
   readonly approvals: Approvals;
   readonly hooks?: Hooks | undefined;
   /** Applies to the first call of the turn. */
@@ -69,7 +69,7 @@ export interface Turn {
 }
 
 /** A compaction prepared in the background. */
-export interface Behind {
+export interface BackgroundPreparation {
   /** Starts one from the durable state, if it is worth it and none is running. */
   consider(): void;
   isMaking(): boolean;

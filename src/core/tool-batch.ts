@@ -10,7 +10,7 @@ import {
 } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
-import { type CheckApart, compileSchema, requireSound } from "./json-schema.ts";
+import { type CheckInWorker, compileSchema, requireSound } from "./json-schema.ts";
 import { type Redact, redactSlowly } from "./redact.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -36,7 +36,7 @@ export interface ToolBatch {
   /** How many calls the budget still allows; the others are answered without running. */
   readonly callsAllowed: number;
   readonly redact: Redact;
-  readonly checkApart: CheckApart;
+  readonly checkInWorker: CheckInWorker;
   /** Lets hooks change an output before it is stored; absent without such hooks. */
   judge?(call: ToolUseBlock["data"], output: ReadOutput): Promise<ReadOutput> | ReadOutput;
   /** The text for the model about a call that was abandoned by an interrupt. */
@@ -208,7 +208,7 @@ async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput
   }
   if (args_error !== undefined) return failed(`the arguments of ${name} were not usable: ${args_error}`);
   try {
-    const check = await compileSchema(tool.inputSchema, `the input schema of tool ${name}`, batch.checkApart);
+    const check = await compileSchema(tool.inputSchema, `the input schema of tool ${name}`, batch.checkInWorker);
     const problems = await check(args);
     if (problems.length > 0) return failed(`the arguments of ${name} are wrong: ${problems.join("; ")}`);
     return await runBounded(batch, tool, { id, args });
@@ -287,7 +287,11 @@ async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promis
 
 async function boundContent(batch: Bounds, content: Content): Promise<Content> {
   const boundOne = async (text: string): Promise<string> =>
-    boundText(await redactSlowly(batch.redact, text, batch.clock.breathe), batch.limits.outputBytesMax, batch.keep);
+    boundText(
+      await redactSlowly(batch.redact, text, batch.clock.yieldToEventLoop),
+      batch.limits.outputBytesMax,
+      batch.keep,
+    );
   if (typeof content === "string") return boundOne(content);
   const bounded = await Promise.all(
     content.map(async (block) => (block.type === "text" ? { ...block, text: await boundOne(block.text) } : block)),

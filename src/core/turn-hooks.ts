@@ -31,10 +31,10 @@ export async function guardStep(
     run.unnotified.push(point);
     return undefined;
   }
-  const before = await saveAndTell(run, unsaved);
-  const { told, denied, isInterrupted } = await hooks.run(point, subjectOf(run, point), waitOf(run));
+  const before = await saveAndEmit(run, unsaved);
+  const { reported, denied, isInterrupted } = await hooks.run(point, subjectOf(run, point), waitOf(run));
   const end = denied === undefined ? isInterrupted && CANCELLED : endOfDenial(denied);
-  return { unsaved: [...before, ...told], end };
+  return { unsaved: [...before, ...reported], end };
 }
 
 /** Notifies observers of the past steps, which are saved now; returns the entries to save next. */
@@ -43,20 +43,20 @@ export async function notifyObservers(run: Run): Promise<EntryBody[]> {
   const all: EntryBody[] = [];
   if (hooks === undefined) return all;
   for (const point of run.unnotified.splice(0)) {
-    const { told } = await hooks.run(point, subjectOf(run, point), waitOf(run));
-    all.push(...told);
+    const { reported } = await hooks.run(point, subjectOf(run, point), waitOf(run));
+    all.push(...reported);
   }
   return all;
 }
 
-async function saveAndTell(run: Run, unsaved: readonly EntryBody[]): Promise<EntryBody[]> {
+async function saveAndEmit(run: Run, unsaved: readonly EntryBody[]): Promise<EntryBody[]> {
   if (unsaved.length > 0) await run.turn.append(() => stillUnsaved(run, unsaved));
   return run.unnotified.length === 0 ? [] : notifyObservers(run);
 }
 
 /** The entries to save when the turn ends before its next call; observers of its steps are notified first. */
 export async function notifyBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
-  return run.unnotified.length === 0 ? unsaved : saveAndTell(run, unsaved);
+  return run.unnotified.length === 0 ? unsaved : saveAndEmit(run, unsaved);
 }
 
 /**
@@ -70,9 +70,9 @@ export async function guardEnd(run: Run, said: EntryBody[]): Promise<Guarded> {
   if (hooks.decides("turn_boundary"))
     return (await guardStep(run, "turn_boundary", said)) ?? { unsaved: said, end: undefined };
   const notifying = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
-  if (!(notifying instanceof Promise)) return { unsaved: [...said, ...notifying.told], end: undefined };
+  if (!(notifying instanceof Promise)) return { unsaved: [...said, ...notifying.reported], end: undefined };
   await turn.append(() => stillUnsaved(run, said));
-  return { unsaved: [...(await notifying).told], end: undefined };
+  return { unsaved: [...(await notifying).reported], end: undefined };
 }
 
 function subjectOf({ turn, turns: turn_number }: Run, point: GuardedPoint): HookSubject {
@@ -114,14 +114,14 @@ export async function guardAnswer(run: Run, answer: Answer): Promise<Guarded | u
   const tool_call_names = blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.name] : []));
   const llm_response = { assistant_text: assistantText({ blocks }), tool_call_names, stop_reason, usage: { ...usage } };
   const subject = { turn_number: run.turns - 1, llm_response };
-  const { told, denied, isInterrupted } = await hooks.run("post_llm_response", subject, waitOf(run));
-  if (denied === undefined && isInterrupted !== true) return { unsaved: [...told], end: undefined };
+  const { reported, denied, isInterrupted } = await hooks.run("post_llm_response", subject, waitOf(run));
+  if (denied === undefined && isInterrupted !== true) return { unsaved: [...reported], end: undefined };
   const end = denied === undefined ? CANCELLED : endOfDenial(denied);
-  return { unsaved: [...told, { kind: "call_failed", usage }], end };
+  return { unsaved: [...reported, { kind: "call_failed", usage }], end };
 }
 
 export interface GuardedCalls {
-  readonly told: readonly EntryBody[];
+  readonly reported: readonly EntryBody[];
   /** The calls with the arguments to judge and run. */
   readonly calls: readonly ToolUseBlock[];
   /** Texts for the model about calls that must not run. */
@@ -139,15 +139,16 @@ export async function guardCalls({ turn, ...run }: Run, calls: readonly ToolUseB
   // Calls that cannot run are skipped.
   const isAsked = ({ data }: ToolUseBlock): boolean =>
     data.args_error === undefined && tools.has(data.name) && hooks?.has("pre_tool_execution", data.name) === true;
-  if (hooks === undefined || !calls.some(isAsked)) return { told: [], calls, refusals: new Map(), decided: undefined };
-  const told: EntryBody[] = [];
+  if (hooks === undefined || !calls.some(isAsked))
+    return { reported: [], calls, refusals: new Map(), decided: undefined };
+  const reported: EntryBody[] = [];
   const refusals = new Map<string, string>();
   const rewritten = new Map<string, ToolUseBlock>();
   const askAbout = async (call: ToolUseBlock): Promise<void> => {
     const { id: tool_use_id, name, args } = call.data;
     const subject = { turn_number: run.turns - 1, tool_call: { tool_use_id, name, args } };
     const hooked = await hooks.run("pre_tool_execution", subject, { signal: turn.signal, deadlineMs: run.deadlineMs });
-    told.push(...hooked.told);
+    reported.push(...hooked.reported);
     if (hooked.denied !== undefined) refusals.set(tool_use_id, denialText(hooked.denied));
     else if (hooked.isInterrupted) refusals.set(tool_use_id, UNJUDGED);
     else if (hooked.args !== undefined && tools.get(name)?.isClients) refusals.set(tool_use_id, `not run: ${CLIENTS}`);
@@ -161,7 +162,7 @@ export async function guardCalls({ turn, ...run }: Run, calls: readonly ToolUseB
     return [{ id, ...(args === undefined ? {} : { args }), ...(refusal === undefined ? {} : { refusal }) }];
   });
   return {
-    told,
+    reported,
     calls: calls.map((call) => rewritten.get(call.data.id) ?? call),
     refusals,
     decided: decided.length === 0 ? undefined : decided,
@@ -180,7 +181,7 @@ async function sideBySide<T>(items: readonly T[], most: number, work: (item: T) 
 export function decidedBefore(calls: readonly ToolUseBlock[], decided: Progress["hooks"] = []): GuardedCalls {
   const by = new Map(decided.map((one) => [one.id, one]));
   return {
-    told: [],
+    reported: [],
     calls: calls.map((call) => {
       const args = by.get(call.data.id)?.args;
       return args === undefined ? call : { ...call, data: { ...call.data, args } };
@@ -197,18 +198,18 @@ interface Output {
 
 /**
  * Calls the hooks for tool outputs before they are stored; their changes or refusals replace the output. Entries to
- * save go to `told`. Undefined if there are none.
+ * save go to `reported`. Undefined if there are none.
  */
 export function judgingOutputs(
   { turn, deadlineMs, turns }: Run,
-  told: EntryBody[],
+  reported: EntryBody[],
 ): ((call: ToolUseBlock["data"], output: Output) => Promise<Output> | Output) | undefined {
   const { hooks } = turn;
   if (hooks?.has("post_tool_execution") !== true) return undefined;
   const wait = { signal: turn.signal, deadlineMs };
   return (call, output) => {
     if (!hooks.has("post_tool_execution", call.name)) return output;
-    return judgeOutput({ hooks, turn, wait, turns, told }, call, output);
+    return judgeOutput({ hooks, turn, wait, turns, reported }, call, output);
   };
 }
 
@@ -217,11 +218,11 @@ interface Judging {
   readonly turn: Turn;
   readonly wait: { readonly signal: AbortSignal; readonly deadlineMs: number };
   readonly turns: number;
-  readonly told: EntryBody[];
+  readonly reported: EntryBody[];
 }
 
 async function judgeOutput(
-  { hooks, turn, wait, turns, told }: Judging,
+  { hooks, turn, wait, turns, reported }: Judging,
   { id: tool_use_id, name, args }: ToolUseBlock["data"],
   { content, isError }: Output,
 ): Promise<Output> {
@@ -237,7 +238,7 @@ async function judgeOutput(
     },
   };
   const hooked = await hooks.run("post_tool_execution", subject, wait);
-  told.push(...hooked.told);
+  reported.push(...hooked.reported);
   if (hooked.denied !== undefined) return refused(hooked.denied);
   if (hooked.isInterrupted) return { content: UNSEEN, isError: true };
   return hooked.result ?? { content, isError };
@@ -253,10 +254,10 @@ function refused(denial: HookDenial): Output {
 export async function judgeResults(
   run: Run,
   results: readonly ToolResult[],
-): Promise<{ readonly told: readonly EntryBody[]; readonly results: readonly ToolResult[] }> {
-  const told: EntryBody[] = [];
-  const judge = judgingOutputs(run, told);
-  if (judge === undefined) return { told, results };
+): Promise<{ readonly reported: readonly EntryBody[]; readonly results: readonly ToolResult[] }> {
+  const reported: EntryBody[] = [];
+  const judge = judgingOutputs(run, reported);
+  if (judge === undefined) return { reported, results };
   const calls = new Map(run.turn.state.openCalls.map(({ data }) => [data.id, data]));
   const judged = await Promise.all(
     results.map(async (result) => {
@@ -266,5 +267,5 @@ export async function judgeResults(
       return { ...result, content, is_error: isError };
     }),
   );
-  return { told, results: judged };
+  return { reported, results: judged };
 }

@@ -71,14 +71,14 @@ export async function continueTurn(
 ): Promise<TurnOutcome | typeof WAITING> {
   const { state, redact, clock, keep, keepMedia } = turn;
   const begun = createRun(turn);
-  const { told, results } =
-    turn.hooks === undefined ? { told: [], results: input.results } : await judgeResults(begun, input.results);
+  const { reported, results } =
+    turn.hooks === undefined ? { reported: [], results: input.results } : await judgeResults(begun, input.results);
   const taken = await takeResults({ redact, clock, keep, keepMedia, limits: turn.policy.tools }, state, results);
   const { prompt, instructions = [] } = input;
   const opening: EntryBody[] =
     prompt === undefined
-      ? [{ kind: "turn_continued" }, ...told, taken, ...noticesOf(turn, instructions)]
-      : [...told, taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
+      ? [{ kind: "turn_continued" }, ...reported, taken, ...noticesOf(turn, instructions)]
+      : [...reported, taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
   return within(begun, (run) => loop(run, opening));
 }
 
@@ -137,7 +137,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     const { settings } = turn.state;
     const { messages, native } = await openCall(run, unsaved, run.turns);
     if (run.unnotified.length > 0) await notifyAndSave(run);
-    turn.behind?.consider();
+    turn.background?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
       messages: withSkill(await turn.fillMedia(messages), turn.skill),
@@ -179,8 +179,8 @@ function closeAt(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise
 }
 
 async function notifyAndSave(run: Run): Promise<void> {
-  const told = await notifyObservers(run);
-  if (told.length > 0) await run.turn.append(told);
+  const reported = await notifyObservers(run);
+  if (reported.length > 0) await run.turn.append(reported);
 }
 
 /** Compacts before a call if that is due. True: the entries are saved, and the context may have changed. */
@@ -305,12 +305,12 @@ async function serveCalls(
   await turn.append(() => stillUnsaved(run, unsaved));
   if (stop === "tokens" || stop === "cost") return { unsaved: [closeCalls(calls, OUT_OF[stop], clock)], pending: [] };
   const guarded = turn.hooks && (await guardCalls(run, calls));
-  const { told = [], calls: given = calls, refusals: denied = NONE, decided } = guarded ?? {};
+  const { reported = [], calls: given = calls, refusals: denied = NONE, decided } = guarded ?? {};
   const judged = denied.size === 0 ? given : given.filter(({ data }) => !denied.has(data.id));
   const ruled = await ruleOn(judged, approvals);
   if ("refusals" in ruled) {
     const refusals = denied.size === 0 ? ruled.refusals : new Map([...ruled.refusals, ...denied]);
-    return runCalls(run, given, refusals, told);
+    return runCalls(run, given, refusals, reported);
   }
   const progress = {
     turns: run.turns - run.recoveries,
@@ -321,7 +321,7 @@ async function serveCalls(
     ...(turn.caller === undefined ? {} : { caller: callerOf(turn.caller) }),
     ...(decided === undefined ? {} : { hooks: decided }),
   };
-  await turn.append([...told, askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  await turn.append([...reported, askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
   return WAITING;
 }
 
@@ -336,13 +336,13 @@ async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
   refusals: ReadonlyMap<string, string>,
-  told: readonly EntryBody[] = [],
+  reported: readonly EntryBody[] = [],
 ): Promise<Served> {
   const { turn } = run;
   // Changed arguments must be stored first, in case the process dies in the tool.
-  const isRewritten = told.some((body) => body.kind === "event" && body.event.type === "hook_completed");
-  if (isRewritten) await turn.append(told);
-  const notes: EntryBody[] = isRewritten ? [] : [...told];
+  const isRewritten = reported.some((body) => body.kind === "event" && body.event.type === "hook_completed");
+  if (isRewritten) await turn.append(reported);
+  const notes: EntryBody[] = isRewritten ? [] : [...reported];
   const judge = turn.hooks && judgingOutputs(run, notes);
   const { state, clock } = turn;
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
@@ -357,7 +357,7 @@ async function runCalls(
     refusals,
     callsAllowed: max_tool_calls - spentIn(state).toolCalls,
     redact: turn.redact,
-    checkApart: turn.checkApart,
+    checkInWorker: turn.checkInWorker,
     ...(judge === undefined ? {} : { judge }),
     interrupted: (callId) => interruptedIn(state)(callId),
     emit: turn.emit,
@@ -390,7 +390,7 @@ async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, 
   }));
   if (schema === undefined) return closed;
   await compactIfDue(run, []);
-  const { state, checkApart } = turn;
-  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkApart });
+  const { state, checkInWorker } = turn;
+  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkInWorker });
   return { ...closed, extraction };
 }

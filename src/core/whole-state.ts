@@ -50,12 +50,12 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Whole
 export async function foldLongSession(
   sessionId: string,
   entries: readonly Entry[],
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<WholeState> {
   const state = beginFold(sessionId, entries);
   for (const entry of entries) {
     applyUnshown(state, entry);
-    await breathe();
+    await yieldToEventLoop();
   }
   showAnew(state);
   return state;

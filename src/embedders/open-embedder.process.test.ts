@@ -9,20 +9,20 @@ const never = new AbortController().signal;
 
 describe("the default embedder", () => {
   it("[D5] is the local one where it can be loaded", async () => {
-    const told: string[] = [];
-    const embedder = await openDefaultEmbedder((sentence) => told.push(sentence), never);
-    expect({ id: embedder.id, told }).toEqual({ id: createLocalEmbedder().id, told: [] });
+    const reported: string[] = [];
+    const embedder = await openDefaultEmbedder((sentence) => reported.push(sentence), never);
+    expect({ id: embedder.id, reported }).toEqual({ id: createLocalEmbedder().id, reported: [] });
     await embedder.close();
   });
 
   it("[D5] is the static one otherwise, and says so once", async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const broken = createLocalEmbedder({ weights: { name: "absent.bin", sha256: "00" } });
-    const embedder = await openDefaultEmbedder((sentence) => told.push(sentence), never, broken);
+    const embedder = await openDefaultEmbedder((sentence) => reported.push(sentence), never, broken);
     await embedder.embed(["hello"], "query", never);
-    expect({ id: embedder.id, told }).toEqual({
+    expect({ id: embedder.id, reported }).toEqual({
       id: createStaticEmbedder().id,
-      told: [expect.stringMatching(/^absent\.bin cannot be read: .*; word vectors are used instead/)],
+      reported: [expect.stringMatching(/^absent\.bin cannot be read: .*; word vectors are used instead/)],
     });
   });
 

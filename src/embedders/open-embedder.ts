@@ -30,11 +30,11 @@ export async function openDefaultEmbedder(
 
 export async function openNamedEmbedder(
   name: "local" | "static" | "hashing" | "remote",
-  parts: { tell: (sentence: string) => void; openRemote: () => Promise<Embedder>; signal: AbortSignal },
+  parts: { warn: (sentence: string) => void; openRemote: () => Promise<Embedder>; signal: AbortSignal },
 ): Promise<Embedder> {
   switch (name) {
     case "local":
-      return openDefaultEmbedder(parts.tell, parts.signal);
+      return openDefaultEmbedder(parts.warn, parts.signal);
     case "static":
       return createStaticEmbedder();
     case "hashing":

@@ -4,13 +4,13 @@ import { type TextModel, TextQueue } from "./local.ts";
 const never = new AbortController().signal;
 
 /** A model that writes down what it is told. */
-function fakeModel(): TextModel & { readonly heard: string[] } {
-  const heard: string[] = [];
+function fakeModel(): TextModel & { readonly received: string[] } {
+  const received: string[] = [];
   return {
-    heard,
-    send: (text) => heard.push(text),
-    ref: () => heard.push("ref"),
-    unref: () => heard.push("unref"),
+    received,
+    send: (text) => received.push(text),
+    ref: () => received.push("ref"),
+    unref: () => received.push("unref"),
   };
 }
 
@@ -25,12 +25,12 @@ describe("the queue of texts", () => {
     ];
     queue.next(model);
     queue.next(model);
-    expect(model.heard).toEqual(["ref", "question"]);
+    expect(model.received).toEqual(["ref", "question"]);
     for (const _ of all) {
       queue.settle({ kind: "vector", vector });
       queue.next(model);
     }
-    expect(model.heard).toEqual(["ref", "question", "ref", "passage 1", "ref", "passage 2", "unref"]);
+    expect(model.received).toEqual(["ref", "question", "ref", "passage 1", "ref", "passage 2", "unref"]);
     expect(await Promise.all(all)).toEqual([vector, vector, vector]);
   });
 
@@ -40,7 +40,7 @@ describe("the queue of texts", () => {
     stop.abort();
     queue.next(model);
     await expect(stopped).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
-    expect(model.heard).toEqual(["unref"]);
+    expect(model.received).toEqual(["unref"]);
   });
 
   it("[D5] drops the answer to a text that was cancelled on its way", async () => {
@@ -59,18 +59,18 @@ describe("the queue of texts", () => {
   it("[D5] sends a text again that a process ended over, once, and not one that nobody wants any more", async () => {
     const [queue, model, stop] = [new TextQueue(), fakeModel(), new AbortController()];
     const fatal = queue.add("fatal", "query", never);
-    const told = expect(fatal).rejects.toThrow("ended twice");
+    const reported = expect(fatal).rejects.toThrow("ended twice");
     queue.next(model);
     expect(queue.lose(new Error("ended"))).toBe(true);
     queue.next(model);
     expect(queue.lose(new Error("ended twice"))).toBe(false);
-    await told;
+    await reported;
     const unwanted = queue.add("unwanted", "query", stop.signal);
     queue.next(model);
     stop.abort();
     await expect(unwanted).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
     expect(queue.lose(new Error("ended"))).toBe(false);
-    expect(model.heard.filter((word) => word !== "ref")).toEqual(["fatal", "fatal", "unwanted"]);
+    expect(model.received.filter((word) => word !== "ref")).toEqual(["fatal", "fatal", "unwanted"]);
   });
 
   it("[D5] fails everything when the model ends, and one text when it cannot be embedded", async () => {

@@ -14,14 +14,14 @@ async function talk(texts: readonly string[], discarded: { from_seq: number; to_
   /** What is told around the chunks at these places. */
   const around = async (places: readonly number[], tokensMax: number, scope = EVERYTHING) => {
     const found = await store.read(places.map((place) => place + 1));
-    const told = await turnsAround(found, { store, scope, tokensMax, next: [] });
-    return places.map((place) => (told.get(place + 1) ?? []).map(({ text }) => text));
+    const reported = await turnsAround(found, { store, scope, tokensMax, next: [] });
+    return places.map((place) => (reported.get(place + 1) ?? []).map(({ text }) => text));
   };
   /** The same, where these places answer next best. */
   const aroundWithNext = async (places: readonly number[], nextPlaces: readonly number[], tokensMax: number) => {
     const [found, next] = await Promise.all([places, nextPlaces].map((all) => store.read(all.map((at) => at + 1))));
-    const told = await turnsAround(found ?? [], { store, scope: EVERYTHING, tokensMax, next: next ?? [] });
-    return places.map((place) => (told.get(place + 1) ?? []).map(({ text }) => text));
+    const reported = await turnsAround(found ?? [], { store, scope: EVERYTHING, tokensMax, next: next ?? [] });
+    return places.map((place) => (reported.get(place + 1) ?? []).map(({ text }) => text));
   };
   return { store, around, aroundWithNext };
 }

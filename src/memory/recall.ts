@@ -207,7 +207,7 @@ async function withOtherMessages(
 
 /** Texts of one scope are compared relative to its mean vector. */
 function nearestOf(meaning: Meaning | undefined): readonly Ranked[] {
-  const ranked = meaning?.neighbours.map(({ id, similarity, fromMiddle }) => ({ id, value: fromMiddle ?? similarity }));
+  const ranked = meaning?.neighbours.map(({ id, similarity, fromMean }) => ({ id, value: fromMean ?? similarity }));
   return ranked?.sort((a, b) => b.value - a.value || a.id - b.id) ?? [];
 }
 

@@ -6,7 +6,7 @@ export interface Clock {
    * Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. What sleeps `behind`
    * everything else does not keep the process from ending.
    */
-  sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void>;
+  sleep(ms: number, signal: AbortSignal, how?: "background"): Promise<void>;
   /** A number in [0, 1). */
   random(): number;
   /** A new UUID v7. */
@@ -15,5 +15,5 @@ export interface Clock {
    * Lets whatever else waits have its turn. Long work asks after every piece of it; where the last time is only a
    * moment ago there is nothing to wait for.
    */
-  breathe(): Promise<void> | undefined;
+  yieldToEventLoop(): Promise<void> | undefined;
 }

@@ -71,5 +71,5 @@ export interface CompactionHooks {
   /** What it throws is told as `hook_failed`; the compaction stands. */
   readonly after?: (compaction: Compaction, signal: AbortSignal) => Promise<void> | void;
   /** What they have to tell that is to be kept, once: whoever appends next keeps it. */
-  readonly told?: () => readonly EntryBody[];
+  readonly reported?: () => readonly EntryBody[];
 }

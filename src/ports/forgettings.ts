@@ -30,7 +30,7 @@ export interface Forgettings {
   /** Takes a job away: nothing of it is left in the store. */
   end(id: string): Promise<void>;
   /** Looks for texts, in any of their forms, at every byte the realm keeps but for open jobs, which end with it. */
-  scan(texts: readonly string[], told?: (done: { places: number; bytes: number }) => void): Promise<Scan>;
+  scan(texts: readonly string[], onProgress?: (done: { places: number; bytes: number }) => void): Promise<Scan>;
   /** Signs a receipt with the key of the realm and keeps it. */
   keep(receipt: string): Promise<SignedReceipt>;
   /** Back-ups that are known to have been made of the realm: what is forgotten later they still hold. */

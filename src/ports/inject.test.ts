@@ -41,10 +41,10 @@ describe("a text injected while a turn appends", () => {
     const inject = (): void => {
       injections.push(runtime.dispatch("injectContext", { session_id: session.id, text: "By the way." }));
     };
-    const heard = [];
-    for await (const event of session.stream("Go.")) heard.push(event);
+    const received = [];
+    for await (const event of session.stream("Go.")) received.push(event);
     await Promise.all(injections);
-    expect(heard.at(-1)).toMatchObject({ type: "run_completed", result: "The answer." });
+    expect(received.at(-1)).toMatchObject({ type: "run_completed", result: "The answer." });
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
     expect(events.at(-1)?.payload).toMatchObject({ type: "run_completed", result: "The answer." });
   });

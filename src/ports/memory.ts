@@ -92,7 +92,7 @@ export interface Neighbour {
    * The cosine as seen from the middle of the scope's vectors, or of a sample of them that is the same each time. Absent
    * where they are too few to have one, or where the store cannot tell.
    */
-  readonly fromMiddle?: number;
+  readonly fromMean?: number;
 }
 
 interface MemoryStatus {
@@ -133,7 +133,7 @@ export interface MemoryStore {
     vector: Float32Array,
     options: { scope: Scope; max: number },
   ): Promise<readonly Neighbour[]>;
-  readonly vectors: VectorShelf;
+  readonly vectors: EmbedderVectors;
   /** Removes a session with everything derived from it; a late `add` for it is refused by doing nothing. */
   drop(sessionId: string): Promise<void>;
   /** Removes what was taken in of a session, which is to be taken in again from its beginning. */
@@ -164,7 +164,7 @@ export interface NewVector {
 }
 
 /** The vectors of a store, filled in behind the text. */
-interface VectorShelf {
+interface EmbedderVectors {
   /** Chunks without a vector of this embedder that are to have one, oldest first, ids that were named in their order. */
   missing(embedderId: string, max: number, wanted?: Wanted): Promise<readonly Chunk[]>;
   /** Vectors of texts that were put before, as far as the store knows: of the newest it does. Absent: of none. */

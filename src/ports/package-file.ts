@@ -2,8 +2,8 @@ let warn: ((sentence: string) => void) | undefined;
 let hasWarned = false;
 
 /** Sets the function that is told, once in the life of a process, that the package's files cannot be found. */
-export function warnOfMissingPackage(tell: (sentence: string) => void): void {
-  warn = tell;
+export function warnOfMissingPackage(receiver: (sentence: string) => void): void {
+  warn = receiver;
 }
 
 /** The address of a file of the package; undefined for a bundle that runs where the package is not installed. */

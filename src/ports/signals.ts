@@ -4,8 +4,8 @@
  */
 export interface Signals {
   /** Tells whoever hears the session, in this process or another, that its log reaches `seq`. Never throws, never waits. */
-  tell(sessionId: string, seq: number): void;
-  /** Calls `heard` when the log may have grown to `seq`; what is returned ends it. `heard` returns at once. */
-  hear(sessionId: string, heard: (seq: number) => void): () => void;
+  emit(sessionId: string, seq: number): void;
+  /** Calls `listener` when the log may have grown to `seq`; what is returned ends it. `listener` returns at once. */
+  subscribe(sessionId: string, listener: (seq: number) => void): () => void;
   close(): Promise<void>;
 }

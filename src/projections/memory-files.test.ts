@@ -113,14 +113,14 @@ describe("memory files", () => {
     await symlink(pathOf("good.md"), pathOf("link.md"));
     const vault = newVault();
     expect((await vault.found("ada")).map(({ file }) => file)).toEqual(["good.md"]);
-    const told = [
+    const reported = [
       `${pathOf("latin.md")} is left out: it is not UTF-8`,
       `${pathOf("long.md")} is left out: it has more than 1000000 characters`,
       `${pathOf("longer.md")} is left out: it has more than 1000000 characters`,
     ];
-    expect(warnings).toEqual(told);
+    expect(warnings).toEqual(reported);
     await vault.found("ada");
-    expect(warnings).toEqual(told);
+    expect(warnings).toEqual(reported);
   });
 
   it("[E7] that cannot be opened do not keep the others from being found", async () => {

@@ -11,7 +11,7 @@ export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
   readonly warn: (sentence: string) => void;
   readonly io?: FileCalls;
   /** Records what lags; without it files that a process leaves outdated stay so. */
-  readonly behind?: FilesBehind;
+  readonly lagging?: LaggingFiles;
 }
 
 /** Files about sessions for people and scripts, derived from logs and never read back. */
@@ -46,12 +46,12 @@ interface Job {
 }
 
 /** Projects sessions in the background: a few at a time, each by one job. */
-export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }: RkatFilesParts): RkatFiles {
+export function createRkatFiles({ warn, io = nodeFileCalls, lagging, ...sources }: RkatFilesParts): RkatFiles {
   const parts: ProjectionParts = { ...sources, io };
   const touched = new Set<string>();
   const due = new Map<string, Job>();
   const running = new Map<string, Job>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let closed: Promise<void> | undefined;
@@ -83,7 +83,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   const run = async (sessionId: string, job: Job): Promise<void> => {
     try {
       await projectSession(parts, sessionId, { isReplay: job.isReplay, signal: stop.signal });
-      told.delete(sessionId);
+      reported.delete(sessionId);
       job.outcome.resolve();
     } catch (error) {
       isIncomplete = true;
@@ -94,7 +94,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     } finally {
       running.delete(sessionId);
       startDue();
-      if (waiting() === 0 && !isIncomplete) behind?.caughtUp();
+      if (waiting() === 0 && !isIncomplete) lagging?.caughtUp();
     }
   };
   const waiting = (): number => touched.size + due.size + running.size;
@@ -107,13 +107,15 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
   };
   let making: Promise<void> | undefined;
   const makeUp = async (): Promise<void> => {
-    making ??= behind?.makeUp(bring).catch((error) => warn(`outdated files are not searched for: ${messageOf(error)}`));
+    making ??= lagging
+      ?.makeUp(bring)
+      .catch((error) => warn(`outdated files are not searched for: ${messageOf(error)}`));
     await making;
   };
   const first = setTimeout(makeUp, DELAY_MS).unref();
   const reportFailure = (sessionId: string, failure: RuntimeError): void => {
-    if (stop.signal.aborted || told.has(sessionId) || told.size >= SESSIONS_TOLD_MAX) return;
-    told.add(sessionId);
+    if (stop.signal.aborted || reported.has(sessionId) || reported.size >= SESSIONS_TOLD_MAX) return;
+    reported.add(sessionId);
     warn(failure.message);
   };
   const settled = async (): Promise<void> => {
@@ -129,12 +131,12 @@ export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }
     due.clear();
     // Running jobs store their progress.
     await within(STOP_MS_MAX, Promise.all([settled(), making]));
-    if (left > 0 && behind !== undefined)
+    if (left > 0 && lagging !== undefined)
       warn(`${left} sessions lack their files under .rkat/sessions; the next process that opens the folder continues`);
-    await behind?.close(left === 0 && !isIncomplete).catch((error) => warn(messageOf(error)));
+    await lagging?.close(left === 0 && !isIncomplete).catch((error) => warn(messageOf(error)));
   };
   return {
-    expect: async (atMs) => (await behind?.expect(atMs)) ?? (() => {}),
+    expect: async (atMs) => (await lagging?.expect(atMs)) ?? (() => {}),
     touch: (sessionId) => {
       if (closed !== undefined || touched.size + due.size >= SESSIONS_WAITING_MAX) {
         isIncomplete = true;
@@ -235,7 +237,7 @@ const WORTH_FILES: ReadonlySet<EntryBody["kind"]> = new Set([
 ]);
 
 /** Records on disk which files lag behind their logs, across processes. */
-export interface FilesBehind {
+export interface LaggingFiles {
   /** Records, before an append, that files may lag; returns a function to call after it. */
   expect(atMs: number | undefined): Promise<() => void>;
   /** Call when all touched sessions have their files. */
@@ -249,7 +251,7 @@ export interface FilesBehind {
   close(isComplete: boolean): Promise<void>;
 }
 
-export interface FilesBehindParts {
+export interface LaggingFilesParts {
   /** The state folder; notes are in `.rkat/behind/`, one per process. */
   readonly folder: string;
   readonly page: (query: RowQuery) => Promise<readonly LogRow[]>;
@@ -273,7 +275,7 @@ const PAGE_ROWS = 64;
 /** Notes of this process in use: another may be left by a store that was closed too early. */
 const inUse = new Set<string>();
 
-export function createFilesBehind({ folder, page, host, io = nodeFileCalls, now }: FilesBehindParts): FilesBehind {
+export function createLaggingFiles({ folder, page, host, io = nodeFileCalls, now }: LaggingFilesParts): LaggingFiles {
   const notes = join(folder, ".rkat", "behind");
   const own = `${host.pid}-${randomUUID()}.json`;
   let sinceMs = Number.POSITIVE_INFINITY;

@@ -33,12 +33,12 @@ export function createVault({
   readonly io?: VaultCalls;
   readonly warn: (sentence: string) => void;
 }): Vault {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const parts: VaultParts = {
     io,
     warn: (sentence) => {
-      if (told.has(sentence) || told.size >= TOLD_MAX) return;
-      told.add(sentence);
+      if (reported.has(sentence) || reported.size >= TOLD_MAX) return;
+      reported.add(sentence);
       warn(sentence);
     },
   };

@@ -102,19 +102,22 @@ const OF_OPENAI = custom({ itemId: "cmp_1", encryptedContent: "e" });
 
 async function made(provider: string, parts: readonly unknown[]) {
   const { client, calls } = play(provider, parts);
-  const told = await gather(client.compaction?.stream({ messages: [hi], tools: [], maxOutputTokens: 200 }, signal));
-  const blocks = told.flatMap((part) => (part.type === "block" ? [part.block] : []));
-  return { told, blocks, options: calls[0] };
+  const reported = await gather(client.compaction?.stream({ messages: [hi], tools: [], maxOutputTokens: 200 }, signal));
+  const blocks = reported.flatMap((part) => (part.type === "block" ? [part.block] : []));
+  return { reported, blocks, options: calls[0] };
 }
 
 describe("a provider asked for its own compaction", () => {
   it("[C6] of Anthropic is one signed block; nothing of it is told before it is whole", async () => {
     const signed = { type: "compaction", signature: "s" };
-    const { told, blocks, options } = await made(ANTHROPIC.provider, [...textParts(signed, "all ", "of it"), FINISH]);
+    const { reported, blocks, options } = await made(ANTHROPIC.provider, [
+      ...textParts(signed, "all ", "of it"),
+      FINISH,
+    ]);
     expect(blocks).toEqual([
       { block_type: "server_tool_content", data: { name: "compaction", content: ANTHROPIC.item } },
     ]);
-    expect(told.filter((part) => part.type === "text_delta" && part.delta !== "")).toEqual([]);
+    expect(reported.filter((part) => part.type === "text_delta" && part.delta !== "")).toEqual([]);
     expect(options).toMatchObject({
       maxOutputTokens: 200,
       providerOptions: { anthropic: { compaction: { type: "summarize" } } },
@@ -136,15 +139,15 @@ describe("a provider asked for its own compaction", () => {
     ["of two items", OPENAI.provider, [OF_OPENAI, OF_OPENAI, FINISH]],
     ["of an item without what it is about", OPENAI.provider, [custom({ itemId: "cmp_1" }), FINISH]],
   ])("[C10] an answer %s gives none", async (_what, provider, parts) => {
-    const { told, blocks } = await made(provider, parts);
+    const { reported, blocks } = await made(provider, parts);
     expect(blocks).toEqual([]);
-    expect(told.at(-1)).toMatchObject({ type: "finish" });
+    expect(reported.at(-1)).toMatchObject({ type: "finish" });
   });
 
   it("[C10] that does not end is broken off", async () => {
     const deltas = Array.from({ length: 5 }, () => "x".repeat(1_024 * 1_024));
-    const { told } = await made(ANTHROPIC.provider, textParts({ type: "compaction", signature: "s" }, ...deltas));
-    expect(told.at(-1)).toMatchObject({ type: "failed", failure: { kind: "answer_too_long" } });
+    const { reported } = await made(ANTHROPIC.provider, textParts({ type: "compaction", signature: "s" }, ...deltas));
+    expect(reported.at(-1)).toMatchObject({ type: "failed", failure: { kind: "answer_too_long" } });
   });
 
   it.each([

@@ -16,7 +16,7 @@ async function sent(
   given: { env?: Environment; config?: ProviderConfig },
   model: string | undefined,
   provider?: string,
-): Promise<Sent & { client: ModelClient; told: readonly ModelPart[] }> {
+): Promise<Sent & { client: ModelClient; reported: readonly ModelPart[] }> {
   const requests: Sent[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {
     requests.push({ url: String(input), headers: new Headers(init?.headers), body: JSON.parse(String(init?.body)) });
@@ -25,11 +25,11 @@ async function sent(
   const resolver = createModelResolver({ env: given.env ?? {}, config: given.config, fetch });
   const client = await resolver.resolve(model, provider);
   const messages = [{ role: "user" as const, content: "hi", created_at: "2026-01-01T00:00:00Z" }];
-  const told: ModelPart[] = [];
-  for await (const part of client.stream({ messages, tools: [] }, new AbortController().signal)) told.push(part);
+  const reported: ModelPart[] = [];
+  for await (const part of client.stream({ messages, tools: [] }, new AbortController().signal)) reported.push(part);
   const [request] = requests;
   if (request === undefined) throw new Error("nothing was sent");
-  return { ...request, client, told };
+  return { ...request, client, reported };
 }
 
 describe("model resolver", () => {
@@ -79,7 +79,7 @@ describe("model resolver", () => {
 
   it("[A7] a server of one's own that fails is called by its name", async () => {
     const config = { self_hosted: { servers: { lab: { base_url: "http://lab:8000" } } } };
-    const blamed = async (model: string) => JSON.stringify((await sent({ config }, model)).told);
+    const blamed = async (model: string) => JSON.stringify((await sent({ config }, model)).reported);
     expect(await blamed("ollama/llama3")).toContain("Ollama at http://127.0.0.1:11434 failed (500)");
     expect(await blamed("lab/qwen")).toContain("the server lab failed (500)");
   });

@@ -25,16 +25,16 @@ describe("a turn whose client listens", () => {
     const { call, runtime } = await serveRest();
     const { status, headers, body } = await call("POST /sessions", { prompt: "What is 2 + 3?" }, listening);
     expect([status, headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
-    const told = eventsIn(body.text);
-    const result = told.at(-1);
+    const reported = eventsIn(body.text);
+    const result = reported.at(-1);
     expect(result).toMatchObject({ type: "result", data: { text: expect.stringContaining("5"), turns: 1 } });
     const { session_id } = result?.data ?? {};
-    const durable = told.filter(({ id }) => id !== undefined).map(({ id, type, data }) => [id, type, data.payload]);
+    const durable = reported.filter(({ id }) => id !== undefined).map(({ id, type, data }) => [id, type, data.payload]);
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id } });
     expect(durable).toEqual(events.map(({ cursor, payload }) => [cursor.sequence, payload.type, payload]));
-    expect(told.filter(({ type }) => type === "text_delta")).not.toEqual([]);
-    expect(told.map(({ data }) => data.source_id).slice(0, -1)).toEqual(
-      Array.from({ length: told.length - 1 }, () => `session:${session_id}`),
+    expect(reported.filter(({ type }) => type === "text_delta")).not.toEqual([]);
+    expect(reported.map(({ data }) => data.source_id).slice(0, -1)).toEqual(
+      Array.from({ length: reported.length - 1 }, () => `session:${session_id}`),
     );
     const again = await call(`POST /sessions/${session_id}/messages`, { prompt: "And 4 + 4?" }, listening);
     expect(new Set(typesIn(again.body.text))).toEqual(new Set(typesIn(body.text)));
@@ -44,11 +44,11 @@ describe("a turn whose client listens", () => {
     const model = createScriptedModel(() => ({ ends: { failure: { kind: "invalid_request", message: "no" } } }));
     const { call } = await serveRest({ model });
     const failed = await call("POST /sessions", { prompt: "hi" }, listening);
-    const told = eventsIn(failed.body.text);
-    expect(told.map(({ type }) => type)).toEqual(["run_started", "turn_started", "run_failed", "error"]);
+    const reported = eventsIn(failed.body.text);
+    expect(reported.map(({ type }) => type)).toEqual(["run_started", "turn_started", "run_failed", "error"]);
     const plain = await call("POST /sessions", { prompt: "hi" });
     const { session_id, details, ...same } = plain.body;
-    expect(told.at(-1)?.data).toMatchObject(same);
+    expect(reported.at(-1)?.data).toMatchObject(same);
     const refused = await call("POST /sessions", { prompt: "" }, listening);
     expect(refused).toMatchObject({ status: 400, body: { code: "INVALID_PARAMS" } });
     const unwanted = { accept: "application/json, text/event-stream;q=0" };
@@ -76,8 +76,8 @@ describe("a turn whose client listens", () => {
       await call(`POST /sessions/${session_id}/messages`, { prompt: `What is ${turn} + 1?` });
     }
     const { body } = await call(`POST /sessions/${session_id}/compact`, {}, listening);
-    const told = eventsIn(body.text);
-    expect(told.map(({ type }) => type)).toEqual(["compaction_started", "compaction_completed", "result"]);
-    expect(told.at(-1)?.data).toMatchObject({ compacted: true });
+    const reported = eventsIn(body.text);
+    expect(reported.map(({ type }) => type)).toEqual(["compaction_started", "compaction_completed", "result"]);
+    expect(reported.at(-1)?.data).toMatchObject({ compacted: true });
   });
 });

@@ -58,7 +58,7 @@ describe("a call that needs a person's word", () => {
     const { runtime, ran } = setUp();
     const stream = runtime.createSessionStreaming("Go.");
     const events: AgentEvent[] = [];
-    const heard = (async () => {
+    const received = (async () => {
       for await (const event of stream) events.push(event);
     })();
     const { session_id, approval_id, calls } = await question(runtime);
@@ -75,7 +75,7 @@ describe("a call that needs a person's word", () => {
     const reason = "the table is needed";
     await session.answerApproval({ approvalId: approval_id, decision: "deny", reason });
     expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, tool_calls: 2 });
-    await heard;
+    await received;
     expect(ran).toEqual(["look pond", "wipe disk"]);
     expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user denied it: ${reason}`]);
     expect(events.filter(({ type }) => type.startsWith("tool_approval"))).toMatchObject([

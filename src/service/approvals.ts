@@ -38,7 +38,7 @@ interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
 }
 
 type Given = OperationInput<"answerApproval">;
-type Answering = Pick<CallContext, "behind" | "caller"> & { readonly by?: string };
+type Answering = Pick<CallContext, "background" | "caller"> & { readonly by?: string };
 
 /** How long whoever asked may take to let go of the session. */
 const LETTING_GO_MS_MAX = 5_000;
@@ -68,7 +68,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
   };
 
   /** Keeps a word; resolves once it is durable, and goes on with the turn behind that. */
-  const answer = async (session: LiveSession, given: Given, { by, caller, behind }: Answering) => {
+  const answer = async (session: LiveSession, given: Given, { by, caller, background }: Answering) => {
     const answered = Promise.withResolvers<OperationOutput<"answerApproval">>();
     const turn = locked.run(session, {}, async (signal) => {
       const { state } = session;
@@ -85,7 +85,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     });
     // Once the word is kept, what comes of the turn is told by its events, and to whoever waits for its end.
     turn.catch(answered.reject);
-    behind?.(turn.catch(() => {}));
+    background?.(turn.catch(() => {}));
     return answered.promise;
   };
 
@@ -102,7 +102,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     };
     /** What happens here while the log is read, and comes after what was there before. */
     let meanwhile: Delivery[] | undefined;
-    const hear = (delivery: Delivery): void => {
+    const onDelivery = (delivery: Delivery): void => {
       if (meanwhile === undefined) pass(delivery);
       else meanwhile.push(delivery);
       woken.resolve();
@@ -112,20 +112,20 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       // The log may be ahead of the state: what is appended here is told by who appends it, in its place among deltas.
       const { lastSeq } = session.state;
       if (lastSeq <= seen) return;
-      const told: Delivery[] = [];
-      meanwhile = told;
+      const reported: Delivery[] = [];
+      meanwhile = reported;
       try {
         const read = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
         for (const delivery of read) if (delivery.seq <= lastSeq) pass(delivery);
       } finally {
         meanwhile = undefined;
-        for (const delivery of told) pass(delivery);
+        for (const delivery of reported) pass(delivery);
       }
     };
-    session.listeners.add(hear);
+    session.listeners.add(onDelivery);
     const wake = (): void => woken.resolve();
     signal.addEventListener("abort", wake);
-    const deafen = store.signals.hear(sessionId, wake);
+    const unsubscribe = store.signals.subscribe(sessionId, wake);
     let wasHeld = true;
     try {
       for (;;) {
@@ -153,9 +153,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         look.abort("woken");
       }
     } finally {
-      deafen();
+      unsubscribe();
       signal.removeEventListener("abort", wake);
-      session.listeners.delete(hear);
+      session.listeners.delete(onDelivery);
     }
   };
 

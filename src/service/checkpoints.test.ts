@@ -130,7 +130,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
         log,
         store: { get: async () => kept, put: async () => {}, remove: async () => {} },
         hash: sha256,
-        breathe: async () => {},
+        yieldToEventLoop: async () => {},
       }).resume(id);
     const { transcript: _t, rewrites: _r, compactions: _c, holes: _h, ...right } = foldSession(id, entries);
     expect(await resumed(text)).toEqual(right);
@@ -174,7 +174,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
 
   it("[F5] gives every operation what it gives by the whole log", async () => {
     const { folder, id } = await livedAlready();
-    const told = async (place: string) => {
+    const reported = async (place: string) => {
       const { runtime } = await processOn(place);
       const session = runtime.session(id);
       const turn = await session.turn("And now?");
@@ -196,7 +196,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
       await runtime.close();
       return JSON.parse(JSON.stringify(answers).replaceAll(fork.id, "fork"));
     };
-    expect(await told(withoutCheckpoints(folder))).toEqual(await told(folder));
+    expect(await reported(withoutCheckpoints(folder))).toEqual(await reported(folder));
   });
 
   it("[F5] knows the keys of texts that were injected before", async () => {

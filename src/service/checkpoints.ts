@@ -20,7 +20,7 @@ export interface CheckpointParts {
   /** Undefined where the store keeps none. */
   readonly store: CheckpointStore | undefined;
   readonly hash: Hash;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** A shorter log, or end of one, is read as quickly as a checkpoint. */
@@ -29,7 +29,7 @@ const TAIL_SEQS = 128;
 const GAP_SEQS_MAX = 64;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
-export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts): Checkpoints {
+export function createCheckpoints({ log, store, hash, yieldToEventLoop }: CheckpointParts): Checkpoints {
   /** How far each state is kept. */
   const keptTo = new WeakMap<SessionState, number>();
   const keeping = new Map<string, Promise<void>>();
@@ -44,7 +44,7 @@ export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts
     return shownAnewSeq > kept || lastSeq - kept >= Math.max(TAIL_SEQS, shown.length);
   };
   const keep = async (state: SessionState): Promise<void> => {
-    await breathe();
+    await yieldToEventLoop();
     keptTo.set(state, state.lastSeq);
     await store.put(state.sessionId, writeCheckpoint(state, hash));
   };

@@ -20,7 +20,7 @@ export interface CompactionPart {
   readonly extract: ExtractSummary;
   readonly reading?: Reading;
   /** Whether the process ends with its turn, so that nothing is made ready behind it. */
-  readonly isBrief?: boolean;
+  readonly isShortLived?: boolean;
 }
 
 /** The share of the threshold from which on tool output leaves the context. */
@@ -51,7 +51,7 @@ export function compactingFor(
   const { strategy = "summary", prune_tool_results = true, cut_invented = true, native = false } = settings;
   return {
     policy,
-    prepares: prepare && part.isBrief !== true,
+    prepares: prepare && part.isShortLived !== true,
     prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
     strategy: part.compactor === undefined ? strategy : CUSTOM,

@@ -46,12 +46,12 @@ describe("compacting by hand", () => {
     });
     const asked = model.requests.map(summaryPromptOf).findLast((prompt) => prompt !== undefined);
     expect(asked).toBe(`${COMPACTION_PROMPT}\n\nAdditional instructions: Keep every build number.`);
-    const told: string[] = [];
+    const reported: string[] = [];
     for await (const { event } of live) {
-      if (event.type.startsWith("compaction")) told.push(event.type);
+      if (event.type.startsWith("compaction")) reported.push(event.type);
       if (event.type === "compaction_completed") break;
     }
-    expect(told).toEqual(["compaction_started", "compaction_completed"]);
+    expect(reported).toEqual(["compaction_started", "compaction_completed"]);
     expect(await session.compact()).toEqual({
       compacted: false,
       reason: expect.stringContaining("nothing to remove"),
@@ -135,7 +135,7 @@ describe("compacting by hand", () => {
 
   it("[C18] a hook before can veto and one after is told; one that throws harms nothing", async () => {
     const plans: unknown[] = [];
-    const told: string[] = [];
+    const reported: string[] = [];
     let veto: string | undefined = "not on a Friday";
     const { session } = await noted({
       compaction: {
@@ -145,7 +145,7 @@ describe("compacting by hand", () => {
           return veto;
         },
         afterCompaction: ({ compaction_id }) => {
-          told.push(compaction_id);
+          reported.push(compaction_id);
           throw new Error("full");
         },
       },
@@ -154,7 +154,7 @@ describe("compacting by hand", () => {
     expect(await session.compactions()).toEqual([]);
     veto = undefined;
     const { compaction } = await session.compact();
-    expect(told).toEqual([compaction?.compaction_id]);
+    expect(reported).toEqual([compaction?.compaction_id]);
     expect(plans[1]).toMatchObject({
       sessionId: session.id,
       trigger: "manual",

@@ -34,7 +34,7 @@ export interface CallContext {
   /** The turn asks again what the session's last turn asked, which failed: that is not said twice. */
   readonly isRetry?: boolean | undefined;
   /** Told of a turn that goes on behind its answer, for whoever must not end before it has. */
-  readonly behind?: (turn: Promise<unknown>) => void;
+  readonly background?: (turn: Promise<unknown>) => void;
   /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */
   readonly traceparent?: string | undefined;
 }

@@ -68,8 +68,8 @@ describe("[J3] with the policy economy", () => {
     const session = await runtime.createSession(`Begin. ${SAID}`);
     await say(session, 4);
     const { events } = await session.listEvents({ limit: 200 });
-    const told = events.map(({ payload }) => payload).filter(({ type }) => String(type).startsWith("compaction"));
-    expect(told).toEqual([
+    const reported = events.map(({ payload }) => payload).filter(({ type }) => String(type).startsWith("compaction"));
+    expect(reported).toEqual([
       expect.objectContaining({ type: "compaction_started", economy: expect.objectContaining({ cache: "warm" }) }),
       expect.objectContaining({ type: "compaction_completed", economy: expect.objectContaining({ calls: 3 }) }),
     ]);

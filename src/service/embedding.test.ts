@@ -28,18 +28,18 @@ function createGatedEmbedder() {
 }
 
 /** An embedder that tells what it was given. */
-function createHearingEmbedder() {
-  const heard: string[] = [];
+function createRecordingEmbedder() {
+  const received: string[] = [];
   const embedder: Embedder = {
     id: "hearing",
     dimensions: 2,
     embed: async (texts) => {
-      heard.push(...texts);
+      received.push(...texts);
       return texts.map(() => Float32Array.of(1, 0));
     },
     close: async () => {},
   };
-  return { embedder, heard };
+  return { embedder, received };
 }
 
 /** Some embedder, a store with what two sessions said, and time. */
@@ -88,17 +88,17 @@ describe("embedding", () => {
   });
 
   it("[D5] gives what words found its vectors before the rest of what is searched", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding } = await given(embedder);
     await store.add(batchOf("s1", 1, TEXTS));
     const ids = (await store.vectors.missing("hearing", 100)).map(({ id }) => id);
     await embedding.fill([ids[70] ?? 0, ids[30] ?? 0], SEARCH);
-    expect(heard.slice(0, 3)).toEqual([TEXTS[70], TEXTS[30], TEXTS[0]]);
+    expect(received.slice(0, 3)).toEqual([TEXTS[70], TEXTS[30], TEXTS[0]]);
     await embedding.close();
   });
 
   it("[D5] makes no vector of what a context in use shows, until it has left it or its session rests", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding, pass } = await given(embedder);
     const [first = "", second = "", third = "", fourth = ""] = TEXTS;
     await store.add({ ...batchOf("used", 1, [first, second]), discarded: [{ from_seq: 1, to_seq: 1 }] });
@@ -106,19 +106,19 @@ describe("embedding", () => {
     embedding.use("used")();
     embedding.wake();
     await pass(MINUTE_MS);
-    expect(heard).toEqual([first, third]);
+    expect(received).toEqual([first, third]);
     await store.add({ ...batchOf("used", 3, [fourth]), discarded: [{ from_seq: 1, to_seq: 2 }] });
     embedding.wake();
     await pass(MINUTE_MS);
-    expect(heard).toEqual([first, third, second]);
+    expect(received).toEqual([first, third, second]);
     expect(await store.status("hearing")).toMatchObject({ pending: 1 });
     await pass(10 * MINUTE_MS);
-    expect(heard).toEqual([first, third, second, fourth]);
+    expect(received).toEqual([first, third, second, fourth]);
     await embedding.close();
   });
 
   it("[D5] makes a vector of a text once, in whichever session it is said", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding } = await given(embedder);
     const [same = "", other = ""] = TEXTS;
     await store.add(batchOf("s1", 1, [same, same]));
@@ -127,53 +127,53 @@ describe("embedding", () => {
     const later = await given(embedder, store);
     await store.add(batchOf("s2", 1, [other, same]));
     await later.embedding.fill([], SEARCH);
-    expect(heard).toEqual([same, other]);
+    expect(received).toEqual([same, other]);
     expect(await store.status("hearing")).toMatchObject({ pending: 0, entries: 4 });
     await later.embedding.close();
   });
 
   it("[D5] finds what programs say by its words alone, until somebody was told it", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding, pass } = await given(embedder);
     const batch = batchOf("s1", 1, TEXTS.slice(0, 3));
     const chunks = batch.chunks.map((chunk, at) => ({ ...chunk, byWordsAlone: at < 2 }));
     await store.add({ ...batch, chunks });
     const ids = (await store.vectors.missing("hearing", 9, { byWords: true })).map(({ id }) => id);
     await embedding.fill(ids, SEARCH);
-    expect(heard).toEqual([TEXTS[2]]);
+    expect(received).toEqual([TEXTS[2]]);
     expect(await store.status("hearing")).toMatchObject({ entries: 3, pending: 0, byWordsAlone: 2 });
-    embedding.told(ids.slice(1));
+    embedding.reported(ids.slice(1));
     await pass(MINUTE_MS);
-    expect(heard).toEqual([TEXTS[2], TEXTS[1]]);
+    expect(received).toEqual([TEXTS[2], TEXTS[1]]);
     expect(textsOf(await store.vectors.missing("hearing", 9, { byWords: true }))).toEqual([TEXTS[0]]);
     await embedding.close();
   });
 
   it("[D5] waits for turns, and not for ever", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding, pass } = await given(embedder);
     await store.add(batchOf("s1", 1, TEXTS.slice(0, 12)));
     const rest = embedding.use("other");
     embedding.wake();
     await pass(3_000);
-    expect(heard).toHaveLength(0);
+    expect(received).toHaveLength(0);
     await pass(2_000);
-    expect(heard).toHaveLength(4);
+    expect(received).toHaveLength(4);
     await pass(2_000);
-    expect(heard).toHaveLength(8);
+    expect(received).toHaveLength(8);
     rest();
     await pass(400);
-    expect(heard).toHaveLength(12);
+    expect(received).toHaveLength(12);
     await embedding.close();
   });
 
   it("[D5] makes what earlier processes left behind, also while a turn that lasts is all that goes on", async () => {
-    const { embedder, heard } = createHearingEmbedder();
+    const { embedder, received } = createRecordingEmbedder();
     const { store, embedding, pass } = await given(embedder);
     await store.add(batchOf("s1", 1, TEXTS.slice(0, 4)));
     const rest = embedding.use("other");
     await pass(5_000);
-    expect(heard).toHaveLength(4);
+    expect(received).toHaveLength(4);
     rest();
     await embedding.close();
   });
@@ -193,7 +193,7 @@ describe("embedding", () => {
   it("[D5] goes on for a moment when a short process ends that has searched, and ends at once when it has not", async () => {
     const clock = createVirtualClock(0);
     const slow: Embedder = {
-      ...createHearingEmbedder().embedder,
+      ...createRecordingEmbedder().embedder,
       embed: async (texts, _, signal) => {
         await clock.sleep(400, signal);
         return texts.map(() => Float32Array.of(1, 0));

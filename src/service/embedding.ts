@@ -24,7 +24,7 @@ export interface Embedding {
    */
   fill(found: readonly number[], options: { readonly scope: Scope; readonly msMax: number }): Promise<void>;
   /** Chunks that somebody was told: they are given a vector behind, also where words alone would find them. */
-  told(ids: readonly number[]): void;
+  reported(ids: readonly number[]): void;
   /** What last failed; undefined when nothing did. */
   problem(): string | undefined;
   /** Stops after the text at hand and keeps what is made; where something was searched, it first goes on for a while. */
@@ -70,8 +70,8 @@ export function createEmbedding(
   /** Chunks that are being embedded, and until when. */
   const making = new Map<number, Promise<void>>();
   /** What goes on behind whoever asked. */
-  const behind = new Set<Promise<void>>();
-  let told: readonly number[] = [];
+  const background = new Set<Promise<void>>();
+  let reported: readonly number[] = [];
   let hasSearched = false;
   let problem: string | undefined;
   let opened: Promise<Embedder | undefined> | undefined;
@@ -130,18 +130,18 @@ export function createEmbedding(
   };
   const yieldToTurns = async (): Promise<"go on"> => {
     for (let waitedMs = 0; uses.isBusy() && waitedMs < YIELD_MS_MAX; waitedMs += YIELD_STEP_MS) {
-      await clock.sleep(YIELD_STEP_MS, stop.signal, "behind");
+      await clock.sleep(YIELD_STEP_MS, stop.signal, "background");
       if (stop.signal.aborted) break;
     }
     return "go on";
   };
   const work = async (): Promise<void> => {
     // Loading a model costs as much as many turns.
-    if (opened === undefined && told.length === 0 && (await nothingIsDue())) return;
+    if (opened === undefined && reported.length === 0 && (await nothingIsDue())) return;
     const model = await embedder();
     while (model !== undefined && !stop.signal.aborted) {
-      const ids = told;
-      told = [];
+      const ids = reported;
+      reported = [];
       const asked = ids.length === 0 ? [] : await next(model, ids.length, { ids, byWords: true });
       const chunks = asked.length > 0 ? asked : await next(model, BATCH, { inUse: uses.sessions() });
       if (chunks.length === 0) return;
@@ -166,14 +166,14 @@ export function createEmbedding(
   /** What sessions that are in use show is to be looked at when they rest. */
   const lookAtRest = (): void => {
     if (stop.signal.aborted || uses.sessions().size === 0) return;
-    resting ??= clock.sleep(REST_MS, stop.signal, "behind").then(async () => {
+    resting ??= clock.sleep(REST_MS, stop.signal, "background").then(async () => {
       resting = undefined;
       if (!stop.signal.aborted) await run();
     });
   };
-  const goOnBehind = (work: Promise<void>): Promise<void> => {
-    const kept = work.catch(failed).finally(() => behind.delete(kept));
-    behind.add(kept);
+  const continueInBackground = (work: Promise<void>): Promise<void> => {
+    const kept = work.catch(failed).finally(() => background.delete(kept));
+    background.add(kept);
     return kept;
   };
   const fillScope = async (
@@ -192,7 +192,7 @@ export function createEmbedding(
   };
   const wake = (): void => {
     if (stop.signal.aborted) return;
-    waiting ??= clock.sleep(IDLE_MS, stop.signal, "behind").then(async () => {
+    waiting ??= clock.sleep(IDLE_MS, stop.signal, "background").then(async () => {
       waiting = undefined;
       if (!stop.signal.aborted) await run();
     });
@@ -209,17 +209,17 @@ export function createEmbedding(
       // A question needs the model, too: loading it is no part of the wait.
       const model = await embedder();
       // Whoever asks again and again, of an embedder in this process, would let nothing else happen.
-      await clock.breathe();
-      if (model === undefined || stop.signal.aborted || behind.size >= FILLS_MAX) return;
+      await clock.yieldToEventLoop();
+      if (model === undefined || stop.signal.aborted || background.size >= FILLS_MAX) return;
       const enough = new AbortController();
-      const filled = goOnBehind(fillScope(model, { found, scope }, enough.signal));
+      const filled = continueInBackground(fillScope(model, { found, scope }, enough.signal));
       const over = new AbortController();
       await Promise.race([filled.finally(() => over.abort()), clock.sleep(msMax, over.signal)]);
       enough.abort();
       wake();
     },
-    told: (ids) => {
-      told = [...told, ...ids].slice(-TOLD_MAX);
+    reported: (ids) => {
+      reported = [...reported, ...ids].slice(-TOLD_MAX);
       wake();
     },
     problem: () => problem,
@@ -229,7 +229,7 @@ export function createEmbedding(
         await Promise.race([run().finally(() => over.abort()), clock.sleep(lingerMs, over.signal)]);
       }
       stop.abort();
-      await Promise.all([waiting, resting, running, ...behind]);
+      await Promise.all([waiting, resting, running, ...background]);
       await (await opened)?.close();
     },
   };

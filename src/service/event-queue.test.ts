@@ -9,14 +9,14 @@ describe("listening", () => {
   it("[A3] deltas arrive while the model still talks", async () => {
     const { runtime } = scriptedRuntime([{ text: ["a", "b"], ends: "silent" }]);
     const session = await runtime.createDeferredSession("Begin.");
-    const heard: string[] = [];
+    const received: string[] = [];
     const stream = session.stream("Go.");
     for await (const event of stream) {
       if (event.type !== "text_delta") continue;
-      heard.push(event.delta);
-      if (heard.length === 2) await session.interrupt();
+      received.push(event.delta);
+      if (received.length === 2) await session.interrupt();
     }
-    expect(heard).toEqual(["a", "b"]);
+    expect(received).toEqual(["a", "b"]);
   });
 
   it("[A3] [H5] a reader that lags loses live events, is told so, and keeps the durable ones", async () => {
@@ -24,9 +24,9 @@ describe("listening", () => {
     for (const delta of ["1", "2", "3", "4"]) queue.listener(live(delta));
     queue.listener(durable);
     queue.end();
-    const heard: Delivery[] = [];
-    for await (const delivery of queue) heard.push(delivery);
-    expect(heard.map(({ event }) => event)).toEqual([
+    const received: Delivery[] = [];
+    for await (const delivery of queue) received.push(delivery);
+    expect(received.map(({ event }) => event)).toEqual([
       { type: "text_delta", delta: "1" },
       { type: "text_delta", delta: "2" },
       { type: "stream_truncated", reason: "the reader lagged behind: 2 live events were dropped" },

@@ -48,7 +48,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
   };
   const end = (): void => {
     hasEnded = true;
-    for (const tell of waiting.splice(0)) tell(DONE);
+    for (const wake of waiting.splice(0)) wake(DONE);
   };
   // No generator: what a turn tells comes in many small pieces, and each would pass through three more promises.
   const reader: AsyncIterator<Delivery> = {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { goOn, otherWork, told } from "../../test/support/prepared-sessions.ts";
+import { goOn, otherWork, waitForEvent } from "../../test/support/prepared-sessions.ts";
 import { listen, typesOf } from "../../test/support/runtime.ts";
 import { COMPACTION_PROMPT } from "../core/compaction/shown-messages.ts";
 import type { ModelRequest } from "../ports/model.ts";
@@ -82,7 +82,7 @@ describe("[J1] [J2] tool output and a summary that is made ready", () => {
       expect(types.includes("context_evicted")).toBe(!prepare);
       release();
       if (!prepare) return runtime.close();
-      const { compaction_id } = await told(session, "compaction_prepared");
+      const { compaction_id } = await waitForEvent(session, "compaction_prepared");
       expect(await turn(session, "And then?")).not.toContain("context_evicted");
       const events = await goOn(session, async () => (await session.compactions()).length > 0);
       expect(typesOf(events)).toContain("compaction_completed");

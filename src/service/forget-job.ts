@@ -2,7 +2,7 @@ import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import type { ForgetReceipt } from "../contract/forget.ts";
 import { foldAgent } from "../core/agent/tiers.ts";
-import { type Forgetting, type Hole, retellingOf } from "../core/forgetting.ts";
+import { type Forgetting, type Hole, restates } from "../core/forgetting.ts";
 import { foldRow } from "../core/session-row.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SignedReceipt } from "../ports/forgettings.ts";
@@ -53,21 +53,21 @@ export interface Job {
   /** Blobs that say it: messages that name one go with it. */
   readonly foundBlobs: readonly string[];
   /** What the messages said, for sentences that retell them. */
-  readonly retold: readonly string[];
+  readonly restated: readonly string[];
   readonly blobs: readonly string[];
   /** Settings of the realm's configuration that say it. */
   readonly settings?: number;
 }
 
 /** What is to be forgotten, before it is planned. */
-export type Chosen = Pick<Job, "target" | "texts" | "copies" | "retold" | "foundBlobs"> & {
+export type Chosen = Pick<Job, "target" | "texts" | "copies" | "restated" | "foundBlobs"> & {
   readonly targets: readonly Target[];
 };
 
 /** How what a target's log says is judged. */
 function judge(
   parts: ForgettingParts,
-  chosen: Pick<Job, "texts" | "copies" | "retold" | "target" | "foundBlobs">,
+  chosen: Pick<Job, "texts" | "copies" | "restated" | "target" | "foundBlobs">,
   target: Target,
 ): Forgetting {
   const copies = new Set(chosen.copies);
@@ -85,7 +85,7 @@ function judge(
       return copies.has(said) || chosen.foundBlobs.some((id) => said.includes(id));
     },
     finds,
-    says: isText ? () => false : retellingOf(chosen.retold),
+    says: isText ? () => false : restates(chosen.restated),
     mac: parts.newMac(),
   };
 }
@@ -107,7 +107,7 @@ export async function planAll(
   const planned: Planned[] = [];
   for (const target of chosen.targets) {
     const entries = await readLog(reading, target);
-    const plan = await planTarget(entries, judge(parts, chosen, target), parts.clock.breathe);
+    const plan = await planTarget(entries, judge(parts, chosen, target), parts.clock.yieldToEventLoop);
     // One that said nothing is to be known as gone, too, or it would be due for ever.
     if (plan.changed.length > 0 || chosen.target === "sessions") planned.push({ target, entries, plan });
   }
@@ -122,7 +122,7 @@ export async function apply(
 ): Promise<void> {
   for (const target of job.targets) {
     const entries = await readLog(reading, target);
-    const plan = await planTarget(entries, judge(parts, job, target), parts.clock.breathe);
+    const plan = await planTarget(entries, judge(parts, job, target), parts.clock.yieldToEventLoop);
     if (target.kind === "session")
       await applyToSession(reading, { id, target, job, parts }, entries as readonly Entry[], plan);
     else await applyToAgent(reading, { id, target, job, parts }, entries as readonly Entry<AgentEntryBody>[], plan);
@@ -255,7 +255,7 @@ async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Pr
   for await (const { entries } of everyLog(reading)) {
     for (const { body } of entries) {
       for (const id of JSON.stringify(body).match(BLOB_ID) ?? []) left.delete(id);
-      await reading.clock.breathe();
+      await reading.clock.yieldToEventLoop();
     }
   }
   for (const id of left) await reading.store.blobs.remove(id);

@@ -8,7 +8,9 @@ import type { Pruning, PruningParts } from "./pruning.ts";
 type Tools = Pick<ForgettingParts, "finder" | "newMac" | "verify">;
 
 /** What forgetting needs, its tools loaded when something is forgotten. */
-export interface LaterParts extends Omit<ForgettingParts, keyof Tools>, Pick<PruningParts, "retention" | "isBehind"> {
+export interface LaterParts
+  extends Omit<ForgettingParts, keyof Tools>,
+    Pick<PruningParts, "retention" | "runsInBackground"> {
   readonly tools: () => Promise<Tools>;
 }
 
@@ -41,7 +43,7 @@ export function createForgettingLater(parts: LaterParts): {
   const begin = async (): Promise<void> => {
     const left = (await parts.store.forgettings?.unfinished()) ?? [];
     if (left.length > 0) await (await opened()).forgetting.resume();
-    if (parts.isBehind && isRetentionSet(parts.retention())) await opened();
+    if (parts.runsInBackground && isRetentionSet(parts.retention())) await opened();
   };
   const begun = begin().catch((thrown) =>
     parts.warn(`whether something is still to be forgotten cannot be told: ${messageOf(thrown)}`),

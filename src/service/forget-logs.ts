@@ -34,7 +34,7 @@ const EXCERPT_CHARS = 120;
 export interface ForgetReading {
   readonly store: Store;
   readonly agents: AgentPlace | undefined;
-  readonly clock: Pick<Clock, "breathe">;
+  readonly clock: Pick<Clock, "yieldToEventLoop">;
 }
 
 export async function readLog(
@@ -45,7 +45,7 @@ export async function readLog(
   const ofAgent = agents === undefined ? [] : entryPages(agents.store.log, id);
   for await (const page of kind === "session" ? entryPages(store.log, id) : ofAgent) {
     for (const entry of page) entries.push(entry);
-    await clock.breathe();
+    await clock.yieldToEventLoop();
   }
   return entries;
 }
@@ -62,14 +62,14 @@ export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
     if (seen.has(id)) continue;
     seen.add(id);
     yield { kind: "session", id, entries: await readLog(reading, { kind: "session", id }) };
-    await reading.clock.breathe();
+    await reading.clock.yieldToEventLoop();
   }
   if (reading.agents === undefined) return;
   for await (const { session_id: id, agent } of walkRows<AgentRow>(reading.agents.store.sessions)) {
     if (seen.has(id)) continue;
     seen.add(id);
     yield { kind: "agent", id, agent, entries: await readLog(reading, { kind: "agent", id }) };
-    await reading.clock.breathe();
+    await reading.clock.yieldToEventLoop();
   }
 }
 
@@ -94,14 +94,14 @@ export async function forksOf({ store }: ForgetReading, ids: ReadonlySet<string>
 export async function planTarget(
   entries: readonly AnyEntry[],
   how: Forgetting,
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<LogPlan> {
   // Both kinds of bodies are looked at alike: by their fields.
-  return planForgetting(entries as readonly Entry<EntryBody>[], how, breathe);
+  return planForgetting(entries as readonly Entry<EntryBody>[], how, yieldToEventLoop);
 }
 
 /** A log that says less, as it is told. */
-export function tellLog(
+export function describeLog(
   { kind, id, agent, isAll }: Target,
   { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,
 ): ForgetResult["logs"][number] {

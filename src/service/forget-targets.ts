@@ -34,13 +34,13 @@ export async function chooseTargets(
     for await (const { entries, ...log } of everyLog(reading)) {
       for (const { body } of entries) {
         const said = JSON.stringify(body);
-        await reading.clock.breathe();
+        await reading.clock.yieldToEventLoop();
         if (!finds(said) && !foundBlobs.some((id) => said.includes(id))) continue;
         targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
         break;
       }
     }
-    return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, retold: [] };
+    return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, restated: [] };
   }
   if (agent !== undefined) return chooseAgent(reading, agent, input.memory);
   const wanted = input.messages ?? [{ session_id: input.session_id ?? "", seq: input.seq }];
@@ -80,7 +80,7 @@ async function blobsWith(
     for (const id of page) {
       const blob = await blobs.get(id);
       if (blob !== undefined && finds(blob.data)) found.push(id);
-      await clock.breathe();
+      await clock.yieldToEventLoop();
     }
   }
   return found;
@@ -93,7 +93,7 @@ export async function chooseSessions(reading: ForgetReading, ids: readonly strin
     for (const text of textsSaid(await readLog(reading, { kind: "session", id }))) said.push(text);
   }
   const targets = ids.map((id): Target => ({ kind: "session", id, isAll: true, seqs: [], isCopy: false }));
-  return { target: "sessions", targets, copies: [], foundBlobs: [], texts: toLookFor(said).texts, retold: [] };
+  return { target: "sessions", targets, copies: [], foundBlobs: [], texts: toLookFor(said).texts, restated: [] };
 }
 
 async function chooseAgent(reading: ForgetReading, agent: string, memory: number | undefined): Promise<Chosen> {
@@ -140,7 +140,7 @@ function requireMessage(entries: readonly AnyEntry[], id: string, seq: number): 
 }
 
 /** Texts by which it is seen that nothing is left: whole short ones, and sentences of long ones, spread over all. */
-function toLookFor(said: readonly string[]): Pick<Job, "texts" | "retold"> {
+function toLookFor(said: readonly string[]): Pick<Job, "texts" | "restated"> {
   const pieces = said.flatMap((text) => {
     if (text.length <= 2 * SENTENCE_CHARS_MIN) return [text.trim()];
     return sentencesOf(text).filter((sentence) => sentence.length >= SENTENCE_CHARS_MIN);
@@ -150,5 +150,5 @@ function toLookFor(said: readonly string[]): Pick<Job, "texts" | "retold"> {
   const all = [...new Set(bare)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
   const step = Math.max(1, all.length / TEXTS_MAX);
   const texts = Array.from({ length: Math.min(all.length, TEXTS_MAX) }, (_, at) => all[Math.floor(at * step)] ?? "");
-  return { texts, retold: said };
+  return { texts, restated: said };
 }

@@ -6,7 +6,7 @@ import type { Hold, SessionLocks } from "../ports/store.ts";
 import { holdSoon } from "./agent/agent-log.ts";
 import type { CallContext, Service } from "./dispatch.ts";
 import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll } from "./forget-job.ts";
-import { boundGoing, everyLog, type ForgetReading, goingOf, type Target, tellLog } from "./forget-logs.ts";
+import { boundGoing, describeLog, everyLog, type ForgetReading, goingOf, type Target } from "./forget-logs.ts";
 import { chooseSessions, chooseTargets } from "./forget-targets.ts";
 
 /** Operations, and work that goes on from an earlier process. */
@@ -60,15 +60,15 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     if (input.query !== undefined) return listFound(input.query, call);
     const how = await chooseTargets(await reading(), parts, input);
     const settings = how.target === "text" ? parts.configuration.saying(parts.finder(how.texts), call.caller) : 0;
-    const told = settings === 0 ? {} : { settings };
-    if (input.dry_run) return { ...(await describe(await reading(), parts, how)), ...told };
+    const reported = settings === 0 ? {} : { settings };
+    if (input.dry_run) return { ...(await describe(await reading(), parts, how)), ...reported };
     // Its job would say what is looked for, and a receipt that nothing does.
     await finishBegun();
     return holding(clock.newId(), async (id, holds) => {
       for (const target of inOrder(how.targets)) holds.push(await holdTarget(await reading(), target, clock));
-      const { planned, receipt, signed } = await begin(id, { ...how, ...told }, call.caller?.name);
+      const { planned, receipt, signed } = await begin(id, { ...how, ...reported }, call.caller?.name);
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
-      return { dry_run: false, logs: receipt.logs, ...boundGoing(going), ...told, receipt, signed };
+      return { dry_run: false, logs: receipt.logs, ...boundGoing(going), ...reported, receipt, signed };
     });
   };
 
@@ -139,7 +139,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       at: new Date(at).toISOString(),
       target: job.target,
       ...(job.by === undefined ? {} : { by: job.by }),
-      logs: job.targets.map((target) => tellLog(target, target)),
+      logs: job.targets.map((target) => describeLog(target, target)),
       blobs: job.blobs.length - (await blobsThere(job.blobs)).length,
       ...(job.settings === undefined ? {} : { settings: job.settings }),
       scan: {
@@ -242,7 +242,7 @@ const NO_SCAN: Scan = { places: 0, bytes: 0, matches: [], more: 0 };
 async function describe(reading: ForgetReading, parts: ForgettingParts, chosen: Chosen): Promise<ForgetResult> {
   const planned = await planAll(reading, parts, chosen);
   const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: true }));
-  return { dry_run: true, logs: planned.map(({ target, plan }) => tellLog(target, plan)), ...boundGoing(going) };
+  return { dry_run: true, logs: planned.map(({ target, plan }) => describeLog(target, plan)), ...boundGoing(going) };
 }
 
 /** Messages of logs that were not asked about and say the same. */
@@ -258,7 +258,7 @@ async function quotedIn(
       if (found.length >= LISTED_MAX) return found;
       if (finds(JSON.stringify(body)))
         found.push({ ...(kind === "session" ? { session_id: id } : { agent: agent ?? id }), seq });
-      await reading.clock.breathe();
+      await reading.clock.yieldToEventLoop();
     }
   }
   return found;

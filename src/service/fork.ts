@@ -24,7 +24,7 @@ interface ForkParts {
 
 /** The operations that begin a session with the messages of another. */
 export function createForks({ store, live, clock }: ForkParts): Pick<Service, "forkSession" | "forkReplacing"> {
-  const { breathe } = clock;
+  const { yieldToEventLoop } = clock;
   const fork = async (source_session_id: string, choose: (source: WholeState) => Promise<readonly Message[]>) => {
     const source = await live.findFresh(source_session_id);
     if (source.isRunning || (await store.locks.isHeld(source_session_id))) {
@@ -34,7 +34,9 @@ export function createForks({ store, live, clock }: ForkParts): Pick<Service, "f
     const session_id = clock.newId();
     const said = await live.whole(source);
     const bodies = forkBodies(said, await choose(said));
-    const made = await live.admit(() => beginSession(store.log, session_id, { bodies, tools: source.tools, breathe }));
+    const made = await live.admit(() =>
+      beginSession(store.log, session_id, { bodies, tools: source.tools, yieldToEventLoop }),
+    );
     // Nothing of it is hidden yet.
     return { source_session_id, session_id, message_count: made.state.shown.length };
   };

@@ -14,7 +14,7 @@ import {
 } from "../contract/hook.ts";
 import { asksForNothing } from "../contract/input.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
-import { createHooks, denialText, type Hooks, type StartBehind } from "../core/hooks.ts";
+import { createHooks, denialText, type Hooks, type StartInBackground } from "../core/hooks.ts";
 import type { Redact } from "../core/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hook, HookCall, HookSubject } from "../ports/hook.ts";
@@ -29,7 +29,7 @@ export interface HookPart {
   readonly off: readonly string[];
   readonly timeoutMs: number;
   readonly payloadBytesMax: number;
-  readonly startBehind: StartBehind;
+  readonly startInBackground: StartInBackground;
   commandHook(entry: HookEntry): Hook;
 }
 
@@ -142,7 +142,7 @@ export function hooksFor(
   const hooks = overriding ?? part.hooks;
   if (hooks.length === 0) return undefined;
   const { sessionId, settings } = live.state;
-  const { timeoutMs, payloadBytesMax, startBehind } = part;
+  const { timeoutMs, payloadBytesMax, startInBackground } = part;
   return createHooks({
     hooks,
     sessionId,
@@ -151,21 +151,21 @@ export function hooksFor(
     redact,
     timeoutMs,
     payloadBytesMax,
-    startBehind,
+    startInBackground,
     emit: (event) => emitLive(live, clock, event),
   });
 }
 
 /** Tells hooks of what has happened already; returns what of them is to be kept. */
-export async function tellHooks(
+export async function notifyHooks(
   hooks: Hooks | undefined,
   point: Extract<HookPoint, "run_completed" | "run_failed" | "session_created" | "session_archived">,
   subject: HookSubject = {},
 ): Promise<readonly EntryBody[]> {
   if (hooks?.has(point) !== true) return [];
   // What was interrupted has ended, too, and is told: only its own time limits a hook here.
-  const { told } = await hooks.run(point, subject, { signal: new AbortController().signal });
-  return told;
+  const { reported } = await hooks.run(point, subject, { signal: new AbortController().signal });
+  return reported;
 }
 
 const UNJUDGED = "it was interrupted before hooks had judged it";
@@ -184,24 +184,27 @@ export function withHooks(compacting: Compacting, hooks: Hooks | undefined): Com
         const veto = await before?.(plan, signal);
         if ((typeof veto === "string" && veto !== "") || !isGuarded) return veto;
         const { sessionId: _, ...compaction } = plan;
-        const { told, denied, isInterrupted } = await hooks.run("pre_compaction", { compaction }, { signal });
-        kept.push(...told);
+        const { reported, denied, isInterrupted } = await hooks.run("pre_compaction", { compaction }, { signal });
+        kept.push(...reported);
         if (denied !== undefined) return denialText(denied);
         return isInterrupted === true ? UNJUDGED : undefined;
       },
       after: async (compaction, signal) => {
         await after?.(compaction, signal);
         if (!isWatched) return;
-        const { told } = await hooks.run("post_compaction", { compaction }, { signal });
-        kept.push(...told);
+        const { reported } = await hooks.run("post_compaction", { compaction }, { signal });
+        kept.push(...reported);
       },
-      told: () => kept.splice(0),
+      reported: () => kept.splice(0),
     },
   };
 }
 
 /** Hooks that nobody waits for: so many at once, and the end of the runtime waits for them. */
-export function createHooksBehind(most: () => number): { readonly start: StartBehind; settled(): Promise<void> } {
+export function createBackgroundHooks(most: () => number): {
+  readonly start: StartInBackground;
+  settled(): Promise<void>;
+} {
   const running = new Set<Promise<void>>();
   return {
     start: (work) => {
@@ -222,11 +225,11 @@ function invalid(message: string): RuntimeError {
 }
 
 /** Tells hooks what became of a session that nobody else writes to now, and keeps what they have to tell. */
-export async function tellSession(
+export async function runSessionHooks(
   parts: Situated & { readonly store: Pick<Store, "log"> },
   session: LiveSession,
   point: "session_created" | "session_archived",
 ): Promise<void> {
-  const told = await tellHooks(hooksFor(parts, session), point);
-  if (told.length > 0) await appendEntries(parts.store.log, session, told);
+  const reported = await notifyHooks(hooksFor(parts, session), point);
+  if (reported.length > 0) await appendEntries(parts.store.log, session, reported);
 }

@@ -30,7 +30,7 @@ const UNKNOWN_MAX = 4_096;
 const BATCH = 32;
 
 /** A store that fails is told, and done without. */
-export function createKnownPrefixes(store: PrefixStore | undefined, tell: (error: string) => void): KnownPrefixes {
+export function createKnownPrefixes(store: PrefixStore | undefined, warn: (error: string) => void): KnownPrefixes {
   const known = new Map<string, readonly Mark[]>();
   const unknown = new Map<string, true>();
   const underWay = new Map<string, Promise<unknown>>();
@@ -39,7 +39,7 @@ export function createKnownPrefixes(store: PrefixStore | undefined, tell: (error
     try {
       return await marksIn(await store?.get(keyOf(hash)));
     } catch (thrown) {
-      tell(`the store could not be read: ${messageOf(thrown)}`);
+      warn(`the store could not be read: ${messageOf(thrown)}`);
       return undefined;
     }
   };
@@ -49,7 +49,7 @@ export function createKnownPrefixes(store: PrefixStore | undefined, tell: (error
       const stored: StoredMarks = { version: 1, marks: [...marks] };
       await store?.set(keyOf(hash), JSON.stringify(stored));
     } catch (thrown) {
-      tell(`the store could not be written: ${messageOf(thrown)}`);
+      warn(`the store could not be written: ${messageOf(thrown)}`);
     }
   };
 

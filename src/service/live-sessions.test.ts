@@ -16,13 +16,13 @@ it("a long log is folded between the turns of others", async () => {
   const { session_id } = await runtime.dispatch("createSession", { prompt: "Begin.", initial_turn: "deferred" });
   const lastSeq = (await store.sessions.get(session_id))?.last_seq ?? 0;
   await store.log.append(session_id, lastSeq, said);
-  let breaths = 0;
-  const breathe = (): undefined => {
-    breaths += 1;
+  let yields = 0;
+  const yieldToEventLoop = (): undefined => {
+    yields += 1;
   };
-  const keeping = { hash: (text: string) => text, breathe };
+  const keeping = { hash: (text: string) => text, yieldToEventLoop };
   const live = createLiveSessions(store, { sessionsMax: () => 1, isStored: true, keeping });
   const { state } = await live.find(session_id);
   expect(state.lastSeq).toBe(lastSeq + MESSAGES);
-  expect(breaths).toBeGreaterThanOrEqual(MESSAGES);
+  expect(yields).toBeGreaterThanOrEqual(MESSAGES);
 });

@@ -36,11 +36,15 @@ const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 /** Without a store that lasts, a session that is let go is gone, so none ever is. */
 export function createLiveSessions(
   store: Store,
-  options: { sessionsMax: () => number; isStored: boolean; keeping: Pick<CheckpointParts, "hash" | "breathe"> },
+  options: {
+    sessionsMax: () => number;
+    isStored: boolean;
+    keeping: Pick<CheckpointParts, "hash" | "yieldToEventLoop">;
+  },
 ): LiveSessions {
   const { sessionsMax, isStored, keeping } = options;
   const { log } = store;
-  const { breathe } = keeping;
+  const { yieldToEventLoop } = keeping;
   const checkpoints = createCheckpoints({ ...keeping, log, store: isStored ? store.checkpoints : undefined });
   // In order of use: the first key is the one that was not touched for the longest time.
   const sessions = new Map<string, LiveSession>();
@@ -76,7 +80,7 @@ export function createLiveSessions(
     const known = sessions.get(sessionId);
     if (known !== undefined) return add(known);
     const state = isStored
-      ? ((await checkpoints.resume(sessionId)) ?? (await foldFrom(log, sessionId, breathe)))
+      ? ((await checkpoints.resume(sessionId)) ?? (await foldFrom(log, sessionId, yieldToEventLoop)))
       : undefined;
     if (state === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
     const raced = sessions.get(sessionId);
@@ -115,7 +119,7 @@ export function createLiveSessions(
       if (isWhole(session.state)) return session.state;
       // Between two appends, as a refresh: what one of them has written must be in it once.
       const whole = session.appending.then(() =>
-        isWhole(session.state) ? session.state : makeWhole(log, session.state, session.state.lastSeq, breathe),
+        isWhole(session.state) ? session.state : makeWhole(log, session.state, session.state.lastSeq, yieldToEventLoop),
       );
       session.appending = whole.then(noted, noted);
       return whole;
@@ -127,9 +131,13 @@ export function createLiveSessions(
 
 const noted = (): void => {};
 
-async function foldFrom(log: EventLog, sessionId: string, breathe: Clock["breathe"]): Promise<WholeState | undefined> {
+async function foldFrom(
+  log: EventLog,
+  sessionId: string,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<WholeState | undefined> {
   const entries = await log.read(sessionId, 1, ENTRIES_MAX);
-  return entries.length === 0 ? undefined : foldLongSession(sessionId, entries, breathe);
+  return entries.length === 0 ? undefined : foldLongSession(sessionId, entries, yieldToEventLoop);
 }
 
 /** Makes a state anew with everything that was said up to a seq; the state itself, which whoever works on the session has. */
@@ -137,11 +145,11 @@ async function makeWhole(
   log: EventLog,
   state: SessionState,
   lastSeq: number,
-  breathe: Clock["breathe"] = () => undefined,
+  yieldToEventLoop: Clock["yieldToEventLoop"] = () => undefined,
 ): Promise<WholeState> {
   const entries = await log.read(state.sessionId, 1, ENTRIES_MAX);
   const said = entries.filter(({ seq }) => seq <= lastSeq);
-  return Object.assign(state, await foldLongSession(state.sessionId, said, breathe));
+  return Object.assign(state, await foldLongSession(state.sessionId, said, yieldToEventLoop));
 }
 
 /** The first that can be folded again from its log without anyone noticing. */
@@ -174,13 +182,13 @@ export interface LiveSession {
 export async function beginSession(
   log: EventLog,
   sessionId: string,
-  created: { bodies: readonly EntryBody[]; tools: readonly Tool[]; breathe: Clock["breathe"] },
+  created: { bodies: readonly EntryBody[]; tools: readonly Tool[]; yieldToEventLoop: Clock["yieldToEventLoop"] },
 ): Promise<LiveSession> {
   const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
   const state = beginFold(sessionId, entries);
   for (const entry of entries) {
     applyEntry(state, entry);
-    await created.breathe();
+    await created.yieldToEventLoop();
   }
   return { ...liveSession(state, created.tools), hasTools: true };
 }
@@ -327,7 +335,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
       append: async (sessionId, after, added, atMs) => {
         const entries = await translated(() => log.append(sessionId, after, added, atMs));
         const last = entries.at(-1);
-        if (last !== undefined) signals.tell(sessionId, last.seq + last.span - 1);
+        if (last !== undefined) signals.emit(sessionId, last.seq + last.span - 1);
         return entries;
       },
       read: (sessionId, fromSeq, max) => translated(() => log.read(sessionId, fromSeq, max)),

@@ -92,7 +92,7 @@ const COUNTS_MAX = 4_096;
 export function createLoopCompaction(options: LoopCompactionOptions, extract: ExtractSummary): LoopCompaction {
   requireOptions(options);
   const { onCompaction } = options;
-  const tell = async (report: CompactionReport): Promise<void> => onCompaction?.(report);
+  const notify = async (report: CompactionReport): Promise<void> => onCompaction?.(report);
   const failures: string[] = [];
   const prefixes = createKnownPrefixes(options.store, (error) => failures.push(error));
   const counts = new Map<string, number>();
@@ -123,9 +123,9 @@ export function createLoopCompaction(options: LoopCompactionOptions, extract: Ex
           next,
         });
       });
-      for (const error of failures.splice(0)) await tell({ ok: false, error });
+      for (const error of failures.splice(0)) await notify({ ok: false, error });
       if (isFirst) {
-        for (const report of reportsOf(made)) await tell(report);
+        for (const report of reportsOf(made)) await notify(report);
       }
       return { shown: made.shown, hash };
     },

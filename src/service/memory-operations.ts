@@ -155,10 +155,10 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   const isOwn = ({ session_id }: Chunk): boolean => how.among?.has(session_id) !== false;
   const own = hits.filter(({ chunk }) => isOwn(chunk));
   // The tools answer with the rows alone: each says how it was found where that is not the usual way.
-  const told = mode === "lexical" ? { mode, ...pending } : pending;
+  const reported = mode === "lexical" ? { mode, ...pending } : pending;
   const rows = own.map(async (hit): Promise<MemoryHit> => {
     const around = hit.around.filter(isOwn).map((chunk) => toNearby(chunk, hit.chunk, memory));
-    return { ...toWire(hit, await memory.nameOf(hit.chunk.session_id), await Promise.all(around)), ...told };
+    return { ...toWire(hit, await memory.nameOf(hit.chunk.session_id), await Promise.all(around)), ...reported };
   });
   return { results: await Promise.all(rows), mode, ...pending };
 }
@@ -259,7 +259,7 @@ export function withMemory(compacting: Compacting, memory: SessionMemory, state:
   const { after } = compacting.hooks;
   return {
     ...compacting,
-    recovering: (log, breathe) => recoverBySearching({ memory, state, breathe }, log),
+    recovering: (log, yieldToEventLoop) => recoverBySearching({ memory, state, yieldToEventLoop }, log),
     hooks: {
       ...compacting.hooks,
       after: async (compaction, signal) => {
@@ -274,10 +274,10 @@ export function withMemory(compacting: Compacting, memory: SessionMemory, state:
 interface Searching {
   readonly memory: SessionMemory;
   readonly state: SessionState;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
-function recoverBySearching({ memory, state, breathe }: Searching, log: readonly Placed[]): Recover {
+function recoverBySearching({ memory, state, yieldToEventLoop }: Searching, log: readonly Placed[]): Recover {
   let searches = 0;
   let ready: ReturnType<typeof prepare> | undefined;
   const prepare = async () => {
@@ -285,7 +285,7 @@ function recoverBySearching({ memory, state, breathe }: Searching, log: readonly
     const { indexTexts } = await import("../core/grounding/occurrence.ts");
     const { piecesOf } = await import("../core/grounding/exactness.ts");
     await memory.index(state);
-    return { byExpanding: recoverByExpanding(log, breathe), indexTexts, piecesOf };
+    return { byExpanding: recoverByExpanding(log, yieldToEventLoop), indexTexts, piecesOf };
   };
   const signal = new AbortController().signal;
   return async (specific) => {
@@ -299,7 +299,7 @@ function recoverBySearching({ memory, state, breathe }: Searching, log: readonly
       signal,
     });
     for (const { chunk } of hits) {
-      if (await indexTexts(piecesOf(chunk.text), breathe).has(specific)) return "search";
+      if (await indexTexts(piecesOf(chunk.text), yieldToEventLoop).has(specific)) return "search";
     }
     return byExpanding(specific);
   };

@@ -26,7 +26,7 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
         body.kind === "model_called" && seq < before_seq ? [at] : [],
       );
       const calls = all.slice(-limit);
-      const sized = await sizeCalls(session_id, { entries, calls }, clock.breathe);
+      const sized = await sizeCalls(session_id, { entries, calls }, clock.yieldToEventLoop);
       const sizes = new Map<SessionSettings, ContextSizes>();
       const describe = (call: SizedCall): ModelCalls["calls"][number] => {
         const known = sizes.get(call.settings) ?? sizesOf(session, call.settings);
@@ -52,11 +52,11 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
 }
 
 /** A log in pieces, so that a long one lets others have their turn. */
-async function readLog({ log }: Store, sessionId: string, { breathe }: Clock): Promise<readonly Entry[]> {
+async function readLog({ log }: Store, sessionId: string, { yieldToEventLoop }: Clock): Promise<readonly Entry[]> {
   const pages: (readonly Entry[])[] = [];
   for await (const page of entryPages(log, sessionId)) {
     pages.push(page);
-    await breathe();
+    await yieldToEventLoop();
   }
   return pages.flat();
 }

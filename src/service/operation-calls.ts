@@ -24,7 +24,9 @@ type RequiredKey<T> = { [K in keyof T]-?: Record<never, never> extends Pick<T, K
 type OnlyOne<K, All = K> = K extends unknown ? ([All] extends [K] ? K : never) : never;
 
 /** The one field besides those given that cannot be left out: a call begins with it. */
-type LeadOf<N extends OperationName, Given extends string> = OnlyOne<Exclude<RequiredKey<OperationWritten<N>>, Given>> &
+type PositionalOf<N extends OperationName, Given extends string> = OnlyOne<
+  Exclude<RequiredKey<OperationWritten<N>>, Given>
+> &
   string;
 
 /** An operation as a method: the one field it cannot do without comes first, everything else is an option. */
@@ -32,15 +34,15 @@ type Method<N extends OperationName, Given extends string = never> = [
   Exclude<RequiredKey<OperationWritten<N>>, Given>,
 ] extends [never]
   ? (options?: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
-  : [LeadOf<N, Given>] extends [never]
+  : [PositionalOf<N, Given>] extends [never]
     ? (options: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
     : (
-        lead: LeadValue<N, LeadOf<N, Given>>,
-        options?: OptionsOf<N, Given | LeadOf<N, Given>>,
+        positional: PositionalValue<N, PositionalOf<N, Given>>,
+        options?: OptionsOf<N, Given | PositionalOf<N, Given>>,
       ) => Promise<OperationOutput<N>>;
 
-type LeadValue<N extends OperationName, Lead extends string> = CamelCased<
-  OperationWritten<N>[Lead & keyof OperationWritten<N>]
+type PositionalValue<N extends OperationName, Positional extends string> = CamelCased<
+  OperationWritten<N>[Positional & keyof OperationWritten<N>]
 >;
 
 /** The operations about one thing, which they name by this field. */
@@ -79,9 +81,9 @@ export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
   return async (name, given, options = {}, { onApproval: usual, ...more } = {}) => {
     const { fields, call, onApproval = usual } = readOptions(name, given, options);
     const context = { ...call, ...more };
-    const isHeard = onApproval !== undefined || context.listener !== undefined;
+    const hasListener = onApproval !== undefined || context.listener !== undefined;
     const approver = onApproval && createApprover(dispatch, onApproval, context);
-    const unattended = WIRE_TABLE[name].runsTurn && !isHeard ? { unattended: NO_APPROVER } : {};
+    const unattended = WIRE_TABLE[name].runsTurn && !hasListener ? { unattended: NO_APPROVER } : {};
     try {
       const output = await dispatch(name, fields, { ...context, ...unattended, ...approver?.context });
       approver?.requireUsable();
@@ -97,7 +99,7 @@ const NO_APPROVER =
   "no approver was given: pass onApproval to createSession or turn, or allow the call by a rule of permissions";
 
 /** An answer to an approval: for all of its calls, or for some; only "allow" can be remembered. */
-export type Word =
+export type ApprovalAnswer =
   | "allow"
   | "deny"
   | {
@@ -114,7 +116,7 @@ export type Word =
  */
 export type OnApproval = (
   approval: AgentEventOf<"tool_approval_requested">,
-) => Word | undefined | Promise<Word | string | undefined>;
+) => ApprovalAnswer | undefined | Promise<ApprovalAnswer | string | undefined>;
 
 const ANSWERS = 'return "allow", "deny", { decision: "allow" or "deny", remember, calls, reason }, or undefined';
 
@@ -141,14 +143,14 @@ function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, 
       ending.abort("an approval could not be answered");
     }
   };
-  const hear: Listener = (delivery) => {
+  const onDelivery: Listener = (delivery) => {
     listener?.(delivery);
     const question = questionIn(delivery.event);
     if (question !== undefined) void answer(question);
   };
   return {
     context: {
-      listener: hear,
+      listener: onDelivery,
       signal: signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]),
     },
     requireUsable: () => {
@@ -230,10 +232,10 @@ export function createOtherMethods(ask: Ask): OtherMethods {
 const OPERATION_NAMES = Object.keys(WIRE_TABLE) as OperationName[]; // The keys of the table are its names.
 
 function createMethod(ask: Ask, name: OperationName, given: Readonly<Record<string, unknown>>) {
-  const [lead, ...others] = WIRE_TABLE[name].required.filter((field) => !(field in given));
-  if (lead === undefined || others.length > 0) return (options?: object) => ask(name, given, options);
+  const [positional, ...others] = WIRE_TABLE[name].required.filter((field) => !(field in given));
+  if (positional === undefined || others.length > 0) return (options?: object) => ask(name, given, options);
   return (value: unknown, options?: object) => {
-    const { [lead]: written } = toWire({ [lead]: value }, WIRE_TABLE[name].fields);
-    return ask(name, { ...given, [lead]: written }, options);
+    const { [positional]: written } = toWire({ [positional]: value }, WIRE_TABLE[name].fields);
+    return ask(name, { ...given, [positional]: written }, options);
   };
 }

@@ -102,7 +102,7 @@ interface LogPage<B> {
 export async function logPage<B>(
   read: readonly Entry<B>[],
   { after, last_seq }: { readonly after: number; readonly last_seq: number },
-  { breathe }: Pick<Clock, "breathe">,
+  { yieldToEventLoop }: Pick<Clock, "yieldToEventLoop">,
 ): Promise<LogPage<B>> {
   const [first] = read;
   if (first !== undefined && first.seq <= after) {
@@ -115,7 +115,7 @@ export async function logPage<B>(
     chars += JSON.stringify(body).length;
     if (chars > PAGE_CHARS_MAX && entries.length > 0) break;
     entries.push({ seq, span, timestamp_ms, body });
-    await breathe();
+    await yieldToEventLoop();
   }
   const last = entries.at(-1);
   const end = last === undefined ? last_seq : last.seq + last.span - 1;
@@ -124,7 +124,7 @@ export async function logPage<B>(
 
 /** Appends entries with their times to a log that the caller holds; resolves with the seq it ends at. */
 export async function appendEntries<B>(
-  { log, clock }: { readonly log: EventLog<B>; readonly clock: Pick<Clock, "breathe"> },
+  { log, clock }: { readonly log: EventLog<B>; readonly clock: Pick<Clock, "yieldToEventLoop"> },
   id: string,
   { after, entries }: { readonly after: number; readonly entries: readonly Entry<B>[] },
 ): Promise<number> {
@@ -133,7 +133,7 @@ export async function appendEntries<B>(
     const added = moment.map(({ span, body }) => ({ span, body }));
     const last = (await log.append(id, seq, added, moment[0]?.timestamp_ms)).at(-1);
     seq = last === undefined ? seq : endOf(last);
-    await clock.breathe();
+    await clock.yieldToEventLoop();
   }
   return seq;
 }

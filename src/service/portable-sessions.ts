@@ -60,7 +60,7 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
 }
 
 /** The entries of a call, each such as a log may hold; a whole log is also folded before anything of it is kept. */
-async function readPage(input: Importing, { breathe }: Clock): Promise<readonly Entry[]> {
+async function readPage(input: Importing, { yieldToEventLoop }: Clock): Promise<readonly Entry[]> {
   const { after, into, last_seq, source_session_id } = input;
   if (after > 0 && into === undefined) throw refused("into", "give the session_id that the first call answered");
   if (into !== undefined && input.beside) throw refused("beside", "it is for the first call; leave it out");
@@ -70,14 +70,14 @@ async function readPage(input: Importing, { breathe }: Clock): Promise<readonly 
     const entry = readEntry(given, { place: `entries[${at}]`, seq });
     entries.push(entry);
     seq += entry.span;
-    await breathe();
+    await yieldToEventLoop();
   }
   if (seq - 1 > last_seq) throw refused("last_seq", `the entries end at ${seq - 1}, after it`);
   if (after > 0 || seq - 1 < last_seq) return entries;
   const check = createLogCheck(source_session_id);
   for (const [at, entry] of entries.entries()) {
     check.add(entry, `entries[${at}]`);
-    await breathe();
+    await yieldToEventLoop();
   }
   requireSame(check.end("entries"), input);
   return entries;
@@ -158,7 +158,7 @@ async function finish({ store, live, clock, memory }: PortableParts, id: string,
     for (const entry of page) {
       check.add(entry, `seq ${entry.seq}`);
       end = endOf(entry);
-      await clock.breathe();
+      await clock.yieldToEventLoop();
     }
   }
   if (end < input.last_seq) throw refused("last_seq", `the log of ${id} ends at ${end}`);

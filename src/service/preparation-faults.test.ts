@@ -9,7 +9,7 @@ import {
   READY,
   saidMuch,
   say,
-  told,
+  waitForEvent,
 } from "../../test/support/prepared-sessions.ts";
 import { DefaultCompactor } from "../core/compaction/policy.ts";
 import type { Compactor } from "../ports/compactor.ts";
@@ -78,7 +78,10 @@ describe("[J2] what fails while a compaction is prepared", () => {
       const runtime = open(model, { compaction: { ...READY, compactor: own({ maxSummaryTokens }) } });
       const { session } = await saidMuch(model, runtime);
       model.release();
-      const end = await Promise.race([told(session, "compaction_prepared"), told(session, "compaction_dropped")]);
+      const end = await Promise.race([
+        waitForEvent(session, "compaction_prepared"),
+        waitForEvent(session, "compaction_dropped"),
+      ]);
       isMade = end.type === "compaction_prepared";
       if (!isMade) expect(end).toMatchObject({ reason: UNSHOWN, usage: SUMMARY_USAGE });
       expect(times).toBeLessThan(20);
@@ -109,9 +112,9 @@ describe("[J2] what fails while a compaction is prepared", () => {
     const runtime = open(model, { store: { ...store, log: { ...store.log, append } } });
     const { session } = await saidMuch(model, runtime);
     isBroken = true;
-    const heard = told(session, "compaction_dropped");
+    const received = waitForEvent(session, "compaction_dropped");
     model.release();
-    expect(await heard).toEqual({
+    expect(await received).toEqual({
       type: "compaction_dropped",
       reason: "the store failed: the disk says no to [redacted]",
     });

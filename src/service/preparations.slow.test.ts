@@ -13,7 +13,7 @@ import {
   saidMuch,
   say,
   TURNS_MAX,
-  told,
+  waitForEvent,
 } from "../../test/support/prepared-sessions.ts";
 import { configWith, listen } from "../../test/support/runtime.ts";
 import type { AgentEvent } from "../contract/event.ts";
@@ -36,7 +36,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     expect(compactionsIn(await eventsOf(session))).toEqual([]);
     expect(model.asked()).toBe(1);
     model.release();
-    const prepared = await told(session, "compaction_prepared");
+    const prepared = await waitForEvent(session, "compaction_prepared");
     expect(prepared).toMatchObject({ summary_tokens: 100, usage: SUMMARY_USAGE });
     const before = await session.history();
     const { events } = await listen(session.stream(`And on. ${SAID}`));
@@ -66,7 +66,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const { session, turns } = await saidMuch(model, runtime);
     const caller = { name: "ada", scopes: new Set(["run" as const]), labels: {} };
     model.release();
-    await told(session, "compaction_prepared");
+    await waitForEvent(session, "compaction_prepared");
     let answers = turns;
     while (answers < TURNS_MAX && !(await isCompacted(session))) {
       await runtime.dispatch("startTurn", { session_id: session.id, prompt: `On. ${SAID}` }, { caller });
@@ -90,7 +90,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     // It is the answer that makes the context large enough: no boundary of the turn has seen that.
     while (turn < TURNS_MAX && (await session.context()).estimated_tokens < 850) turn += await say(session, turn);
     expect(model.asked()).toBe(0);
-    expect(await told(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
+    expect(await waitForEvent(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
     await runtime.close();
   });
 
@@ -138,7 +138,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const runtime = open(model);
     const { session } = await saidMuch(model, runtime);
     model.release();
-    const { compaction_id } = await told(session, "compaction_prepared");
+    const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     await change(session);
     const isDropped = (events: readonly AgentEvent[]) => events.some(({ type }) => type === "compaction_dropped");
     expect(await goOn(session, isDropped)).toContainEqual({
@@ -156,14 +156,14 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       const runtime = open(model);
       const { session } = await saidMuch(model, runtime);
       model.release();
-      await told(session, "compaction_prepared");
+      await waitForEvent(session, "compaction_prepared");
       const { compaction } = await session.compact();
       const first = compaction?.compaction_id ?? "";
       model.hold();
       await goOn(session, () => model.asked() === 2);
       const after = await lastSeq(session);
       model.release();
-      await told(session, "compaction_prepared", after);
+      await waitForEvent(session, "compaction_prepared", after);
       if (change === "undo") await session.undoCompaction(first);
       else await session.expandCompaction(first, { maxTokens: 400 });
       const events = await goOn(session, (now) => now.some(({ type }) => type === "compaction_dropped"));
@@ -178,7 +178,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const { session } = await saidMuch(model, runtime);
     await session.inject("The staging port is 4711.");
     model.release();
-    await told(session, "compaction_prepared");
+    await waitForEvent(session, "compaction_prepared");
     await goOn(session, () => isCompacted(session));
     const { messages } = await session.context();
     expect(messages.filter((message) => JSON.stringify(message).includes("4711"))).toHaveLength(1);
@@ -213,7 +213,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const runtime = open(model, { compaction: { ...READY, minTurnsBetweenCompactions: 4 } });
     const { session } = await saidMuch(model, runtime);
     model.release();
-    expect(await told(session, "compaction_dropped")).toEqual({
+    expect(await waitForEvent(session, "compaction_dropped")).toEqual({
       type: "compaction_dropped",
       reason: "LLM returned empty summary",
       usage: SUMMARY_USAGE,
@@ -236,7 +236,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       if (end === "close") await runtime.close();
       else {
         await session.interrupt();
-        expect(await told(session, "compaction_dropped")).toMatchObject({ reason: "interrupted" });
+        expect(await waitForEvent(session, "compaction_dropped")).toMatchObject({ reason: "interrupted" });
       }
       const later = open(createHeldModel(), { store });
       const again = later.session(session.id);
@@ -254,7 +254,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const runtime = open(model);
     const { session } = await saidMuch(model, runtime);
     model.release();
-    const { compaction_id } = await told(session, "compaction_prepared");
+    const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     const { compaction: previewed } = await session.compact({ preview: true });
     expect(previewed).toMatchObject({ compaction_id, cost: { input_tokens: 0, max_output_tokens: 0 } });
     expect(await session.compact()).toMatchObject({
@@ -266,7 +266,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     await goOn(session, () => model.asked() === 2);
     const after = await lastSeq(session);
     model.release();
-    await told(session, "compaction_prepared", after);
+    await waitForEvent(session, "compaction_prepared", after);
     const { compaction } = await session.compact({ instructions: "Keep every build." });
     expect(compaction).toMatchObject({ instructions: "Keep every build.", trigger: "manual" });
     expect(compaction?.prepared).toBeUndefined();

@@ -4,7 +4,7 @@ import { isWorthPreparing } from "../core/boundary.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
 import type { Redact } from "../core/redact.ts";
-import type { Behind, TurnPolicy } from "../core/run.ts";
+import type { BackgroundPreparation, TurnPolicy } from "../core/run.ts";
 import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
@@ -14,7 +14,7 @@ import { emitLive, type LiveSession, type LiveSessions, type LockedWork } from "
 /** Compactions that are made ready behind turns and while sessions rest: one a session, a few a process. */
 export interface Preparations {
   /** What a turn has behind it. */
-  behind(session: LiveSession, making: Making): Behind;
+  background(session: LiveSession, making: Making): BackgroundPreparation;
   /** Called at the end of a turn: what is worth it is made ready while the session rests. */
   rest(session: LiveSession, making: Making): void;
   /** Resolves when the one of a session is over, or the signal aborts. */
@@ -45,7 +45,7 @@ interface PreparationParts {
   readonly live: LiveSessions;
   readonly locked: LockedWork;
   /** Appends to the log of a session that is held here. */
-  appending(session: LiveSession, told: { watch: Watch | undefined; by: string | undefined }): Append;
+  appending(session: LiveSession, reported: { watch: Watch | undefined; by: string | undefined }): Append;
 }
 
 type Append = (bodies: () => readonly EntryBody[]) => Promise<void>;
@@ -94,7 +94,7 @@ export function createPreparations(parts: PreparationParts): Preparations {
     await one?.over;
   };
   return {
-    behind: (session, making) => ({
+    background: (session, making) => ({
       consider: () => {
         wake(session.state.sessionId);
         begin(session, making, undefined);
@@ -164,7 +164,7 @@ async function prepareOne(parts: PreparationParts, session: LiveSession, one: On
   try {
     const made = await prepareNow().catch((thrown) => ({ error: messageOf(thrown), usage: undefined }));
     const outcome = "error" in made ? dropped(redact(made.error), made.usage) : made;
-    failed.push(...(compacting.hooks.told?.() ?? []));
+    failed.push(...(compacting.hooks.reported?.() ?? []));
     if ("nothing" in outcome && failed.length === 0) return;
     const { TOUCHED, isUntouched } = await import("../core/compaction/published.ts");
     const bodiesFor = (now: WholeState): readonly EntryBody[] => {
@@ -210,14 +210,14 @@ const RECORD_WAIT_MS_MAX = 15_000;
  */
 async function record(
   { clock, live, locked, appending }: PreparationParts,
-  { sessionId, ...told }: { sessionId: string; watch: Watch | undefined; by: string | undefined },
+  { sessionId, ...reported }: { sessionId: string; watch: Watch | undefined; by: string | undefined },
   bodiesFor: (now: WholeState) => readonly EntryBody[],
 ): Promise<void> {
   const never = new AbortController().signal;
   for (let attempt = 0; attempt < RECORD_ATTEMPTS_MAX; attempt += 1) {
     const session = await live.find(sessionId);
     const state = await live.whole(session);
-    const append = () => appending(session, told)(() => bodiesFor(state));
+    const append = () => appending(session, reported)(() => bodiesFor(state));
     try {
       return await (session.isRunning ? append() : locked.brief(session, append));
     } catch (thrown) {

@@ -8,7 +8,7 @@ import {
   open,
   otherWork,
   saidMuch,
-  told,
+  waitForEvent,
 } from "../../test/support/prepared-sessions.ts";
 import { createInMemoryStore } from "../runtime.ts";
 
@@ -26,7 +26,7 @@ describe("[J2] a compaction that is prepared in one process", () => {
     const [one, two] = [open(first, { store: shared }), open(createHeldModel(), { store: shared })];
     const { session } = await saidMuch(first, one);
     first.release();
-    const { compaction_id } = await told(session, "compaction_prepared");
+    const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     await one.close();
     const there = two.session(session.id);
     await goOn(there, () => isCompacted(there));
@@ -41,9 +41,9 @@ describe("[J2] a compaction that is prepared in one process", () => {
     await goOn(other, () => b.asked() === 1);
     expect([a.asked(), b.asked()]).toEqual([1, 1]);
     a.release();
-    await told(both, "compaction_prepared");
+    await waitForEvent(both, "compaction_prepared");
     b.release();
-    expect(await told(both, "compaction_dropped")).toMatchObject({
+    expect(await waitForEvent(both, "compaction_dropped")).toMatchObject({
       reason: "another was prepared meanwhile",
       usage: SUMMARY_USAGE,
     });
@@ -62,7 +62,7 @@ describe("[J2] a compaction that is prepared in one process", () => {
     await otherWork(50);
     expect(compactionsIn(await eventsOf(session))).toEqual([]);
     await hold.release();
-    expect(await told(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
+    expect(await waitForEvent(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
     await runtime.close();
   });
 });

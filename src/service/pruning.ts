@@ -15,7 +15,7 @@ export interface PruningParts {
   /** How long sessions are kept, as it is configured now. */
   readonly retention: () => Retention;
   /** Whether what is due goes without being asked for, behind everything else. */
-  readonly isBehind: boolean;
+  readonly runsInBackground: boolean;
   /** Told, in a sentence, of what went behind, and of what failed. */
   readonly warn: (sentence: string) => void;
 }
@@ -30,7 +30,7 @@ const ENTRIES_MAX = 50_000;
 /** A server that was just started has better things to do. */
 const FIRST_AFTER_MS = 5 * 60_000;
 const EVERY_MS = 60 * 60_000;
-const BEHIND_SESSIONS = 100;
+const BACKGROUND_SESSIONS = 100;
 /** Whoever holds this prunes behind, of all processes that have the realm. */
 const PRUNER = "retention";
 
@@ -47,7 +47,7 @@ export function createPruning(parts: PruningParts): Pruning {
     if (dry_run) {
       const held = await Promise.all(due.map(({ row }) => store.locks.isHeld(row.session_id)));
       const free = due.filter((_, at) => held[at] === false);
-      const sessions = free.map((one) => ({ ...tell(one), title: one.row.title }));
+      const sessions = free.map((one) => ({ ...describe(one), title: one.row.title }));
       return { dry_run, sessions, more, busy: inTurn + due.length - free.length };
     }
     const done = await forgetting.forgetSessions(
@@ -62,21 +62,21 @@ export function createPruning(parts: PruningParts): Pruning {
     );
     const { ids = new Set<string>(), ...proof } = done ?? {};
     const gone = due.filter(({ row }) => ids.has(row.session_id));
-    return { dry_run, sessions: gone.map(tell), more, busy: inTurn + due.length - gone.length, ...proof };
+    return { dry_run, sessions: gone.map(describe), more, busy: inTurn + due.length - gone.length, ...proof };
   };
 
   const stop = new AbortController();
-  const pruneBehind = async (): Promise<void> => {
+  const pruneInBackground = async (): Promise<void> => {
     let pruner: Hold | undefined;
     for (let waitMs = FIRST_AFTER_MS; ; waitMs = EVERY_MS) {
-      await clock.sleep(waitMs, stop.signal, "behind");
+      await clock.sleep(waitMs, stop.signal, "background");
       if (stop.signal.aborted) break;
       try {
         pruner ??= await holdIfFree(store.locks, PRUNER);
         if (pruner === undefined || !isRetentionSet(parts.retention())) continue;
         // Of a process that was ended while it forgot, where nobody has opened the realm since.
         await forgetting.resume();
-        const { sessions, more, receipt } = await prune({ dry_run: false, limit: BEHIND_SESSIONS }, {});
+        const { sessions, more, receipt } = await prune({ dry_run: false, limit: BACKGROUND_SESSIONS }, {});
         if (receipt !== undefined) parts.warn(sentenceOf(sessions.length, more, receipt.forgetting_id));
       } catch (thrown) {
         parts.warn(`what is kept no longer is not all forgotten and is tried again in an hour: ${messageOf(thrown)}`);
@@ -84,12 +84,12 @@ export function createPruning(parts: PruningParts): Pruning {
     }
     await pruner?.release();
   };
-  const behind = parts.isBehind && isRetentionSet(parts.retention()) ? pruneBehind() : undefined;
+  const background = parts.runsInBackground && isRetentionSet(parts.retention()) ? pruneInBackground() : undefined;
   return {
     prune,
     close: async () => {
       stop.abort();
-      await behind;
+      await background;
     },
   };
 }
@@ -111,7 +111,7 @@ async function findDue(
   let oldest: Due[] = [];
   let [found, inTurn] = [0, 0];
   for await (const row of walkOlder(store.sessions, nowMs - shortestMs)) {
-    await clock.breathe();
+    await clock.yieldToEventLoop();
     const rule = dueBy(row, retention, nowMs);
     if (rule === undefined) continue;
     if (isAwaited(row) || (row.has_open_turn && (await store.locks.isHeld(row.session_id)))) {
@@ -142,7 +142,7 @@ function together(oldest: readonly Due[]): readonly Due[] {
   return end === -1 ? oldest : oldest.slice(0, end);
 }
 
-function tell({ row, rule: { rule, keep } }: Due): PruneResult["sessions"][number] {
+function describe({ row, rule: { rule, keep } }: Due): PruneResult["sessions"][number] {
   return {
     session_id: row.session_id,
     updated_at: new Date(row.updated_at_ms).toISOString(),

@@ -6,7 +6,7 @@ import { checkSummary } from "../core/grounding/groundedness.ts";
 import { summarySources } from "../core/grounding/summary-sources.ts";
 import { createReading } from "./reading-worker.ts";
 
-const breathe = () => undefined;
+const yieldToEventLoop = () => undefined;
 const created_at = "2026-01-05T10:30:00.000Z";
 const user = (content: string): Message => ({ role: "user", content, created_at });
 const placed = Array.from({ length: 1_200 }, (_, seq) => ({
@@ -29,52 +29,61 @@ const given = {
 
 describe("reading apart", () => {
   it("[J5] finds in a thread what is found here, in however many pieces it is handed over", async () => {
-    const apart = createReading(breathe, 0);
+    const inWorker = createReading(yieldToEventLoop, 0);
     const source = placed.map(({ message }) => message);
-    expect(await apart("check", { summary, source }, never)).toEqual(await checkSummary(summary, source, breathe));
-    expect(await apart("account", given, never)).toEqual(await account(given, breathe));
+    expect(await inWorker("check", { summary, source }, never)).toEqual(
+      await checkSummary(summary, source, yieldToEventLoop),
+    );
+    expect(await inWorker("account", given, never)).toEqual(await account(given, yieldToEventLoop));
     const messages = placed.slice(0, 50);
-    expect(await apart("sources", { summary, messages }, never)).toEqual(
-      await summarySources(summary, messages, breathe),
+    expect(await inWorker("sources", { summary, messages }, never)).toEqual(
+      await summarySources(summary, messages, yieldToEventLoop),
     );
   });
 
   it("[J5] copies no pictures", async () => {
     const picture = { type: "image", source: "inline", media_type: "image/png", data: "A".repeat(1_000) } as const;
     const message: Message = { role: "user", content: [{ type: "text", text: "See OPS-1." }, picture], created_at };
-    const checked = await createReading(breathe, 0)("check", { summary: "OPS-1 and OPS-2.", source: [message] }, never);
+    const checked = await createReading(yieldToEventLoop, 0)(
+      "check",
+      { summary: "OPS-1 and OPS-2.", source: [message] },
+      never,
+    );
     expect(checked.invented.map(({ text }) => text)).toEqual(["OPS-2"]);
   });
 
   it("[J5] ends with a sentence when it is interrupted, and reads again afterwards", async () => {
-    const apart = createReading(breathe, 0);
+    const inWorker = createReading(yieldToEventLoop, 0);
     const interrupt = new AbortController();
-    const [first, second] = [apart("account", given, interrupt.signal), apart("account", given, interrupt.signal)];
+    const [first, second] = [
+      inWorker("account", given, interrupt.signal),
+      inWorker("account", given, interrupt.signal),
+    ];
     interrupt.abort();
     await expect(first).rejects.toThrow("reading what was said was interrupted");
     await expect(second).rejects.toThrow("reading what was said was interrupted");
     expect(getEventListeners(interrupt.signal, "abort")).toEqual([]);
-    expect(await apart("account", given, never)).toHaveLength((await account(given, breathe)).length);
+    expect(await inWorker("account", given, never)).toHaveLength((await account(given, yieldToEventLoop)).length);
   });
 
   it("[J5] does not keep others waiting for one that was interrupted while it waited", async () => {
-    const apart = createReading(breathe, 0);
+    const inWorker = createReading(yieldToEventLoop, 0);
     const interrupt = new AbortController();
-    const first = apart("account", given, never);
-    const second = apart("account", given, interrupt.signal);
-    const third = apart("account", given, never);
+    const first = inWorker("account", given, never);
+    const second = inWorker("account", given, interrupt.signal);
+    const third = inWorker("account", given, never);
     await new Promise((resolve) => setImmediate(resolve));
     interrupt.abort();
     await expect(second).rejects.toThrow("reading what was said was interrupted");
     expect(await third).toEqual(await first);
-    await expect(apart("account", given, interrupt.signal)).rejects.toThrow("reading what was said was interrupted");
+    await expect(inWorker("account", given, interrupt.signal)).rejects.toThrow("reading what was said was interrupted");
     expect(getEventListeners(never, "abort")).toEqual([]);
   });
 
   it("[J5] is done here when what is to be read cannot be copied", async () => {
-    const apart = createReading(breathe, 0);
+    const inWorker = createReading(yieldToEventLoop, 0);
     const odd: Message = Object.assign(user("See OPS-1."), { later: () => 1 });
-    const checked = await apart("check", { summary: "OPS-1 and OPS-2.", source: [odd] }, never);
+    const checked = await inWorker("check", { summary: "OPS-1 and OPS-2.", source: [odd] }, never);
     expect(checked.invented.map(({ text }) => text)).toEqual(["OPS-2"]);
   });
 });

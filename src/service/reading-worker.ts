@@ -11,7 +11,7 @@ import { workerFile } from "../ports/package-file.ts";
 import { createSystemClock } from "./system-clock.ts";
 
 /** Less is read in this thread: starting another takes longer, and it makes pauses. */
-const APART_CHARS_MIN = 100_000;
+const WORKER_CHARS_MIN = 100_000;
 /** Handing over a piece takes milliseconds, and between two of them others have their turn. */
 const PIECE_CHARS_MAX = 500_000;
 const PIECE_ITEMS_MAX = 500;
@@ -22,9 +22,9 @@ const WORKERS_MAX = 1;
 const HEAP_MB = 2_048;
 
 const READERS: Readers = {
-  check: ({ summary, source }, breathe) => checkSummary(summary, source, breathe),
+  check: ({ summary, source }, yieldToEventLoop) => checkSummary(summary, source, yieldToEventLoop),
   account,
-  sources: ({ summary, messages }, breathe) => summarySources(summary, messages, breathe),
+  sources: ({ summary, messages }, yieldToEventLoop) => summarySources(summary, messages, yieldToEventLoop),
 };
 
 interface Piece {
@@ -38,30 +38,35 @@ type Order = Piece | { readonly name: keyof Readings };
 type Answer = { readonly answer: unknown } | { readonly fault: string };
 
 /** No thread can read it: there is none, it ended, out of memory, or what is to be read cannot be copied. */
-class NotApart extends Error {}
+class NotInWorker extends Error {}
 
 const waiting: (() => void)[] = [];
 let running = 0;
 let idle: { readonly worker: Worker; readonly ending: NodeJS.Timeout } | undefined;
 
 /** Reads as the process does for everybody. */
-export const readApart: Reading = (...work) => {
-  reading ??= createReading(createSystemClock().breathe);
+export const readInWorker: Reading = (...work) => {
+  reading ??= createReading(createSystemClock().yieldToEventLoop);
   return reading(...work);
 };
 let reading: Reading | undefined;
 
 /** Reads much in a thread of its own, of which the process has one, and little at once. */
-export function createReading(breathe: Clock["breathe"], charsMin = APART_CHARS_MIN): Reading {
+export function createReading(yieldToEventLoop: Clock["yieldToEventLoop"], charsMin = WORKER_CHARS_MIN): Reading {
   return async (name, given, signal) => {
-    if (sizeOf(given, charsMin) < charsMin) return READERS[name](given, breathe);
+    if (sizeOf(given, charsMin) < charsMin) return READERS[name](given, yieldToEventLoop);
     await takeTurn(signal);
     try {
       // `serveReading` answers each with what its reader answers.
-      return (await readIn(await openWorker(), { name, given, breathe, signal })) as Readings[typeof name]["answer"];
+      return (await readIn(await openWorker(), {
+        name,
+        given,
+        yieldToEventLoop,
+        signal,
+      })) as Readings[typeof name]["answer"];
     } catch (thrown) {
-      if (!(thrown instanceof NotApart)) throw thrown;
-      return await READERS[name](given, breathe);
+      if (!(thrown instanceof NotInWorker)) throw thrown;
+      return await READERS[name](given, yieldToEventLoop);
     } finally {
       running -= 1;
       waiting.shift()?.();
@@ -98,12 +103,12 @@ async function openWorker(): Promise<Worker> {
     return worker;
   }
   const entry = workerFile("service/reading-thread");
-  if (entry === undefined) throw new NotApart("the package rkat cannot be found from this bundle");
+  if (entry === undefined) throw new NotInWorker("the package rkat cannot be found from this bundle");
   const worker = new Worker(entry, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
   await new Promise((resolve, reject) => {
     worker.once("message", resolve);
-    worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
-    worker.once("exit", () => reject(new NotApart("the thread that reads did not start")));
+    worker.once("error", (thrown) => reject(new NotInWorker(messageOf(thrown))));
+    worker.once("exit", () => reject(new NotInWorker("the thread that reads did not start")));
   });
   return worker;
 }
@@ -111,11 +116,11 @@ async function openWorker(): Promise<Worker> {
 interface Job {
   readonly name: keyof Readings;
   readonly given: object;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly signal: AbortSignal;
 }
 
-async function readIn(worker: Worker, { name, given, breathe, signal }: Job): Promise<unknown> {
+async function readIn(worker: Worker, { name, given, yieldToEventLoop, signal }: Job): Promise<unknown> {
   forget(worker);
   worker.ref();
   let late: NodeJS.Timeout | undefined;
@@ -127,15 +132,15 @@ async function readIn(worker: Worker, { name, given, breathe, signal }: Job): Pr
         reject(new Error(`reading what was said took longer than ${READ_MS_MAX / 1_000} seconds`));
       }, READ_MS_MAX);
       worker.once("message", resolve); // Only `serveReading` speaks here.
-      worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
-      worker.once("exit", () => reject(new NotApart("the thread that reads has ended")));
+      worker.once("error", (thrown) => reject(new NotInWorker(messageOf(thrown))));
+      worker.once("exit", () => reject(new NotInWorker("the thread that reads has ended")));
       signal.addEventListener("abort", stop, { once: true });
       if (signal.aborted) stop();
     });
     // It may end while pieces are still handed over.
     answered.catch(() => {});
     for (const piece of piecesOf(given)) {
-      await breathe();
+      await yieldToEventLoop();
       hand(worker, piece);
     }
     hand(worker, { name });
@@ -157,7 +162,7 @@ function hand(worker: Worker, order: Order): void {
   try {
     worker.postMessage(order);
   } catch (thrown) {
-    throw new NotApart(messageOf(thrown));
+    throw new NotInWorker(messageOf(thrown));
   }
 }
 

@@ -23,7 +23,7 @@ export function createReplayClock(startMs: number): ReplayClock {
       return `00000000-0000-7000-8000-${ids.toString(16).padStart(12, "0")}`;
     },
     // Who else has a turn is decided by the recording alone, or two replays would differ.
-    breathe: () => undefined,
+    yieldToEventLoop: () => undefined,
     moveTo: (ms) => {
       nowMs = Math.max(nowMs, ms);
       const due = [...sleepers].filter(({ atMs }) => atMs <= nowMs).sort((a, b) => a.atMs - b.atMs);

@@ -5,14 +5,14 @@ import type { SummariesBy } from "../contract/simulation.ts";
 import { withCost } from "../core/cost.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
-import type { BehindTurns } from "./replay-behind.ts";
+import type { BackgroundTurns } from "./replay-background.ts";
 import type { ReplayClock } from "./replay-clock.ts";
 import { contextKey, type RecordedAnswer, type RecordedTurn, type ReplayScript } from "./replay-script.ts";
 
 export interface ReplayModelParts {
   readonly script: ReplayScript;
   readonly clock: ReplayClock;
-  readonly behind: BehindTurns;
+  readonly background: BackgroundTurns;
   readonly prices: ModelPrices | undefined;
   readonly contextWindow: number | undefined;
   readonly summariesBy: SummariesBy;
@@ -47,7 +47,7 @@ export interface ReplayModel extends ModelClient {
 
 /** A model that gives the recorded answers in their order, and counts what it is really sent. */
 export function createReplayModel(parts: ReplayModelParts): ReplayModel {
-  const { script, clock, behind, prices, summariser } = parts;
+  const { script, clock, background, prices, summariser } = parts;
   const cache = createPrefixCache(script.scale);
   const calls: ReplayedCall[] = [];
   const summaryCalls: SummaryCall[] = [];
@@ -70,13 +70,13 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
     calls.push({ usage, isAsRecorded, waited });
     waited = false;
     clock.moveTo(answer.atMs);
-    await behind.settle();
+    await background.settle();
     for (const block of answer.blocks) yield { type: "block", block };
     yield { type: "finish", stopReason: answer.stopReason, usage };
   }
 
   async function* writeSummary(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
-    if (behind.isTurnWaiting) waited = true;
+    if (background.isTurnWaiting) waited = true;
     const recorded = parts.summariesBy === "recorded" ? script.summaries.get(calls.length) : undefined;
     const input = cache.take(request, clock.now());
     const source = recorded === undefined ? summariser.stream(request, signal) : say(recorded);
@@ -91,7 +91,7 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
       // It is paid for whether or not somebody lives to use it.
       summaryCalls.push({ usage });
-      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
+      if (!background.isTurnWaiting && (await background.written(usage.output_tokens, signal))) waited = true;
       yield { ...part, usage };
     }
   }
@@ -117,7 +117,7 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
     async *stream(request, signal) {
       if (!isOfTurn(request.messages, turn?.prompt)) return yield* writeSummary(request, signal);
       // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
-      await behind.begin();
+      await background.begin();
       yield* giveAnswer(request);
     },
   };

@@ -11,7 +11,7 @@ import type { ModelClient } from "../ports/model.ts";
 import type { EventLog } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import { isSaid, type Probe } from "./probes.ts";
-import { type BehindTurns, createBehindTurns } from "./replay-behind.ts";
+import { type BackgroundTurns, createBackgroundTurns } from "./replay-background.ts";
 import { createReplayClock, type ReplayClock } from "./replay-clock.ts";
 import { createReplayModel, type ReplayModel } from "./replay-model.ts";
 import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts";
@@ -59,10 +59,10 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   // What a summary behind a turn is made with is there before it: loading takes a time that no recording knows.
   await Promise.all([import("../core/compaction/run-compaction.ts"), import("../core/compaction/published.ts")]);
   const clock = createReplayClock(script.startedAtMs);
-  const behind = createBehindTurns(clock);
-  const model = createReplayModel({ ...options, clock, behind });
-  const tools = toolsOf(script, { model, clock, behind });
-  const { runtime, log } = options.compose({ model, clock, tools, appended: behind.appended });
+  const background = createBackgroundTurns(clock);
+  const model = createReplayModel({ ...options, clock, background });
+  const tools = toolsOf(script, { model, clock, background });
+  const { runtime, log } = options.compose({ model, clock, tools, appended: background.appended });
   try {
     const { session_id } = await runtime.dispatch("createSession", {
       initial_turn: "deferred",
@@ -73,7 +73,7 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
     });
     for (const [index, step] of script.steps.entries()) {
       if (signal.aborted) throw stopped();
-      await takeStep({ ...options, runtime, log, clock, behind, model, session_id }, step, index);
+      await takeStep({ ...options, runtime, log, clock, background, model, session_id }, step, index);
     }
     const entries = await log.read(session_id, 1, ENTRIES_MAX);
     return {
@@ -107,7 +107,7 @@ function stopped(): RuntimeError {
 
 interface Replaying extends ReplayOptions, ReplayRuntime {
   readonly clock: ReplayClock;
-  readonly behind: BehindTurns;
+  readonly background: BackgroundTurns;
   readonly model: ReplayModel;
   readonly session_id: string;
 }
@@ -136,11 +136,11 @@ async function takeStep(replaying: Replaying, step: ReplayStep, index: number): 
 const REST_MS = 1_500;
 
 /** Lets time pass until then, between turns. */
-async function rest({ clock, behind }: Replaying, untilMs: number): Promise<void> {
+async function rest({ clock, background }: Replaying, untilMs: number): Promise<void> {
   clock.moveTo(Math.min(untilMs, clock.now() + REST_MS));
-  await behind.begin();
+  await background.begin();
   clock.moveTo(untilMs);
-  await behind.settle();
+  await background.settle();
 }
 
 async function runRecorded(replaying: Replaying, turn: RecordedTurn, index: number): Promise<void> {
@@ -164,7 +164,7 @@ async function runRecorded(replaying: Replaying, turn: RecordedTurn, index: numb
 /** The tools that were called, giving what they gave. */
 function toolsOf(
   { tools }: ReplayScript,
-  { model, clock, behind }: Pick<Replaying, "model" | "clock" | "behind">,
+  { model, clock, background }: Pick<Replaying, "model" | "clock" | "background">,
 ): Tool[] {
   // What it gave named what left the recorded context; the replay's own says what left this one.
   const own = tools.filter((name) => name !== RECALL_OUTPUT);
@@ -175,7 +175,7 @@ function toolsOf(
     execute: async (_, { toolUseId }) => {
       const { results } = model.answer ?? {};
       if (results !== undefined) clock.moveTo(results.atMs);
-      await behind.settle();
+      await background.settle();
       const result = results?.byId.get(toolUseId);
       if (result === undefined) return { content: "nothing was recorded of this call", isError: true };
       return { content: result.content, isError: result.is_error };

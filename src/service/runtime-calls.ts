@@ -70,10 +70,10 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   const calls = { ask, subscribe };
   // The session's approver answers for its later turns, too; what is no function was refused before.
   const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
-  const create = async <T>(prompt: Content, options?: object, hearing?: CallContext) => {
+  const create = async <T>(prompt: Content, options?: object, context?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
     // Not deferred, so the first turn has run and its result is here.
-    return (await ask("createSession", given, options, hearing)) as TurnResult<T>;
+    return (await ask("createSession", given, options, context)) as TurnResult<T>;
   };
   const defer = async <T>(prompt: Content | undefined, options?: object): Promise<Session<T>> => {
     const { session_id } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);

@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { messageOf } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
-import { type CheckApart, createValidator, type Verdict } from "../core/json-schema.ts";
+import { type CheckInWorker, createValidator, type Verdict } from "../core/json-schema.ts";
 import { workerFile } from "../ports/package-file.ts";
 
 const CHECK_MS_MAX = 2_000;
@@ -20,7 +20,7 @@ const waiting: (() => void)[] = [];
 let running = 0;
 
 /** Checks in a thread of its own, which is ended when it takes too long; the process has a few of them for everybody. */
-export const checkApart: CheckApart = async (schema, value) => {
+export const checkInWorker: CheckInWorker = async (schema, value) => {
   if (running >= WORKERS_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
   else running += 1;
   try {

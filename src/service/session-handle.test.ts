@@ -18,13 +18,13 @@ describe("the events of a turn", () => {
       call?.listener?.({ seq: 0, timestamp_ms: 0, event: { type: "text_delta", delta: "half" } });
       throw new RuntimeError("AGENT_ERROR", "the server is gone");
     };
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const link = { ask: createAsk(dispatch), subscribe: scriptedRuntime([]).runtime.subscribe };
     const listen = async () => {
-      for await (const event of createHandle(link, "s").stream("hi")) heard.push(event);
+      for await (const event of createHandle(link, "s").stream("hi")) received.push(event);
     };
     await expect(listen()).rejects.toMatchObject({ code: "AGENT_ERROR", message: "the server is gone" });
-    expect(heard).toEqual([{ type: "text_delta", delta: "half" }]);
+    expect(received).toEqual([{ type: "text_delta", delta: "half" }]);
   });
 
   it("[A4] that told their end do not throw it again", async () => {

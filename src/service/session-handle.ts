@@ -115,8 +115,8 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
   let last: TurnResult<unknown> | undefined = first;
   // What a schema describes is what its turn comes to: the runtime has held it against it.
   const lastResult = () => last as TurnResult<T> | undefined;
-  const startTurn = async <U>(prompt: Content, options?: object, hearing?: CallContext): Promise<TurnResult<U>> => {
-    last = await ask("startTurn", { ...about, prompt }, options, { ...hearing, onApproval });
+  const startTurn = async <U>(prompt: Content, options?: object, context?: CallContext): Promise<TurnResult<U>> => {
+    last = await ask("startTurn", { ...about, prompt }, options, { ...context, onApproval });
     return last as TurnResult<U>; // As above.
   };
   return {
@@ -182,25 +182,25 @@ export function streamOf<T>(
   // No generator: a turn tells many small things, and each would pass through three more promises.
   const events = (): AsyncIterator<AgentEvent> => {
     let reader: AsyncIterator<Delivery> | undefined;
-    let [isTold, isOver] = [false, false];
+    let [isReported, isOver] = [false, false];
     return {
       next: async () => {
         if (isOver) return DONE;
         reader ??= queue[Symbol.asyncIterator]();
-        const heard = await reader.next();
-        if (heard.done !== true) {
-          const { event } = heard.value;
-          isTold ||= event.type === "run_failed";
+        const received = await reader.next();
+        if (received.done !== true) {
+          const { event } = received.value;
+          isReported ||= event.type === "run_failed";
           return { done: false, value: event };
         }
         isOver = true;
         // A turn that was refused, or whose server is gone, told nothing of its end: half an answer must not pass for one.
-        if (!isTold) await result;
+        if (!isReported) await result;
         return DONE;
       },
       return: async () => {
         isOver = true;
-        isTold = true;
+        isReported = true;
         await reader?.return?.();
         return DONE;
       },

@@ -197,7 +197,7 @@ async function checkFile({ open, name, clock, dispatch, signal }: Importing): Pr
   let [seq, hasAll, isOther] = [1, true, false];
   for await (const said of lines) {
     const { place } = said;
-    await clock.breathe();
+    await clock.yieldToEventLoop();
     if (said.kind === "entry") {
       const entry = readEntry(said.entry, { place, seq });
       check.add(entry, place);
@@ -259,7 +259,7 @@ async function* importPages(chunks: AsyncIterable<Uint8Array>, name: string): As
 
 interface Importing extends Pick<Reading, "dispatch" | "signal"> {
   readonly name: string;
-  readonly clock: Pick<Clock, "breathe">;
+  readonly clock: Pick<Clock, "yieldToEventLoop">;
   /** Opens the file at its beginning; called twice. */
   open(): AsyncIterable<Uint8Array>;
   progress(entries: number, total: number): void;

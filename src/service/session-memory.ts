@@ -12,7 +12,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
 import type { Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
-import { createMemoryBehind, type MemorySource } from "./memory-behind.ts";
+import { createBackgroundIndexing, type MemorySource } from "./memory-background.ts";
 
 /** The memory of a project: its sessions' texts, findable. */
 export interface SessionMemory {
@@ -47,7 +47,7 @@ export interface MemoryParts {
   readonly openEmbedder: OpenEmbedder | undefined;
   readonly clock: Clock;
   /** For a process that ends with what it was asked: after a search it ends a moment later, and makes vectors in it. */
-  readonly isBrief?: boolean;
+  readonly isShortLived?: boolean;
   /** What can be found besides sessions. */
   readonly others?: MemorySource | undefined;
   /** Told, in a sentence, that something could not be taken in. */
@@ -79,26 +79,27 @@ const LINGER_MS = 1_000;
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const { memory, store, openEmbedder, clock, others } = parts;
   const { now } = clock;
-  const lingerMs = parts.isBrief === true ? LINGER_MS : 0;
+  const lingerMs = parts.isShortLived === true ? LINGER_MS : 0;
   const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock, { lingerMs });
   const fill = (found: readonly number[], scope: Scope): Promise<void> | undefined =>
     embedding?.fill(found, { scope, msMax: FILL_MS_MAX });
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
   let recallByMeaning: Recall | undefined;
   /** Logs of this process that have grown since they were taken in, and how each is. */
-  const behindHere = new Map<string, () => Promise<void>>();
+  const pendingHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
   /** Turns that wait to be taken in. */
-  let turnsBehind = 0;
+  let pendingTurns = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
   /** Whether that is of the last search. */
   let isUnsearchable = false;
-  const behind = createMemoryBehind({ memory, store, others, clock });
+  const indexing = createBackgroundIndexing({ memory, store, others, clock });
   /** Sessions that were left out when everything else was caught up. */
   const leftOut = new Set<string>();
-  const foldLog = async (id: string) => foldLongSession(id, await store.log.read(id, 1, ENTRIES_MAX), clock.breathe);
+  const foldLog = async (id: string) =>
+    foldLongSession(id, await store.log.read(id, 1, ENTRIES_MAX), clock.yieldToEventLoop);
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
@@ -109,10 +110,10 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     const whole = async () => (isWhole(state) ? state : await foldLog(state.sessionId));
     const said = taken >= state.shownAnewSeq ? shownSince(state, range) : saidSince(await whole(), range);
     const { sessionId: session_id, hidden: discarded } = state;
-    const chunks = await chunksSince(said, range, clock.breathe);
+    const chunks = await chunksSince(said, range, clock.yieldToEventLoop);
     for (const part of inParts(chunks, cursor)) {
       await add({ session_id, ...part, discarded });
-      await clock.breathe();
+      await clock.yieldToEventLoop();
     }
   };
   const takeIn = async (id: string): Promise<void> => {
@@ -120,7 +121,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const add = async (batch: MemoryBatch): Promise<void> => {
     await memory.add(batch);
-    if (batch.cursor > 0) behind.took(batch.session_id, batch.cursor);
+    if (batch.cursor > 0) indexing.took(batch.session_id, batch.cursor);
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
   };
@@ -131,14 +132,14 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     problem = messageOf(thrown);
   };
   const flush = (): Promise<void> => {
-    turnsBehind = 0;
+    pendingTurns = 0;
     flushing = flushing.then(async () => {
-      for (const [id, work] of behindHere) {
-        behindHere.delete(id);
+      for (const [id, work] of pendingHere) {
+        pendingHere.delete(id);
         try {
           await work();
         } catch (thrown) {
-          behind.lookAnew();
+          indexing.lookAnew();
           failed(thrown);
         }
       }
@@ -147,36 +148,36 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const later = (id: string, work: () => Promise<void>): void => {
     if (stop.signal.aborted) return;
-    behindHere.set(id, work);
-    turnsBehind += 1;
-    if (turnsBehind >= TURNS_TOGETHER) void flush();
-    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal, "behind").then(async () => {
+    pendingHere.set(id, work);
+    pendingTurns += 1;
+    if (pendingTurns >= TURNS_TOGETHER) void flush();
+    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal, "background").then(async () => {
       waiting = undefined;
       await flush();
     });
   };
-  const countBehind = async (): Promise<number> => (await memory.behind?.())?.length ?? behind.count();
+  const countPending = async (): Promise<number> => (await memory.behind?.())?.length ?? indexing.count();
   const takeInSession = async (id: string): Promise<void> => index(await foldLog(id));
-  const takeInBehind = async (except?: string): Promise<void> => {
-    if (memory.behind !== undefined) return takeInTold(await memory.behind(), except);
+  const takeInPending = async (except?: string): Promise<void> => {
+    if (memory.behind !== undefined) return takeInSessions(await memory.behind(), except);
     for (const id of leftOut) {
       if (id === except) continue;
       await takeInSession(id);
       leftOut.delete(id);
     }
-    for await (const { id, isSession } of behind.changed()) {
+    for await (const { id, isSession } of indexing.changed()) {
       if (stop.signal.aborted) return;
       if (id === except) leftOut.add(id);
       else await (isSession ? takeInSession(id) : takeIn(id));
     }
     // What was left out would not be looked at again by another process.
-    if (leftOut.size === 0 && (await behind.keep())) later(EVERY_LOG, takeInAnew);
+    if (leftOut.size === 0 && (await indexing.keep())) later(EVERY_LOG, takeInAnew);
   };
   const takeInAnew = (): Promise<void> => {
-    behind.lookAnew();
-    return takeInBehind();
+    indexing.lookAnew();
+    return takeInPending();
   };
-  const takeInTold = async (ids: readonly string[], except: string | undefined): Promise<void> => {
+  const takeInSessions = async (ids: readonly string[], except: string | undefined): Promise<void> => {
     for (const id of ids) {
       if (stop.signal.aborted) return;
       if (id === except) continue;
@@ -189,9 +190,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     // A memory store that was found damaged is empty at the second attempt, and whole after it.
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       try {
-        return await takeInBehind(except);
+        return await takeInPending(except);
       } catch (thrown) {
-        behind.lookAnew();
+        indexing.lookAnew();
         // What is taken in still answers.
         if (attempt === ATTEMPTS_MAX) failed(thrown);
       }
@@ -208,7 +209,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         return recalled;
       } catch (thrown) {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
-        behind.lookAnew();
+        indexing.lookAnew();
         await takeInAll();
         return await ask(query, options).catch((stillThrown) => {
           // Whoever asks how the server is must not wait for the next turn to be taken in.
@@ -227,7 +228,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         if (embedder === "late") return { ...(await recallByWords(query, options)), vectorsPending: true };
         recallByMeaning ??= createRecall({ store: memory, embedder, now, fill });
         const recalled = await recallByMeaning(query, { ...options, late });
-        embedding?.told(recalled.hits.map(({ chunk }) => chunk.id));
+        embedding?.reported(recalled.hits.map(({ chunk }) => chunk.id));
         return recalled;
       });
     }),
@@ -241,9 +242,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     forget: async (logs) => {
       await flush();
       for (const { id, isDropped } of logs) await (isDropped ? memory.drop(id) : memory.reset(id));
-      behind.lookAnew();
+      indexing.lookAnew();
       // At once: what another process has read before would otherwise be taken in in its place.
-      for (const { id, isDropped } of logs) if (!isDropped) await takeInTold([id], undefined);
+      for (const { id, isDropped } of logs) if (!isDropped) await takeInSessions([id], undefined);
       await memory.purge();
     },
     status: async () => {
@@ -253,14 +254,14 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       // Whoever asks what is pending may be waiting for it.
       embedding?.wake();
       const known = await memory.status(id ?? NO_EMBEDDER);
-      const told = describeStatus(known, id, await countBehind());
+      const reported = describeStatus(known, id, await countPending());
       const why = embedding?.problem() ?? problem;
-      return why === undefined ? told : { ...told, problem: why };
+      return why === undefined ? reported : { ...reported, problem: why };
     },
-    vitals: () => ({ waiting: behindHere.size, problem: embedding?.problem() ?? problem }),
+    vitals: () => ({ waiting: pendingHere.size, problem: embedding?.problem() ?? problem }),
     close: async () => {
       // A short process has no other time for it.
-      if (behindHere.has(EVERY_LOG)) await flush();
+      if (pendingHere.has(EVERY_LOG)) await flush();
       stop.abort();
       await waiting;
       await flush();
@@ -342,7 +343,7 @@ function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<M
 async function chunksSince(
   { messages, turnsBefore, summaries }: Said,
   { session_id, after, upTo }: Range,
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly NewChunk[]> {
   const said: NewChunk[] = [];
   let turn = turnsBefore;
@@ -357,7 +358,7 @@ async function chunksSince(
     for (const chunk of chunksOf(message, place, recalls)) {
       if (chunk.text === FORGOTTEN) continue;
       said.push(chunk);
-      await breathe();
+      await yieldToEventLoop();
     }
   }
   if (summaries.length === 0) return said;

@@ -19,7 +19,7 @@ import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
 import { createForgettingLater, type LaterParts } from "./forget-later.ts";
 import { createForks, createInjections, historyBodies } from "./fork.ts";
-import { overrideHooks, tellSession } from "./hooks.ts";
+import { overrideHooks, runSessionHooks } from "./hooks.ts";
 import {
   appendEntries,
   beginSession,
@@ -84,7 +84,7 @@ export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
   readonly usage: UsageSums;
-  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isBrief: boolean };
+  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isShortLived: boolean };
   readonly configuration: Configuration<Configured>;
   readonly catalogue: SkillCatalogue;
   /** Adds rules to what the project allows. */
@@ -104,6 +104,7 @@ export interface SessionService {
 /** Sessions and their turns: the one behaviour behind every surface. */
 export function createSessionService(parts: ServiceParts): SessionService {
   const { store, clock, configuration, redact, hash } = parts;
+  const { yieldToEventLoop } = clock;
   /** Asked for once by whatever begins: it goes on with what it began with. */
   const current = () => {
     const configured = configuration.current();
@@ -112,11 +113,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const live = createLiveSessions(store, {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
-    keeping: { hash, breathe: clock.breathe },
+    keeping: { hash, yieldToEventLoop },
   });
   const locked = createLockedWork({ store, clock, live });
-  const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
-    appendingTo(store, session, told);
+  const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
+    appendingTo(store, session, reported);
   const erasing = createErasing(parts, live);
   const skills = skillsFor(parts, live, current);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
@@ -128,7 +129,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (call.tools !== undefined) requireTools(call.tools);
     requireMayAllow(input.permissions, call.caller);
     requireMayPrepare(input.shell_env, call.caller);
-    if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
+    if (input.output_schema !== undefined)
+      await compileSchema(input.output_schema, "output_schema", parts.checkInWorker);
     const began = current();
     const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
     const model = await began.models.resolve(input.model, input.provider);
@@ -156,14 +158,14 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
     const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
+      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop }),
     );
-    await tellSession(began, session, "session_created");
+    await runSessionHooks(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
     const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks };
     const run = (signal: AbortSignal) => subAgents.run(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
+    return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
   };
 
   /** Runs a turn to its end, also where that comes after a person's word, in whichever process. */
@@ -187,7 +189,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       requireNothingSince(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       const schema = input.change_settings?.output_schema ?? input.output_schema;
-      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkApart);
+      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkInWorker);
       const began = current();
       const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
       const model = await modelFor(began.models, session, input);
@@ -286,7 +288,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       await preparations.stop(session_id);
       await locked.run(session, {}, async () => {
         await appendEntries(store.log, session, [{ kind: "archived" }]);
-        await tellSession(current(), session, "session_archived");
+        await runSessionHooks(current(), session, "session_archived");
       });
       return { archived: true };
     },
@@ -346,15 +348,15 @@ function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "co
 function createErasing({ forgetting: given, configuration, capabilities, ...parts }: ServiceParts, live: LiveSessions) {
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
-  const isBehind = capabilities.has("session-store") && !given.isBrief;
-  return createForgettingLater({ ...given, store, live, clock, memory, retention, isBehind, configuration });
+  const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
+  return createForgettingLater({ ...given, store, live, clock, memory, retention, runsInBackground, configuration });
 }
 
 /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
-async function runBehind(
+async function runInBackground(
   locked: LockedWork,
   session: LiveSession,
-  { behind, caller }: CallContext,
+  { background, caller }: CallContext,
   turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
 ) {
   const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
@@ -363,7 +365,7 @@ async function runBehind(
     return turn(signal);
   });
   run.catch(reject);
-  behind?.(run);
+  background?.(run);
   await holding;
   const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
   return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };

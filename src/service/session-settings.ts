@@ -254,7 +254,7 @@ export function composeCompaction(
     curator,
     hooks: { ...given("before", before), ...given("after", after) },
     extract,
-    reading: readApart,
+    reading: readInWorker,
   };
 }
 
@@ -282,7 +282,7 @@ export function requirePolicy(
 }
 
 /** Loaded when there is something to read. */
-const readApart: Reading = async (...work) => (await import("./reading-worker.ts")).readApart(...work);
+const readInWorker: Reading = async (...work) => (await import("./reading-worker.ts")).readInWorker(...work);
 
 function invalid(message: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);

@@ -30,9 +30,9 @@ describe("what a model is told of skills", () => {
     expect(bytes(prompt)).toBeLessThanOrEqual(8_192);
     expect(bytes(prompt)).toBeGreaterThan(4_000);
     expect(prompt.isWellFormed()).toBe(true);
-    const told = prompt.split("\n").filter((line) => line.startsWith("- skill-"));
+    const reported = prompt.split("\n").filter((line) => line.startsWith("- skill-"));
     const [, more = "0"] = /^- (\d+) more; load_skill without a name lists them all$/m.exec(prompt) ?? [];
-    expect(told.length + Number(more)).toBe(count);
+    expect(reported.length + Number(more)).toBe(count);
     expect(lines).toHaveLength(count);
   });
 });

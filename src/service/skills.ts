@@ -128,11 +128,11 @@ export function createSkills(parts: SkillParts): Skills {
         : `skill ${name} is loaded already: its text stands in the context`;
     } catch (thrown) {
       const error = asRuntimeError(thrown);
-      await tellFailure(session, name, error);
+      await reportFailure(session, name, error);
       throw error;
     }
   };
-  const tellFailure = async (session: LiveSession, reference: string, { code, message, details }: RuntimeError) => {
+  const reportFailure = async (session: LiveSession, reference: string, { code, message, details }: RuntimeError) => {
     if (code !== "SKILL_NOT_FOUND" && code !== "SKILL_RESOLUTION_FAILED") return;
     const skill = catalogue.find({ skill_name: reference });
     const reason = { reason_type: code === "SKILL_NOT_FOUND" ? "not_found" : String(Object(details).reason_type) };

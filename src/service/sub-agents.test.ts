@@ -259,10 +259,10 @@ describe("the tool agent", () => {
     const made = setUp({ subAgents: [long_winded] });
     const long: Plan = [...Array.from({ length: 300 }, () => ({ calls: [{ name: "look" }] })), { text: ["Do", "ne."] }];
     const { events } = await run(made, [{ calls: [handing(long, { agent: "long" })] }, { text: "Done." }]);
-    const told = ofType(events, "sub_agent_event").map(({ event }) => event.type);
-    expect(told).toHaveLength(1_001);
-    expect(told.at(-1)).toBe("stream_truncated");
-    expect(told).not.toContain("text_delta");
+    const reported = ofType(events, "sub_agent_event").map(({ event }) => event.type);
+    expect(reported).toHaveLength(1_001);
+    expect(reported.at(-1)).toBe("stream_truncated");
+    expect(reported).not.toContain("text_delta");
     expect(ofType(events, "sub_agent_completed")).toHaveLength(1);
   });
 
@@ -278,17 +278,17 @@ describe("the tool agent", () => {
     const deep = handing([{ calls: [handing([{ calls: [{ name: "hold" }] }])] }]);
     const session = await runtime.createSession({ enableAgents: true });
     const stream = session.stream(planned([{ calls: [deep] }]));
-    const heard: AgentEvent[] = [];
+    const received: AgentEvent[] = [];
     const ended = (async () => {
       for await (const event of stream) {
-        heard.push(event);
+        received.push(event);
         const isHeld = event.type === "sub_agent_event" && event.event.name === "hold";
         if (isHeld && event.event.type === "tool_execution_started") await session.interrupt();
       }
     })();
     await expect(stream.result).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
     await ended;
-    const [child] = ofType(heard, "sub_agent_completed");
+    const [child] = ofType(received, "sub_agent_completed");
     expect(child).toMatchObject({
       status: "interrupted",
       usage: { input_tokens: 20, output_tokens: 10 },
@@ -296,7 +296,7 @@ describe("the tool agent", () => {
     });
     const { sessions } = await runtime.dispatch("listSessions", {});
     expect(sessions.map(({ state }) => state)).toEqual(["idle", "idle", "idle"]);
-    const [result] = results(heard);
+    const [result] = results(received);
     expect(result).toMatch(/^it was interrupted; agent with its session_id goes on with it\n\n\[sub-agent general/);
     const on = [{ calls: [handing([{ text: "Further." }], { session_id: child?.child_id ?? "" })] }, { text: "Done." }];
     const { events } = await listen(session.stream(planned(on)));
@@ -316,18 +316,18 @@ describe("the tool agent", () => {
     const made = setUp({ tools: [stubborn] });
     const session = await made.runtime.createSession({ enableAgents: true });
     const stream = session.stream(planned([{ calls: [handing([{ calls: [{ name: "stubborn" }] }])] }]));
-    const heard: AgentEvent[] = [];
+    const received: AgentEvent[] = [];
     const ended = (async () => {
       for await (const event of stream) {
-        heard.push(event);
+        received.push(event);
         const isHeld = event.type === "sub_agent_event" && event.event.type === "tool_execution_started";
         if (isHeld) await session.interrupt();
       }
     })();
     await expect(stream.result).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
     await ended;
-    const child = ofType(heard, "sub_agent_started")[0]?.child_id ?? "";
-    expect(results(heard)[0]).toContain(`session ${child}`);
+    const child = ofType(received, "sub_agent_started")[0]?.child_id ?? "";
+    expect(results(received)[0]).toContain(`session ${child}`);
     const { result } = await listen(session.stream(planned([{ text: "Back." }])));
     expect(result).toMatchObject({ text: "Back.", delegated: { usage: { input_tokens: 10, output_tokens: 5 } } });
     const read = await made.runtime.dispatch("readSession", { session_id: child });
@@ -342,9 +342,9 @@ describe("the tool agent", () => {
     const session = await runtime.createSession({ enableAgents: true });
     const plan = [{ calls: [handing([{ calls: [{ name: "wipe" }] }, { text: "Wiped." }])] }, { text: "Done." }];
     const stream = session.stream(planned(plan));
-    const heard: AgentEvent[] = [];
+    const received: AgentEvent[] = [];
     for await (const event of stream) {
-      heard.push(event);
+      received.push(event);
       if (event.type !== "sub_agent_event" || event.event.type !== "tool_approval_requested") continue;
       const { approvals } = await runtime.listApprovals();
       expect(approvals).toMatchObject([{ session_id: event.child_id, approval_id: event.event.approval_id }]);
@@ -352,7 +352,7 @@ describe("the tool agent", () => {
       await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
     }
     expect((await stream.result).text).toBe("Done.");
-    expect(results(heard)[0]).toMatch(
+    expect(results(received)[0]).toMatch(
       /^Wiped\.\n\n\[sub-agent general, session .*, completed, 2 model calls, 30 tokens\]$/,
     );
     const asked = { prompt: planned(plan), enable_agents: true };

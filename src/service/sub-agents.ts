@@ -9,7 +9,7 @@ import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
 import { belowCeiling } from "./ceiling.ts";
 import { type CallContext, requireLeft } from "./dispatch.ts";
 import type { Listener } from "./event-queue.ts";
-import { tellSession } from "./hooks.ts";
+import { runSessionHooks } from "./hooks.ts";
 import { appendEntries, beginSession, emitLive, type LiveSession } from "./live-sessions.ts";
 import { requireParams, requirePrice, type SessionDefaults } from "./session-settings.ts";
 import {
@@ -123,7 +123,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     requireParams(model, settings);
     requirePrice(model, withDayLimit(settings, caller));
     const child = again ?? (await beginChild(parent, settings, agent));
-    if (again === undefined) await tellSession(began, child, "session_created");
+    if (again === undefined) await runSessionHooks(began, child, "session_created");
     return runChild(turn, child, { task, agent, model, settings, context, bounds });
   };
 
@@ -151,7 +151,9 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     const history = agent.inherit === "fork" ? shownHistory(parent.state) : [];
     const bodies = [{ kind: "session_created" as const, settings }, ...history];
     const { tools } = parent;
-    return live.admit(() => beginSession(store.log, clock.newId(), { bodies, tools, breathe: clock.breathe }));
+    return live.admit(() =>
+      beginSession(store.log, clock.newId(), { bodies, tools, yieldToEventLoop: clock.yieldToEventLoop }),
+    );
   };
 
   interface Asked {
@@ -183,7 +185,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
       const rest = { instructions: [], added: [], overlay, unattended, traceparent, caller, hooks };
       return subAgents.run(parts.current(), child, { prompt: task.task, model, signal, ...rest });
     };
-    const call = { signal: context.signal, listener: tellingUp(parent, of) };
+    const call = { signal: context.signal, listener: emittingUp(parent, of) };
     const end = await endOfTask(parts.untilOver(child, call, run));
     if (fromSeq === undefined) return { content: end.problem ?? end.text, isError: true };
     const isQuiet = await quiet(child);
@@ -197,16 +199,16 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
   };
 
   /** Tells whoever listens to a parent what its child tells. */
-  const tellingUp = (
+  const emittingUp = (
     parent: LiveSession,
     of: { readonly call_id: string; readonly child_id: string; readonly agent: string },
   ): Listener => {
-    let told = 0;
+    let reported = 0;
     return ({ event }) => {
       if (event.type === "text_delta" || event.type === "reasoning_delta") return;
-      told += 1;
-      if (told > EVENTS_MAX + 1 && !isAboutWord(event)) return;
-      const isCut = told === EVENTS_MAX + 1 && !isAboutWord(event);
+      reported += 1;
+      if (reported > EVENTS_MAX + 1 && !isAboutWord(event)) return;
+      const isCut = reported === EVENTS_MAX + 1 && !isAboutWord(event);
       const reason = `more than ${EVENTS_MAX} events of one task; the session has all of them`;
       const shown: AgentEvent = isCut ? { type: "stream_truncated", reason } : event;
       const up: AgentEvent =

@@ -5,14 +5,14 @@ import type { Delivery } from "./event-queue.ts";
 
 /** Reads until an event of this type has come `times` times. */
 async function readUntil(deliveries: AsyncIterable<Delivery>, type: string, times = 1): Promise<Delivery[]> {
-  const heard: Delivery[] = [];
+  const received: Delivery[] = [];
   let seen = 0;
   for await (const delivery of deliveries) {
-    heard.push(delivery);
+    received.push(delivery);
     if (delivery.event.type === type) seen += 1;
     if (seen === times) break;
   }
-  return heard;
+  return received;
 }
 
 describe("a subscription", () => {
@@ -35,11 +35,11 @@ describe("a subscription", () => {
     await new Promise((resolve) => setImmediate(resolve));
     await session.turn("Three.");
     const isDurable = ({ seq }: Delivery): boolean => seq !== 0;
-    const heard = (await live).filter(isDurable);
-    expect((await late).filter(isDurable)).toEqual(heard);
-    const seqs = heard.map(({ seq }) => seq);
+    const received = (await live).filter(isDurable);
+    expect((await late).filter(isDurable)).toEqual(received);
+    const seqs = received.map(({ seq }) => seq);
     expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
-    const tail = heard.filter(({ seq }) => seq > (durable[3]?.cursor.sequence ?? 0));
+    const tail = received.filter(({ seq }) => seq > (durable[3]?.cursor.sequence ?? 0));
     expect((await middle.catch(() => [])).filter(isDurable).slice(0, tail.length)).toEqual(tail);
   });
 
@@ -50,12 +50,12 @@ describe("a subscription", () => {
     const session = await here?.createDeferredSession("Begin.");
     if (here === undefined || elsewhere === undefined || session === undefined) throw new Error("there are two");
     await session.turn("One.");
-    const heard = readUntil(here.subscribe(session.id), "run_completed", 2);
+    const received = readUntil(here.subscribe(session.id), "run_completed", 2);
     await elsewhere.session(session.id).turn("Two.");
     await session.turn("Three.");
-    const prompts = (await heard).flatMap(({ event }) => (event.type === "run_started" ? [event.prompt] : []));
+    const prompts = (await received).flatMap(({ event }) => (event.type === "run_started" ? [event.prompt] : []));
     expect(prompts).toEqual(["Two.", "Three."]);
-    const seqs = (await heard).map(({ seq }) => seq).filter((seq) => seq !== 0);
+    const seqs = (await received).map(({ seq }) => seq).filter((seq) => seq !== 0);
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
   });
 
@@ -66,10 +66,10 @@ describe("a subscription", () => {
     const subscription = runtime.subscribe(session.id)[Symbol.asyncIterator]();
     const first = subscription.next();
     await session.turn("Talk.");
-    const heard: Delivery[] = [(await first).value];
-    while (heard.at(-1)?.event.type !== "run_completed") heard.push((await subscription.next()).value);
-    expect(heard.some(({ event }) => event.type === "stream_truncated")).toBe(true);
-    const seqs = heard.map(({ seq }) => seq).filter((seq) => seq !== 0);
+    const received: Delivery[] = [(await first).value];
+    while (received.at(-1)?.event.type !== "run_completed") received.push((await subscription.next()).value);
+    expect(received.some(({ event }) => event.type === "stream_truncated")).toBe(true);
+    const seqs = received.map(({ seq }) => seq).filter((seq) => seq !== 0);
     expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
   });
 

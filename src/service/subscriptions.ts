@@ -5,13 +5,13 @@ import type { EventLog, Store } from "../ports/store.ts";
 import type { CallerView } from "./caller-view.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { createBreath } from "./system-clock.ts";
+import { createYielder } from "./system-clock.ts";
 
 /** Entries read at a time: what is replayed is never held whole. */
 const PAGE_ENTRIES = 256;
 const QUEUE_EVENTS_MAX = 4_096;
 
-const breathe = createBreath();
+const yieldToEventLoop = createYielder();
 
 /** The durable events of a session after a seq, oldest first, at most `max`. */
 export async function readEvents(
@@ -35,7 +35,7 @@ export async function readEvents(
     if (last === undefined || entries.length < page) break;
     after = last.seq + last.span - 1;
     // Entries without an event may go on for long: the messages of a fork are such.
-    await breathe();
+    await yieldToEventLoop();
   }
   return events.slice(0, range.max);
 }
@@ -47,8 +47,8 @@ async function textFor(
 ): Promise<string> {
   const seq = spokenOf(entry.body);
   if (seq === 0) return "";
-  const told = newest?.seq === seq ? newest : (await read(seq))[0];
-  return told === undefined ? "" : textOfEntry(told, seq);
+  const reported = newest?.seq === seq ? newest : (await read(seq))[0];
+  return reported === undefined ? "" : textOfEntry(reported, seq);
 }
 
 /** What an entry of the log tells, each event with its number. */
@@ -95,7 +95,7 @@ export async function* subscribe(
   session.onRest.add(onEnd);
   session.listeners.add(listener);
   let grownTo = 0;
-  const deafen = signals.hear(sessionId, (seq) => {
+  const unsubscribe = signals.subscribe(sessionId, (seq) => {
     grownTo = Math.max(grownTo, seq);
     wake?.();
   });
@@ -163,7 +163,7 @@ export async function* subscribe(
       wake = undefined;
     }
   } finally {
-    deafen();
+    unsubscribe();
     session.listeners.delete(listener);
     session.onRest.delete(onEnd);
     signal.removeEventListener("abort", onEnd);

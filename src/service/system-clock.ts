@@ -6,27 +6,27 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** The machine's own time, randomness and ids. */
 export function createSystemClock(): Clock {
-  return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), breathe: createBreath() };
+  return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), yieldToEventLoop: createYielder() };
 }
 
 /** How long one piece of work after the other may keep the event loop. */
-const BREATH_MS = 8;
+const YIELD_EVERY_MS = 8;
 
 /** Waits for one round of the event loop: a timer would add a millisecond, a promise alone would let nobody in. */
-export function createBreath(): () => Promise<void> | undefined {
-  let breathedMs = performance.now();
+export function createYielder(): () => Promise<void> | undefined {
+  let yieldedMs = performance.now();
   return () => {
-    if (performance.now() - breathedMs < BREATH_MS) return undefined;
+    if (performance.now() - yieldedMs < YIELD_EVERY_MS) return undefined;
     return new Promise((resolve) => {
       setImmediate(() => {
-        breathedMs = performance.now();
+        yieldedMs = performance.now();
         resolve();
       });
     });
   };
 }
 
-function sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void> {
+function sleep(ms: number, signal: AbortSignal, how?: "background"): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted || ms <= 0) return resolve();
     let timer: NodeJS.Timeout | undefined;
@@ -38,7 +38,7 @@ function sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void> {
     const arm = (leftMs: number): void => {
       const stepMs = Math.min(leftMs, TIMER_MS_MAX);
       timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : finish()), stepMs);
-      if (how === "behind") timer.unref();
+      if (how === "background") timer.unref();
     };
     signal.addEventListener("abort", finish, { once: true });
     if (ms !== Number.POSITIVE_INFINITY) arm(ms);

@@ -9,7 +9,7 @@ import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
 import type { Hooks } from "../core/hooks.ts";
-import type { CheckApart } from "../core/json-schema.ts";
+import type { CheckInWorker } from "../core/json-schema.ts";
 import { createRedactor, type Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -22,7 +22,7 @@ import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
 import { type CompactionPart, compactingFor } from "./compaction-part.ts";
-import { type HookPart, hooksFor, tellHooks, withHooks } from "./hooks.ts";
+import { type HookPart, hooksFor, notifyHooks, withHooks } from "./hooks.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
 import { fillMedia, keepMedia } from "./media.ts";
 import { withMemory } from "./memory-operations.ts";
@@ -37,7 +37,7 @@ export interface FixedParts {
   readonly clock: Clock;
   readonly redact: Redact;
   readonly hash: Hash;
-  readonly checkApart: CheckApart;
+  readonly checkInWorker: CheckInWorker;
   /** The capability `memory-store`; absent when it is not composed. */
   readonly memory: SessionMemory | undefined;
   /** Who is told what happens; absent when nobody is. */
@@ -51,7 +51,7 @@ export interface FixedParts {
 /** What turns run with; what follows from the configuration is what it was when they began. */
 export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "whole"> {
   /** Makes compactions ready behind turns. */
-  readonly preparations: Pick<Preparations, "behind" | "rest">;
+  readonly preparations: Pick<Preparations, "background" | "rest">;
   readonly policy: TurnPolicy;
   /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
@@ -130,7 +130,7 @@ interface Equipped extends TurnInput {
 }
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
-  const { store, clock, policy, hash, checkApart, telemetry, preparations } = parts;
+  const { store, clock, policy, hash, checkInWorker, telemetry, preparations } = parts;
   const { model, tools, bare, traceparent } = input;
   const skill = parts.skillFor(tools);
   const hooks = hooksFor(parts, live, input.hooks);
@@ -144,13 +144,13 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     tools,
     skill,
     compacting,
-    behind: preparations.behind(live, making),
+    background: preparations.background(live, making),
     policy,
     clock,
     signal: input.signal,
     redact: redactFor(live, parts.redact),
     hash,
-    checkApart,
+    checkInWorker,
     approvals: {
       permit: parts.permitFor(live.state, tools),
       unattended: input.unattended,
@@ -160,8 +160,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     overlay: input.overlay,
     toolChoice: input.toolChoice,
     caller: input.caller,
-    append: tellingFirst(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
-      tellAdded(live, clock, input.added),
+    append: afterFirstAppend(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
+      emitAdded(live, clock, input.added),
     ),
     emit: (event) => emitLive(live, clock, event),
     keepMedia: (content) => keepMedia(content, store.blobs),
@@ -173,7 +173,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   try {
     const outcome = await begin(turn, input);
     if (typeof outcome === "symbol") return outcome;
-    if (hooks !== undefined) await tellEnd(turn, hooks, outcome.end);
+    if (hooks !== undefined) await emitEnd(turn, hooks, outcome.end);
     return toResult(live, outcome);
   } catch (thrown) {
     const error = asRuntimeError(thrown);
@@ -183,7 +183,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     if (!hasOpened || live.state.isTurnOpen) {
       await closeBroken(parts, live, { error, hasOpened });
       // The log may be what broke, so what is to be kept of them is not.
-      if (hooks !== undefined) await tellHooks(hooks, "run_failed", { error: parts.redact(error.message) });
+      if (hooks !== undefined) await notifyHooks(hooks, "run_failed", { error: parts.redact(error.message) });
     }
     throw error;
   } finally {
@@ -194,12 +194,12 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
 }
 
 /** Tells hooks how a turn ended that has told its end. */
-async function tellEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
-  const told =
+async function emitEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
+  const reported =
     end.status === "completed"
-      ? await tellHooks(hooks, "run_completed")
-      : await tellHooks(hooks, "run_failed", { error: end.error });
-  if (told.length > 0) await turn.append(told);
+      ? await notifyHooks(hooks, "run_completed")
+      : await notifyHooks(hooks, "run_failed", { error: end.error });
+  if (reported.length > 0) await turn.append(reported);
 }
 
 /** Masks the secrets of tools that were brought for the session alone, too. */
@@ -218,18 +218,18 @@ function begin(turn: Turn, input: TurnInput): Promise<TurnOutcome | typeof WAITI
 }
 
 /** Tells something once the first append is durable: a turn tells of itself before anything of it is told. */
-function tellingFirst(append: Turn["append"], tell: () => void): Turn["append"] {
-  let hasTold = false;
+function afterFirstAppend(append: Turn["append"], call: () => void): Turn["append"] {
+  let hasCalled = false;
   return async (bodies) => {
     await append(bodies);
-    if (hasTold) return;
-    hasTold = true;
-    tell();
+    if (hasCalled) return;
+    hasCalled = true;
+    call();
   };
 }
 
 /** A client that registers a tool late hears at the next turn that the session has it now. */
-function tellAdded(live: LiveSession, clock: Clock, added: readonly string[]): void {
+function emitAdded(live: LiveSession, clock: Clock, added: readonly string[]): void {
   for (const name of added) {
     const change = { operation: "add" as const, target: `callback:${name}`, status: "applied", persisted: false };
     const payload = { ...change, status_info: { kind: "applied" }, applied_at_turn: live.state.turnsOpened };

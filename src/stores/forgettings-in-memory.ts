@@ -16,10 +16,10 @@ export function createForgettingsInMemory(held: Held): Forgettings {
     begin: async (id, job) => void jobs.set(id, job),
     unfinished: async () => [...jobs].map(([id, job]) => ({ id, job })),
     end: async (id) => void jobs.delete(id),
-    scan: async (texts, told) => {
+    scan: async (texts, onProgress) => {
       const { createFinder } = await import("./scan.ts");
       const finder = createFinder(texts);
-      const tally = createTally(told);
+      const tally = createTally(onProgress);
       for (const { place, bytes } of held()) {
         for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
           finder.read(bytes.subarray(at, at + PIECE_BYTES));

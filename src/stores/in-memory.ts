@@ -4,8 +4,8 @@ import { RuntimeError } from "../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
 import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
 import { createForgettingsInMemory } from "./forgettings-in-memory.ts";
-import { createHearers } from "./hearers.ts";
 import { pageOf } from "./page.ts";
+import { createSessionListeners } from "./session-listeners.ts";
 
 /** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
 export function createStoreInMemory<B, R extends LogRow>(options: {
@@ -16,7 +16,7 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
   const logs = new Map<string, Entry<B>[]>();
   const rows = new Map<string, R>();
   const blobs = new Map<string, Blob>();
-  const { tell, hear } = createHearers();
+  const { emit, subscribe } = createSessionListeners();
   return {
     log: {
       append: async (sessionId, after, added, timestamp_ms = now()) => {
@@ -57,7 +57,7 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
       page: async (query) => pageOf(rows.values(), query),
     },
     locks: createLocks(),
-    signals: { tell, hear, close: async () => {} },
+    signals: { emit, subscribe, close: async () => {} },
     blobs: {
       put: async (blob) => {
         const id = `sha256:${createHash("sha256").update(blob.data).digest("hex")}`;

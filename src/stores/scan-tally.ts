@@ -15,9 +15,9 @@ export interface Tally {
   end(): Scan;
 }
 
-export function createTally(told: (done: { places: number; bytes: number }) => void = () => {}): Tally {
+export function createTally(onProgress: (done: { places: number; bytes: number }) => void = () => {}): Tally {
   const matches: ScanMatch[] = [];
-  let [places, bytes, more, toldBytes] = [0, 0, 0, 0];
+  let [places, bytes, more, reportedBytes] = [0, 0, 0, 0];
   const also = (place: string, found: readonly FoundText[]): void => {
     for (const { text, form } of found) {
       if (matches.length < MATCHES_MAX) matches.push({ place, text, form });
@@ -27,9 +27,9 @@ export function createTally(told: (done: { places: number; bytes: number }) => v
   return {
     bytes: (count) => {
       bytes += count;
-      if (bytes - toldBytes < TOLD_BYTES) return;
-      toldBytes = bytes;
-      told({ places, bytes });
+      if (bytes - reportedBytes < TOLD_BYTES) return;
+      reportedBytes = bytes;
+      onProgress({ places, bytes });
     },
     place: (place, found) => {
       places += 1;
@@ -37,7 +37,7 @@ export function createTally(told: (done: { places: number; bytes: number }) => v
     },
     also,
     end: () => {
-      told({ places, bytes });
+      onProgress({ places, bytes });
       return { places, bytes, matches, more };
     },
   };

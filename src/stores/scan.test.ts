@@ -116,13 +116,13 @@ describe("finding texts in bytes", () => {
   });
 
   it("[D9] tells the forms apart, and says one for what needs none", () => {
-    const told = (bytes: Uint8Array) => find(["Jane Doe"], bytes).map(({ form }) => form);
-    expect(told(Buffer.from("JANE\ndoe"))).toEqual(["plain"]);
-    expect(told(Buffer.from("jane\\ndoe"))).toEqual(["escaped"]);
-    expect(told(Buffer.from("jane%20doe"))).toEqual(["percent-encoded"]);
-    expect(told(Buffer.from("Jane Doe", "utf16le"))).toEqual(["utf-16"]);
-    expect(told(Buffer.from(btoa("Jane Doe")))).toEqual(["base64"]);
-    expect(told(Buffer.from(Buffer.from("Jane Doe").toString("hex")))).toEqual(["hex"]);
+    const onProgress = (bytes: Uint8Array) => find(["Jane Doe"], bytes).map(({ form }) => form);
+    expect(onProgress(Buffer.from("JANE\ndoe"))).toEqual(["plain"]);
+    expect(onProgress(Buffer.from("jane\\ndoe"))).toEqual(["escaped"]);
+    expect(onProgress(Buffer.from("jane%20doe"))).toEqual(["percent-encoded"]);
+    expect(onProgress(Buffer.from("Jane Doe", "utf16le"))).toEqual(["utf-16"]);
+    expect(onProgress(Buffer.from(btoa("Jane Doe")))).toEqual(["base64"]);
+    expect(onProgress(Buffer.from(Buffer.from("Jane Doe").toString("hex")))).toEqual(["hex"]);
   });
 
   it("[D9] finds letters and punctuation that stand as named references of HTML, in any case and encoded twice", () => {

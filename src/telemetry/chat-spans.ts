@@ -151,12 +151,12 @@ function serverAt(url: string | undefined): Attributes {
   return { "server.address": hostname, "server.port": port === "" ? PORTS[protocol] : Number(port) };
 }
 
-interface Hearing {
+interface StreamTimes {
   readonly span: OpenSpan;
   readonly watching: ChatSpans;
 }
 
-function receive(part: ModelPart, received: Received, { span, watching }: Hearing): void {
+function receive(part: ModelPart, received: Received, { span, watching }: StreamTimes): void {
   if (received.isOver) return;
   // A finish or failure alone is no chunk.
   const isChunk = part.type !== "finish" && part.type !== "failed";
@@ -187,7 +187,7 @@ function receive(part: ModelPart, received: Received, { span, watching }: Hearin
 function finish(
   { stopReason, usage, response }: Extract<ModelPart, { type: "finish" }>,
   { blocks, hasWords }: Received,
-  { span, watching }: Hearing,
+  { span, watching }: StreamTimes,
 ): void {
   watching.answered(usage, stopReason);
   span.set({

@@ -24,7 +24,10 @@ export function openTelemetryLater(given: TelemetryOptions, redact: (text: strin
 }
 
 /** Combines two receivers. */
-export function tellBoth(open: OpenTelemetry | undefined, besides: Telemetry | undefined): OpenTelemetry | undefined {
+export function withSecondTelemetry(
+  open: OpenTelemetry | undefined,
+  besides: Telemetry | undefined,
+): OpenTelemetry | undefined {
   if (besides === undefined) return open;
   if (open === undefined) return async () => besides;
   return async () => join(besides, await open());

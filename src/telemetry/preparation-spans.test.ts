@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createHeldModel, SUMMARY, SUMMARY_USAGE } from "../../test/support/held-summaries.ts";
-import { goOn, isCompacted, open, saidMuch, told } from "../../test/support/prepared-sessions.ts";
+import { goOn, isCompacted, open, saidMuch, waitForEvent } from "../../test/support/prepared-sessions.ts";
 import { openTracing } from "../../test/support/tracing.ts";
 
 const CHAT = { name: "chat scripted", kind: "CLIENT", status: "ok", children: [] };
@@ -12,10 +12,10 @@ describe("[G9] [J2] the span of a compaction that is prepared", () => {
     const runtime = open(model, { telemetry: { tracer: tracing.tracer } });
     const { session } = await saidMuch(model, runtime);
     model.release();
-    const { compaction_id } = await told(session, "compaction_prepared");
+    const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     await goOn(session, () => isCompacted(session));
     await runtime.close();
-    const trees = tracing.told();
+    const trees = tracing.spanTrees();
     const alone = trees.filter(({ name }) => name === "compact");
     expect(alone).toMatchObject([
       {
@@ -44,9 +44,9 @@ describe("[G9] [J2] the span of a compaction that is prepared", () => {
     const runtime = open(model, { telemetry: { tracer: tracing.tracer } });
     const { session } = await saidMuch(model, runtime);
     model.release();
-    await told(session, "compaction_dropped");
+    await waitForEvent(session, "compaction_dropped");
     await runtime.close();
-    const [dropped] = tracing.told().filter(({ name }) => name === "compact");
+    const [dropped] = tracing.spanTrees().filter(({ name }) => name === "compact");
     expect(dropped).toMatchObject({ attributes: { "error.type": "compaction_dropped" }, children: [CHAT] });
     expect(dropped?.status).toMatch(/^error/);
   });

@@ -48,13 +48,13 @@ export function createSpans(parts: {
 }): Spans {
   const { tracer, redact, capturesContent } = parts;
   const safe = (attributes: Attributes) => {
-    const told: Record<string, string | number | boolean | string[]> = {};
+    const reported: Record<string, string | number | boolean | string[]> = {};
     for (const [name, value] of Object.entries(attributes)) {
-      if (typeof value === "string") told[name] = redact(value);
-      else if (typeof value === "object") told[name] = value.map(redact);
-      else if (value !== undefined) told[name] = value;
+      if (typeof value === "string") reported[name] = redact(value);
+      else if (typeof value === "object") reported[name] = value.map(redact);
+      else if (value !== undefined) reported[name] = value;
     }
-    return told;
+    return reported;
   };
   return {
     capturesContent,

@@ -51,11 +51,14 @@ export interface StemSet {
 }
 
 /** The stems of many texts, also matched by a long common prefix. */
-export async function stemSet(texts: readonly string[], breathe: () => Promise<void> | undefined): Promise<StemSet> {
+export async function stemSet(
+  texts: readonly string[],
+  yieldToEventLoop: () => Promise<void> | undefined,
+): Promise<StemSet> {
   const stems = new Set<string>();
   const beginnings = new Set<string>();
   for (const text of texts) {
-    await breathe();
+    await yieldToEventLoop();
     for (const stem of stemsOf(text)) {
       if (stems.has(stem)) continue;
       stems.add(stem);

@@ -19,7 +19,7 @@ const clock: Clock = {
   sleep: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => undefined),
   random: () => 0,
   newId: () => randomUUID(),
-  breathe: () => undefined,
+  yieldToEventLoop: () => undefined,
 };
 
 describe("built-in tools", () => {

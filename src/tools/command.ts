@@ -14,7 +14,7 @@ export interface CommandSpec {
   /** The command is killed when either output exceeds this; without it there is no limit. */
   readonly outputBytesMax?: number;
   /** Receives both outputs as they come. */
-  hear?(bytes: Uint8Array, from: "stdout" | "stderr"): void;
+  onOutput?(bytes: Uint8Array, from: "stdout" | "stderr"): void;
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -72,8 +72,8 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
   const flood = (): void => flooded.resolve({ kind: "flooded" });
   collect(stdout, watch.stdout, { bytesMax: spec.outputBytesMax, flood });
   collect(stderr, watch.stderr, { bytesMax: spec.outputBytesMax, flood });
-  stdout.on("data", (bytes: Buffer) => spec.hear?.(bytes, "stdout"));
-  stderr.on("data", (bytes: Buffer) => spec.hear?.(bytes, "stderr"));
+  stdout.on("data", (bytes: Buffer) => spec.onOutput?.(bytes, "stdout"));
+  stderr.on("data", (bytes: Buffer) => spec.onOutput?.(bytes, "stderr"));
   feed(child, spec.input);
 
   const over = new AbortController();

@@ -14,7 +14,7 @@ const clock: Clock = {
   sleep: async () => undefined,
   random: () => 0,
   newId: () => randomUUID(),
-  breathe: () => undefined,
+  yieldToEventLoop: () => undefined,
 };
 
 let base: string;

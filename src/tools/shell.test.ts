@@ -25,7 +25,7 @@ function createManualClock() {
       }),
     random: () => 0,
     newId: () => randomUUID(),
-    breathe: () => undefined,
+    yieldToEventLoop: () => undefined,
   };
   /** Waits until someone sleeps for `ms`, then lets the time pass. */
   const pass = (ms: number) =>

@@ -164,15 +164,15 @@ export interface OwnCommand extends Pick<ShellOptions, "root" | "env" | "clock">
   readonly command: string;
   readonly signal: AbortSignal;
   /** Receives output as it comes. */
-  hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
+  onOutput(bytes: Uint8Array, from: "stdout" | "stderr"): void;
 }
 
 /** Runs a command that the user typed, with the full environment and no timeout. */
-export async function runOwnCommand({ command, root, env, clock, signal, hear }: OwnCommand): Promise<CommandEnd> {
+export async function runOwnCommand({ command, root, env, clock, signal, onOutput }: OwnCommand): Promise<CommandEnd> {
   const program = await findShell(env);
   const whole = childEnv(env, {}, () => false);
   const timeoutMs = Number.POSITIVE_INFINITY;
-  const running = startCommand({ program, command, folder: root, env: whole, timeoutMs, hear }, clock);
+  const running = startCommand({ program, command, folder: root, env: whole, timeoutMs, onOutput }, clock);
   signal.addEventListener("abort", running.cancel, { once: true });
   if (signal.aborted) running.cancel();
   const { end } = await running.ended;

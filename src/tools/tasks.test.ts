@@ -12,7 +12,7 @@ function createBoard(options: { readonly tasksMax?: number } = {}) {
       return nowMs;
     },
     sleep: async () => undefined,
-    breathe: () => undefined,
+    yieldToEventLoop: () => undefined,
     random: () => 0,
     newId: () => {
       ids += 1;

@@ -110,7 +110,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
   const commands: string[] = [];
   const read: string[] = [];
   const waiting = new Set<() => void>();
-  const heard = (): void => {
+  const received = (): void => {
     for (const wake of waiting) wake();
   };
   const released: string[] = [];
@@ -122,11 +122,11 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
   const app = client({ name: "test" })
     .onNotification("session/update", ({ params }) => {
       updates.push(params);
-      heard();
+      received();
     })
     .onRequest("session/request_permission", async ({ params, signal }) => {
       asked.push(params);
-      heard();
+      received();
       if (options.silent?.includes("session/request_permission")) return new Promise(() => {});
       if (options.junk !== undefined) return answerTo("session/request_permission", () => Object({}));
       const optionId = options.answer?.(params);
@@ -136,7 +136,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     })
     .onRequest("fs/read_text_file", ({ params }) => {
       read.push(params.path);
-      heard();
+      received();
       return answerTo("fs/read_text_file", () => ({ content: files.get(params.path) ?? "" }));
     })
     .onRequest("fs/write_text_file", ({ params }) => {
@@ -145,7 +145,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     })
     .onRequest("terminal/create", ({ params }) => {
       commands.push([params.command, ...(params.args ?? [])].join(" "));
-      heard();
+      received();
       return answerTo("terminal/create", () => ({ terminalId: "terminal-1" }));
     })
     .onRequest("terminal/wait_for_exit", () => answerTo("terminal/wait_for_exit", () => ({ exitCode: 0 })))
@@ -153,7 +153,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     .onRequest("terminal/kill", () => ({}))
     .onRequest("terminal/release", ({ params }) => {
       released.push(params.terminalId);
-      heard();
+      received();
       return {};
     });
   // Node's streams of the web are those of the platform.

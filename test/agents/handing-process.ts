@@ -46,7 +46,7 @@ if (session === "") {
 } else {
   const going: Promise<unknown>[] = [];
   const answer = { session_id: session, approval_id: approval, decision: "allow" };
-  await runtime.dispatch("answerApproval", answer, { behind: (turn) => void going.push(turn) });
+  await runtime.dispatch("answerApproval", answer, { background: (turn) => void going.push(turn) });
   await Promise.all(going);
 }
 process.stdout.write(`${calls}\n`);

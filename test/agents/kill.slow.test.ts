@@ -8,7 +8,7 @@ import type { Agents } from "../../src/service/agent/agents.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";
-import { openLife } from "./open-life.ts";
+import { openRuntimeOf } from "./open-life.ts";
 
 const KILLS = byEffort({ usual: 30, full: 100 });
 const MEMORIES = byEffort({ usual: 900, full: 1_500 });
@@ -34,12 +34,12 @@ describe("kill -9 of a process in which an agent lives", () => {
       const last = await live(folder, Number.POSITIVE_INFINITY);
       expect(last.isDone).toBe(true);
 
-      const whole = openLife();
+      const whole = openRuntimeOf();
       for (let count = 1; count <= MEMORIES; count += 1) {
         await whole.operations.remember({ agent: "ada", content: `Memory ${count}.` }, {});
       }
       await settled(whole);
-      const killed = openLife(folder);
+      const killed = openRuntimeOf(folder);
       expect({ seed, ...(await lifeOf(killed)) }).toEqual({ seed, ...(await lifeOf(whole)) });
       const { compactions } = await killed.operations.readAgentStatus({ agent: "ada" }, {});
       await killed.close();

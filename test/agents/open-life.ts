@@ -17,7 +17,7 @@ const summarise: SummariseTexts = async (texts) => {
 };
 
 /** Agents in a folder, with their files; without one, in this process. It loads little: a hundred processes do it. */
-export function openLife(folder?: string): Agents {
+export function openRuntimeOf(folder?: string): Agents {
   const place =
     folder === undefined
       ? { store: createStoreInMemory({ foldRow: foldAgent }), vault: undefined }
@@ -38,7 +38,7 @@ export function openLife(folder?: string): Agents {
     roomBytes: async () => Number.POSITIVE_INFINITY,
     cutsInvented: () => true,
     spentToday: async () => 0,
-    tell: () => {},
+    report: () => {},
     grown: () => {},
   });
 }

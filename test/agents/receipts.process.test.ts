@@ -127,9 +127,9 @@ describe("the receipt of an agent's compaction", () => {
       }
     }
     const later = agentsWith({ windows: SMALL, store: old, summarise: async () => ({ summary: "It rained.", by }) });
-    const told = await receiptOf(later);
-    expect(told).toMatchObject({ recent: { summary: "It rained." }, notes: [] });
-    expect(told.recent).not.toHaveProperty("receipt");
+    const reported = await receiptOf(later);
+    expect(reported).toMatchObject({ recent: { summary: "It rained." }, notes: [] });
+    expect(reported.recent).not.toHaveProperty("receipt");
     const { summaries } = await later.operations.readAgentHistory({ agent: "ada", limit: 5 }, {});
     expect(summaries[0]).not.toHaveProperty("receipt");
     await remember(later, ["It snowed.", "It hailed.", "It thawed."]);
@@ -230,8 +230,8 @@ describe("every receipt", () => {
           const kept = stoodFor
             .filter(({ status }) => status === "in_summary")
             .map(({ kind, text }) => `${kind} ${text}`);
-          const told = newest.longterm.receipt?.items.map(({ kind, text }) => `${kind} ${text}`) ?? [];
-          expect(told).toEqual(expect.arrayContaining(kept));
+          const reported = newest.longterm.receipt?.items.map(({ kind, text }) => `${kind} ${text}`) ?? [];
+          expect(reported).toEqual(expect.arrayContaining(kept));
         }
         await agents.close();
       }),

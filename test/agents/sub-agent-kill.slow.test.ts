@@ -67,7 +67,7 @@ describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, (
       const dieAt = 1 + Math.floor(random() * calls);
       const moment = random() < 0.5 ? "before" : "after";
       await handOutAndDie(folder, dieAt, moment);
-      const told = { seed, dieAt, moment };
+      const reported = { seed, dieAt, moment };
       const runtime = await open(folder);
       const { sessions } = await runtime.dispatch("listSessions", { labels: { root: "1" } });
       const parent = sessions.find(({ labels }) => labels?.parent === undefined)?.session_id;
@@ -80,11 +80,11 @@ describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, (
       const listener = ({ event }: { event: AgentEvent }) => void events.push(event);
       const next = { session_id: parent, prompt: planned([{ text: "Back." }]) };
       const { text } = await runtime.dispatch("startTurn", next, { listener });
-      expect({ ...told, text }).toEqual({ ...told, text: "Back." });
+      expect({ ...reported, text }).toEqual({ ...reported, text: "Back." });
       const after = await sums(runtime, parent);
-      expect({ ...told, ...after.budget }).toEqual({ ...told, ...after.logs });
+      expect({ ...reported, ...after.budget }).toEqual({ ...reported, ...after.logs });
       const left = [...after.states].filter((state) => state !== "idle" && state !== "failed");
-      expect({ ...told, left }).toEqual({ ...told, left: [] });
+      expect({ ...reported, left }).toEqual({ ...reported, left: [] });
       const settled = events.flatMap((event) => (event.type === "sub_agent_completed" ? [event] : []));
       if (before.state === "interrupted" && settled.length > 0) met.open += 1;
       const [one] = settled;
@@ -92,17 +92,20 @@ describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, (
         // The model was told where the task can be gone on with.
         const { messages } = await runtime.dispatch("readHistory", { session_id: parent });
         const named = `sub-agent general worked in session ${one.child_id}; call agent with this session_id to continue it`;
-        expect({ ...told, isNamed: JSON.stringify(messages).includes(named) }).toEqual({ ...told, isNamed: true });
+        expect({ ...reported, isNamed: JSON.stringify(messages).includes(named) }).toEqual({
+          ...reported,
+          isNamed: true,
+        });
         const on = planned([
           { calls: [handing([{ text: "Further." }], { session_id: one.child_id })] },
           { text: "Over." },
         ]);
         const result = await runtime.dispatch("startTurn", { session_id: parent, prompt: on });
-        expect({ ...told, text: result.text }).toEqual({ ...told, text: "Over." });
+        expect({ ...reported, text: result.text }).toEqual({ ...reported, text: "Over." });
         const { messages: theirs } = await runtime.dispatch("readHistory", { session_id: one.child_id });
         expect(JSON.stringify(theirs.at(-1))).toContain("Further.");
         const last = await sums(runtime, parent);
-        expect({ ...told, ...last.budget }).toEqual({ ...told, ...last.logs });
+        expect({ ...reported, ...last.budget }).toEqual({ ...reported, ...last.logs });
         met.resumed += 1;
       }
       await runtime.close();
@@ -126,9 +129,9 @@ describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, (
       await start(folder, "0", "before", event.child_id, String(event.event.approval_id));
     }
     expect((await stream.result).text).toBe("Done.");
-    const told = seen.flatMap((event) => (event.type === "sub_agent_event" ? [event.event.type] : []));
-    expect(told).toContain("tool_approval_answered");
-    expect(told.at(-1)).toBe("run_completed");
+    const reported = seen.flatMap((event) => (event.type === "sub_agent_event" ? [event.event.type] : []));
+    expect(reported).toContain("tool_approval_answered");
+    expect(reported.at(-1)).toBe("run_completed");
     const result = seen.find((event) => event.type === "tool_execution_completed");
     expect(result).toMatchObject({ is_error: false, result: expect.stringMatching(/^Wiped\./) });
     const read = await runtime.dispatch("readSession", { session_id: session.id });

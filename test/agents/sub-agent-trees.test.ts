@@ -66,9 +66,9 @@ describe("trees of sub-agents", { timeout: byEffort({ usual: 120_000, full: 3_00
       );
       const delegatedCalls = read.reduce((sum, one) => sum + (one.delegated?.tool_calls ?? 0), 0);
       const root = read.find((one) => one.session_id === session_id);
-      const told = { seed, tree, limits, most };
-      expect({ ...told, budgets: root?.budgets }).toEqual({
-        ...told,
+      const reported = { seed, tree, limits, most };
+      expect({ ...reported, budgets: root?.budgets }).toEqual({
+        ...reported,
         budgets: [
           { type: "tokens", limit: limits.max_tokens, used: tokens },
           { type: "tool_calls", limit: limits.max_tool_calls, used: calls - delegatedCalls },
@@ -77,8 +77,8 @@ describe("trees of sub-agents", { timeout: byEffort({ usual: 120_000, full: 3_00
       });
       const spare = CALL_TOKENS_MAX * most;
       const least = Math.min(limits.max_tokens, limits.max_cost / DOLLARS_PER_TOKEN);
-      expect({ ...told, isWithin: tokens <= least + spare, tokens }).toMatchObject({ isWithin: true });
-      expect({ ...told, isWithin: calls - delegatedCalls <= limits.max_tool_calls, calls }).toMatchObject({
+      expect({ ...reported, isWithin: tokens <= least + spare, tokens }).toMatchObject({ isWithin: true });
+      expect({ ...reported, isWithin: calls - delegatedCalls <= limits.max_tool_calls, calls }).toMatchObject({
         isWithin: true,
       });
       if (tokens >= least) stopped += 1;

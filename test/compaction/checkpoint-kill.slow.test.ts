@@ -45,7 +45,7 @@ describe("kill -9 of a process that keeps checkpoints", () => {
           log: store.log,
           store: store.checkpoints as CheckpointStore, // An embedded store has them.
           hash: (text) => hash("sha256", text),
-          breathe: () => undefined,
+          yieldToEventLoop: () => undefined,
         }).resume(sessionId);
         await store.close();
         if (state === undefined) continue;

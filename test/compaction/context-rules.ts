@@ -64,9 +64,9 @@ export function brokenByCompaction(before: Earlier, state: WholeState, record: C
     broken.push(`${summaries} summaries for ${discarded.length} messages`);
   const tokensBefore = estimateTokens([...before.shown, ...late].map(({ message }) => message));
   if (state.shownTokens >= tokensBefore) broken.push(`${state.shownTokens} tokens, before ${tokensBefore}`);
-  const told = [body.messages_before, body.messages_after, body.tokens_before, body.tokens_after].join();
+  const reported = [body.messages_before, body.messages_after, body.tokens_before, body.tokens_after].join();
   const counted = [before.shown.length + late.length, state.shown.length, tokensBefore, state.shownTokens].join();
-  if (told !== counted) broken.push(`told ${told}, counted ${counted}`);
+  if (reported !== counted) broken.push(`told ${reported}, counted ${counted}`);
   return broken;
 }
 

@@ -35,11 +35,11 @@ const LINE =
 export function brokenByEviction(before: BeforeEviction, state: WholeState, record: CompactionRecord) {
   const { body } = record;
   const broken = [...brokenByCompaction(before, state, record)];
-  const told = new Map(before.shown.map((placed) => [placed.seq, placed.message]));
+  const reported = new Map(before.shown.map((placed) => [placed.seq, placed.message]));
   const logged = new Map(state.transcript.map(({ seq, message }) => [seq, message]));
   const changed: number[] = [];
   for (const { seq, message } of state.shown) {
-    const was = told.get(seq);
+    const was = reported.get(seq);
     if (was === undefined || JSON.stringify(was) === JSON.stringify(message)) continue;
     changed.push(seq);
     if (before.pinned.has(seq) || isIn(before.expanded, seq)) broken.push(`${seq} was wanted whole`);

@@ -3,7 +3,7 @@ import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createHeldModel } from "../support/held-summaries.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
-import { goOn, isCompacted, READY, saidMuch, told } from "../support/prepared-sessions.ts";
+import { goOn, isCompacted, READY, saidMuch, waitForEvent } from "../support/prepared-sessions.ts";
 
 /** A folder, or the URL of a database; the session to go on with, if there is one. */
 const [place = "", known] = process.argv.slice(2);
@@ -16,7 +16,7 @@ const runtime = createRuntime({ model, env: {}, store, toolPreset: "none", compa
 async function prepare() {
   const { session } = await saidMuch(model, runtime);
   model.release();
-  return { session, prepared: (await told(session, "compaction_prepared")).compaction_id };
+  return { session, prepared: (await waitForEvent(session, "compaction_prepared")).compaction_id };
 }
 
 async function publish(id: string) {

@@ -9,7 +9,7 @@ const usage = { input_tokens: 3, output_tokens: 2 };
 
 /** What a log has besides what is said and shown, as the service appends it; `number` tells one time from another. */
 export function randomExtras(random: Random, number: number, state: WholeState): readonly EntryBody[] {
-  const kinds = [called, changed, keyed, approved, handedOut, prepared, told, closed] as const;
+  const kinds = [called, changed, keyed, approved, handedOut, prepared, reported, closed] as const;
   const make = pick(random, kinds) ?? called;
   return make(random, number, state);
 }
@@ -118,7 +118,7 @@ function prepared(random: Random, number: number, { compactions }: WholeState): 
   return chance(random, 0.6) ? [ready, dropped] : [ready];
 }
 
-function told(random: Random, _number: number, { compactions }: WholeState): readonly EntryBody[] {
+function reported(random: Random, _number: number, { compactions }: WholeState): readonly EntryBody[] {
   const compaction_id = pick(random, compactions)?.body.compaction_id ?? "none";
   const warned = { type: "budget_warning", budget_type: "tokens", used: 8, limit: 10, percent: 80 } as const;
   const started = {

@@ -26,10 +26,10 @@ const SAMPLES = 20;
 const folder = mkdtempSync(join(tmpdir(), "rkat-replay-"));
 let sessionId = NO_SESSION;
 let entries: readonly Entry[] = [];
-let told: Awaited<ReturnType<typeof tell>>;
+let reported: Awaited<ReturnType<typeof report>>;
 
 /** What a session says of itself. */
-async function tell(runtime: Runtime, session: Session) {
+async function report(runtime: Runtime, session: Session) {
   return {
     compactions: await session.compactions(),
     cadence: (await runtime.readSession(session.id)).session_compaction_cadence,
@@ -88,7 +88,7 @@ async function reword(session: Session, random: () => number): Promise<void> {
 
 beforeAll(async () => {
   const runtime = await open();
-  told = await tell(runtime, await live(runtime));
+  reported = await report(runtime, await live(runtime));
   await runtime.close();
   const store = await openEmbeddedStore(folder);
   entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
@@ -115,7 +115,7 @@ describe(`a session of ${TURNS} turns that compacts tens of times`, () => {
     const { calls, state } = replay();
     expect(calls.filter(({ recorded, folded }) => recorded !== folded)).toEqual([]);
     expect(calls.length).toBeGreaterThan(TURNS);
-    expect(assembleContext(state)).toEqual(told.context.messages.map(({ seq: _seq, ...message }) => message));
+    expect(assembleContext(state)).toEqual(reported.context.messages.map(({ seq: _seq, ...message }) => message));
   });
 
   it(
@@ -124,7 +124,7 @@ describe(`a session of ${TURNS} turns that compacts tens of times`, () => {
       const runtime = await open();
       try {
         const session = runtime.session(sessionId);
-        expect(await tell(runtime, session)).toEqual(told);
+        expect(await report(runtime, session)).toEqual(reported);
         const { calls } = replay();
         for (const { seq, recorded } of calls.filter((_, at) => at % Math.floor(calls.length / SAMPLES) === 0)) {
           expect({ seq, sha256: (await session.context({ atSeq: seq })).sha256 }).toEqual({ seq, sha256: recorded });

@@ -11,9 +11,9 @@ const at = (name: string): string => join(line.cwd, name);
 describe("rkat session show --html", () => {
   it("[G8] writes one file for its owner alone, and tells how large it is", async () => {
     await run("run", "The port is 8443.");
-    const told = await run("session", "show", "last", "--html", "kept.html");
-    expect(told).toMatchObject({ code: 0, stdout: "" });
-    expect(told.stderr).toMatch(
+    const reported = await run("session", "show", "last", "--html", "kept.html");
+    expect(reported).toMatchObject({ code: 0, stdout: "" });
+    expect(reported.stderr).toMatch(
       /^Wrote kept\.html: \d+\.\d KB, 2 messages\.\nAnyone who gets the file can read the whole session\.\n$/,
     );
     expect(statSync(at("kept.html")).mode & 0o777).toBe(0o600);

@@ -19,9 +19,9 @@ async function serveUnder(prefix: string, url: string): Promise<string> {
       return;
     }
     const { method, headers } = asked;
-    const passed = request({ hostname, port, method, headers, path: asked.url.slice(prefix.length) }, (told) => {
-      answer.writeHead(told.statusCode ?? 502, told.headers);
-      told.pipe(answer);
+    const passed = request({ hostname, port, method, headers, path: asked.url.slice(prefix.length) }, (reported) => {
+      answer.writeHead(reported.statusCode ?? 502, reported.headers);
+      reported.pipe(answer);
     });
     passed.on("error", () => answer.destroy());
     asked.pipe(passed);

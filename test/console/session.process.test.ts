@@ -4,8 +4,8 @@ import type { Tool } from "../../src/ports/tool.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { serveConsole } from "../support/console-server.ts";
+import { usePausedModel } from "../support/paused-model.ts";
 import { serveRest } from "../support/rest-server.ts";
-import { useTellingModel } from "../support/telling-model.ts";
 
 // A server and a browser are started, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -15,7 +15,7 @@ const message = (page: Page, seq: number) => page.locator(`.message[data-seq="${
 const AWAY = [/Failed to load resource|net::ERR/];
 
 withBrowser("a session in the console", () => {
-  const model = useTellingModel();
+  const model = usePausedModel();
 
   it("[G8] shows an answer while it comes, and then as a message of the history", async () => {
     const { url, call } = await serveConsole({ env: model.env() });

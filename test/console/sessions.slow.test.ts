@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { HOSTILE, tabTo } from "../support/console-page.ts";
 import { serveConsole } from "../support/console-server.ts";
-import { useTellingModel } from "../support/telling-model.ts";
+import { usePausedModel } from "../support/paused-model.ts";
 
 // A server and a browser are started, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -99,15 +99,15 @@ withBrowser("the screen of sessions", () => {
 });
 
 withBrowser("a session that runs", () => {
-  const model = useTellingModel();
+  const model = usePausedModel();
 
   it("[G8] is shown as such while it does", async () => {
     const { url, call } = await serveConsole({ env: model.env() });
     const page = await openPage(url);
-    const told = call("POST /sessions", { prompt: "Tell me a story" });
+    const reported = call("POST /sessions", { prompt: "Tell me a story" });
     await page.getByText("running", { exact: true }).waitFor();
     model.finish();
-    expect((await told).status).toBe(200);
+    expect((await reported).status).toBe(200);
     await page.getByText("idle", { exact: true }).waitFor();
   });
 });

@@ -67,7 +67,7 @@ export function describeClientTools(clientOf: () => Client): void {
 
   it("[G6] tells a tool of its own that its turn was interrupted", async () => {
     const client = clientOf();
-    const { promise: told, resolve } = Promise.withResolvers<string>();
+    const { promise: reported, resolve } = Promise.withResolvers<string>();
     const slow = weather(
       (_, { sessionId, signal }) =>
         new Promise(() => {
@@ -77,6 +77,6 @@ export function describeClientTools(clientOf: () => Client): void {
     );
     const creating = client.createSession('call weather {"city":"Oslo"}', { tools: [slow] });
     await expect(creating).rejects.toMatchObject({ name: "RuntimeError", code: "REQUEST_CANCELLED" });
-    expect(await told).toBe("aborted");
+    expect(await reported).toBe("aborted");
   });
 }

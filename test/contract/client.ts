@@ -23,19 +23,19 @@ const code = (name: string, message = /./) =>
   expect.objectContaining({ name: "RuntimeError", code: name, message: expect.stringMatching(message) });
 
 /** What is heard by one who begins to listen, up to the end of a turn; turns are run until then. */
-async function hearWhileTurning(client: Client, session: Session): Promise<readonly Delivery[]> {
-  const heard: Delivery[] = [];
+async function collectWhileTurning(client: Client, session: Session): Promise<readonly Delivery[]> {
+  const received: Delivery[] = [];
   let isDone = false;
   const listening = (async () => {
     for await (const delivery of client.subscribe(session.id)) {
-      heard.push(delivery);
+      received.push(delivery);
       if (delivery.event.type === "run_completed") break;
     }
     isDone = true;
   })();
   for (let turns = 0; turns < TURNS_MAX && !isDone; turns += 1) await session.turn("Two");
   await listening;
-  return heard;
+  return received;
 }
 
 const TURNS_MAX = 1_000;
@@ -144,11 +144,11 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const session = await client.createSession("One");
       await session.turn("Two");
       const ending = new AbortController();
-      const heard: Delivery[] = [];
+      const received: Delivery[] = [];
       let ends = 0;
       let live: Promise<unknown> = Promise.resolve();
       for await (const delivery of client.subscribe(session.id, { after: 2, signal: ending.signal })) {
-        heard.push(delivery);
+        received.push(delivery);
         if (delivery.event.type !== "run_completed") continue;
         ends += 1;
         if (ends === 2) live = session.turn("Three");
@@ -157,17 +157,19 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       await live;
       const all = await client.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
       const durable = all.events.map(({ cursor, timestamp_ms, payload }) => [cursor.sequence, timestamp_ms, payload]);
-      const seen = heard.filter(({ seq }) => seq > 0).map(({ seq, timestamp_ms, event }) => [seq, timestamp_ms, event]);
+      const seen = received
+        .filter(({ seq }) => seq > 0)
+        .map(({ seq, timestamp_ms, event }) => [seq, timestamp_ms, event]);
       expect(seen).toEqual(durable.filter(([seq]) => Number(seq) > 2));
-      expect(heard.filter(({ event }) => event.type === "text_delta")).toHaveLength(2);
+      expect(received.filter(({ event }) => event.type === "text_delta")).toHaveLength(2);
     });
 
     it("[G6] follows what is to come, and leaves", async () => {
       const session = await client.createSession("One");
-      const heard = await hearWhileTurning(client, session);
-      const seqs = heard.flatMap(({ seq }) => (seq > 0 ? [seq] : []));
+      const received = await collectWhileTurning(client, session);
+      const seqs = received.flatMap(({ seq }) => (seq > 0 ? [seq] : []));
       expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
-      expect(heard.at(-1)).toMatchObject({ event: { type: "run_completed", result: "You said: Two" } });
+      expect(received.at(-1)).toMatchObject({ event: { type: "run_completed", result: "You said: Two" } });
       await expect(client.subscribe(NOBODY)[Symbol.asyncIterator]().next()).rejects.toEqual(code("SESSION_NOT_FOUND"));
     });
 
@@ -303,20 +305,20 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       await expect(unkept.createSession("Hello", { enableMemory: true })).rejects.toEqual(
         code("MEMORY_STORE_DISABLED"),
       );
-      expect((await hearWhileTurning(unkept, session)).at(-1)?.event.type).toBe("run_completed");
+      expect((await collectWhileTurning(unkept, session)).at(-1)?.event.type).toBe("run_completed");
     });
 
     it("[G6] keeps fifty turns at once apart, also where all begin with the same words", async () => {
       const prompts = Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? "The same" : `Number ${index}`));
       const streams = prompts.map((prompt) => client.createSessionStreaming(prompt));
-      const heard = await Promise.all(streams.map(listen));
-      const ids = heard.map(({ result }) => result?.session_id);
+      const received = await Promise.all(streams.map(listen));
+      const ids = received.map(({ result }) => result?.session_id);
       expect(new Set(ids).size).toBe(50);
-      expect(heard.map(({ events }) => typesOf(events))).toEqual(prompts.map(() => [...TURN, "run_completed"]));
-      expect(heard.map(({ events }) => events[0])).toEqual(
+      expect(received.map(({ events }) => typesOf(events))).toEqual(prompts.map(() => [...TURN, "run_completed"]));
+      expect(received.map(({ events }) => events[0])).toEqual(
         prompts.map((prompt, index) => ({ type: "run_started", session_id: ids[index], prompt })),
       );
-      expect(heard.map(({ result }) => result?.text)).toEqual(prompts.map((prompt) => `You said: ${prompt}`));
+      expect(received.map(({ result }) => result?.text)).toEqual(prompts.map((prompt) => `You said: ${prompt}`));
     });
 
     it("[G6] works beside another client, and refuses calls once it is closed", async () => {

@@ -86,8 +86,8 @@ export function describeForgettings(name: string, place: () => OpenStore): void 
           data: Buffer.from(`%PDF ${secret.toUpperCase()}`, "utf16le"),
         });
         await kept.begin("one", JSON.stringify({ texts: [secret, "Grey Owl over the barn"] }));
-        const told: { places: number; bytes: number }[] = [];
-        const scan = await kept.scan([secret, "Grey Owl over the barn"], (done) => told.push(done));
+        const reported: { places: number; bytes: number }[] = [];
+        const scan = await kept.scan([secret, "Grey Owl over the barn"], (done) => reported.push(done));
         expect(new Set(scan.matches.map(({ text }) => text))).toEqual(new Set([0]));
         expect(new Set(scan.matches.map(({ form }) => form))).toEqual(
           // The title of a session has it in one line.
@@ -97,7 +97,7 @@ export function describeForgettings(name: string, place: () => OpenStore): void 
         );
         expect(scan.matches.filter(({ place }) => /heron/i.test(place))).toEqual([]);
         expect(scan.more).toBe(0);
-        expect(told.at(-1)).toEqual({ places: scan.places, bytes: scan.bytes });
+        expect(reported.at(-1)).toEqual({ places: scan.places, bytes: scan.bytes });
         expect(scan.bytes).toBeGreaterThan(300);
         expect((await kept.scan(["Grey Owl over the barn"])).matches).toEqual([]);
         await kept.end("one");

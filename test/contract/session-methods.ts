@@ -32,8 +32,8 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       const once = { source: "clock", idempotencyKey: "noon" };
       expect(await session.inject("It is noon.", once)).toEqual({ status: "staged" });
       expect(await session.inject("It is noon.", once)).toEqual({ status: "duplicate" });
-      const told = await session.sendExternalEvent("door_opened", { payload: { door_id: 4, doorName: "north" } });
-      expect(told).toMatchObject({ outcome_type: "accepted" });
+      const reported = await session.sendExternalEvent("door_opened", { payload: { door_id: 4, doorName: "north" } });
+      expect(reported).toMatchObject({ outcome_type: "accepted" });
       await session.turn("And now?");
       const shown = JSON.stringify((await session.context()).messages);
       expect([shown.includes("door_id"), shown.includes("doorName")]).toEqual([true, true]);

@@ -245,33 +245,33 @@ export const STORE_CHECKS: readonly Check[] = [
       "[F11] whoever hears a session is told that its log grew, here or in another process, until it stops hearing",
     holds: async (open) => {
       const [here, elsewhere] = [await open(), await open()];
-      const heard: number[] = [];
+      const received: number[] = [];
       let woken = Promise.withResolvers<void>();
-      const deafen = here.signals.hear(A, (seq) => {
-        heard.push(seq);
+      const unsubscribe = here.signals.subscribe(A, (seq) => {
+        received.push(seq);
         woken.resolve();
       });
       const others: number[] = [];
-      here.signals.hear(B, (seq) => others.push(seq));
+      here.signals.subscribe(B, (seq) => others.push(seq));
       for (const [store, after] of [
         [elsewhere, 0],
         [here, 1],
         [elsewhere, 2],
       ] as const) {
         await store.log.append(A, after, news(after === 0 ? created : said("more")));
-        store.signals.tell(A, after + 1);
-        while (Math.max(0, ...heard) < after + 1) {
+        store.signals.emit(A, after + 1);
+        while (Math.max(0, ...received) < after + 1) {
           await woken.promise;
           woken = Promise.withResolvers<void>();
         }
       }
-      expect(Math.max(...heard)).toBe(3);
+      expect(Math.max(...received)).toBe(3);
       expect(others).toEqual([]);
-      deafen();
-      heard.length = 0;
+      unsubscribe();
+      received.length = 0;
       await here.log.append(A, 3, news(said("unheard")));
-      here.signals.tell(A, 4);
-      expect(heard).toEqual([]);
+      here.signals.emit(A, 4);
+      expect(received).toEqual([]);
       await here.close();
       await elsewhere.close();
     },

@@ -58,7 +58,7 @@ async function appendWhile(store: Store, sessionId: string, { interrupted }: Hol
       const last = entries.at(-1);
       const seq = last === undefined ? 0 : last.seq + last.span - 1;
       say(`ack ${sessionId} ${seq}`);
-      store.signals.tell(sessionId, seq);
+      store.signals.emit(sessionId, seq);
     }
   } catch (error) {
     const code = error instanceof RuntimeError ? error.code : "";
@@ -67,20 +67,20 @@ async function appendWhile(store: Store, sessionId: string, { interrupted }: Hol
 }
 
 /** Where each subscriber is; whoever waits for all of them to have come somewhere is told of each step. */
-const heard = new Map<string, number>();
+const received = new Map<string, number>();
 let onStep = (): void => {};
 
 /** A reader as a client is one: when its stream ends it comes again, and says how far it has heard. */
-async function hear(runtime: Runtime, sessionId: string, after: number): Promise<void> {
-  heard.set(sessionId, after);
+async function listen(runtime: Runtime, sessionId: string, after: number): Promise<void> {
+  received.set(sessionId, after);
   for (;;) {
     await persist(async () => {
-      const seen = heard.get(sessionId) ?? 0;
+      const seen = received.get(sessionId) ?? 0;
       for await (const { seq } of runtime.subscribe(sessionId, { after: seen })) {
         if (seq === 0) continue; // Not of the log.
-        const last = heard.get(sessionId) ?? 0;
+        const last = received.get(sessionId) ?? 0;
         if (seq !== last + 1) say(`wrong a subscriber of ${sessionId} at ${last} got ${seq}`);
-        heard.set(sessionId, seq);
+        received.set(sessionId, seq);
         say(`heard ${sessionId} ${seq}`);
         onStep();
       }
@@ -89,27 +89,27 @@ async function hear(runtime: Runtime, sessionId: string, after: number): Promise
 }
 
 /** The next line of whoever started this. */
-async function told(): Promise<string> {
+async function reported(): Promise<string> {
   const { value, done } = await lines.next();
   if (done === true) process.exit(0);
   return String(value);
 }
 
 async function work(): Promise<void> {
-  const order = JSON.parse(await told()) as CrowdOrder; // Written by `crowd.ts`.
+  const order = JSON.parse(await reported()) as CrowdOrder; // Written by `crowd.ts`.
   const { url, realm, leaseMs } = order;
   const store = await persist(() => openPostgresStore({ url, realm, leaseMs }), isAlways);
   if (store === undefined) return;
   const runtime = createRuntime({ store, model: createScriptedModel([]), env: {} });
-  for (const [sessionId, after] of Object.entries(order.hears)) void hear(runtime, sessionId, after);
+  for (const [sessionId, after] of Object.entries(order.subscribed)) void listen(runtime, sessionId, after);
   const writing = order.writes.map((sessionId) => writeTo(store, sessionId));
   say("ready");
-  await told();
+  await reported();
   stop.abort();
   await Promise.all(writing);
   say("stopped");
-  const ends = JSON.parse(await told()) as CrowdOrder["hears"];
-  const isThere = (): boolean => Object.entries(ends).every(([id, end]) => (heard.get(id) ?? 0) >= end);
+  const ends = JSON.parse(await reported()) as CrowdOrder["subscribed"];
+  const isThere = (): boolean => Object.entries(ends).every(([id, end]) => (received.get(id) ?? 0) >= end);
   await new Promise<void>((resolve) => {
     onStep = () => {
       if (isThere()) resolve();

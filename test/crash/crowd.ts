@@ -16,7 +16,7 @@ export interface CrowdOrder {
   readonly leaseMs: number;
   readonly writes: readonly string[];
   /** Sessions to hear, each from after a seq. */
-  readonly hears: Readonly<Record<string, number>>;
+  readonly subscribed: Readonly<Record<string, number>>;
 }
 
 export interface CrowdOptions {
@@ -71,7 +71,7 @@ export async function runCrowd(server: PostgresServer, options: CrowdOptions): P
   let kills = 0;
   let stops = 0;
   /** What the subscribers of each member have heard: whoever takes its place goes on from there. */
-  const heard = Array.from({ length: processes }, () => new Map(all.map((id) => [id, 1])));
+  const received = Array.from({ length: processes }, () => new Map(all.map((id) => [id, 1])));
 
   const start = (member: number) => {
     const order: CrowdOrder = {
@@ -79,11 +79,11 @@ export async function runCrowd(server: PostgresServer, options: CrowdOptions): P
       realm,
       leaseMs,
       writes: [...own(member), ...shared],
-      hears: Object.fromEntries(heard[member] ?? []),
+      subscribed: Object.fromEntries(received[member] ?? []),
     };
     return startMember({ order, compiled }, ([word, id = "", seq], line) => {
       if (word === "wrong") wrong.push(line);
-      if (word === "heard") heard[member]?.set(id, Number(seq));
+      if (word === "heard") received[member]?.set(id, Number(seq));
       if (word !== "ack") return;
       acknowledged += 1;
       acks.set(id, Math.max(Number(seq), acks.get(id) ?? 0));
@@ -109,15 +109,15 @@ export async function runCrowd(server: PostgresServer, options: CrowdOptions): P
 
   // All live now; each writes a little more, so that what came last is held to the rules as well.
   await Promise.all(members.map((member) => member.acked(1)));
-  await Promise.all(members.map((member) => member.tell("stop", "stopped")));
+  await Promise.all(members.map((member) => member.send("stop", "stopped")));
   const found = await checkLogs({ url, realm }, acks, all);
   const ends = JSON.stringify(found.ends);
   await Promise.race([
-    Promise.all(members.map((member) => member.tell(ends, "caught up"))),
+    Promise.all(members.map((member) => member.send(ends, "caught up"))),
     new Promise((resolve) => setTimeout(resolve, QUIET_MS_MAX).unref()),
   ]);
   await Promise.all(members.map((member) => member.kill()));
-  const behind = heard.flatMap((positions) => all.filter((id) => (positions.get(id) ?? 0) < (found.ends[id] ?? 0)));
+  const behind = received.flatMap((positions) => all.filter((id) => (positions.get(id) ?? 0) < (found.ends[id] ?? 0)));
   const { lost, broken, entries } = found;
   return { kills, stops, acknowledged, entries, lost, broken, behind: behind.length, wrong };
 }
@@ -156,13 +156,13 @@ interface Member {
   /** Resolves when it has told of so many appends, or has ended. */
   acked(count: number): Promise<void>;
   /** Tells it a line and waits for its answer. */
-  tell(line: string, answer: string): Promise<void>;
+  send(line: string, answer: string): Promise<void>;
   kill(): Promise<void>;
 }
 
 function startMember(
   { order, compiled }: { readonly order: CrowdOrder; readonly compiled: string },
-  hear: (words: readonly string[], line: string) => void,
+  onLine: (words: readonly string[], line: string) => void,
 ): Member {
   const script = join(import.meta.dirname, "crowd-process.ts");
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
@@ -190,7 +190,7 @@ function startMember(
     const words = line.split(" ");
     if (words[0] === "ack") acks += 1;
     said.add(line);
-    hear(words, line);
+    onLine(words, line);
     for (const look of waiting) look();
   });
   const ended = once(child, "close").then(() => {
@@ -199,7 +199,7 @@ function startMember(
   });
   return {
     acked: (count) => until(() => said.has("ready") && acks >= count),
-    tell: (line, answer) => {
+    send: (line, answer) => {
       stdin.write(`${line}\n`);
       return until(() => said.has(answer));
     },

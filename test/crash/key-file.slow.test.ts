@@ -149,8 +149,10 @@ describe("the keys of a realm", () => {
       const hasKey = (owner: string) => lines.some((line) => line.includes(`"owner":"${owner}"`));
       const torn = await openEmbeddedStore(folder, { seal: sealIn(folder) });
       for (const id of ids) {
-        const told = await torn.log.read(id, 1, 10).then((entries) => entries.length, messageOf);
-        expect(told).toBe(hasKey(id) ? 2 : `the key of ${id} is gone: what was sealed with it cannot be read again`);
+        const reported = await torn.log.read(id, 1, 10).then((entries) => entries.length, messageOf);
+        expect(reported).toBe(
+          hasKey(id) ? 2 : `the key of ${id} is gone: what was sealed with it cannot be read again`,
+        );
         if (!hasKey(id)) await expect(torn.log.append(id, 2, toNewEntries([said("more")]))).rejects.toThrow("is gone");
       }
       await torn.close();

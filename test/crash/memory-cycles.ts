@@ -20,14 +20,14 @@ export interface MemoryCycleCounts {
 /** A memory that processes add to until they are killed. */
 export interface MemoryPlace {
   /** What a process is told of where it is: see `memory-adder.ts`. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   /** How many processes add to it at once. */
   readonly adders: number;
   open(): Promise<MemoryStore>;
 }
 
 export function folderPlace(folder: string): MemoryPlace {
-  return { told: [folder], adders: 1, open: async () => openMemoryStore({ folder }) };
+  return { reported: [folder], adders: 1, open: async () => openMemoryStore({ folder }) };
 }
 
 /** Runs processes that add, kills each at a random moment, opens what they left, and counts what is wrong. */
@@ -39,8 +39,8 @@ export async function runMemoryCycles(
   const acks = new Map<string, number>();
   const total = { cycles, acknowledged: 0, lost: 0, broken: 0, missing: 0 };
   for (let cycle = 0; cycle < cycles; cycle += 1) {
-    const told = await Promise.all(Array.from({ length: place.adders }, () => addAndDie(place.told, random)));
-    for (const [sessionId, cursor] of told.flat()) {
+    const reported = await Promise.all(Array.from({ length: place.adders }, () => addAndDie(place.reported, random)));
+    for (const [sessionId, cursor] of reported.flat()) {
       total.acknowledged += 1;
       acks.set(sessionId, Math.max(cursor, acks.get(sessionId) ?? 0));
     }
@@ -87,11 +87,11 @@ async function areVectorsTrue(store: MemoryStore, sessionId: string, cursor: num
 
 const ACKS_MAX = 60;
 
-async function addAndDie(told: readonly string[], random: () => number): Promise<readonly [string, number][]> {
+async function addAndDie(reported: readonly string[], random: () => number): Promise<readonly [string, number][]> {
   const script = join(import.meta.dirname, "memory-adder.ts");
   // Compiled once for all cycles: most of a cycle would otherwise be the start of its process.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(told[0] ?? "", "..", "compiled") };
-  const child = spawn(process.execPath, [script, ...told], { stdio: ["ignore", "pipe", "pipe"], env });
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(reported[0] ?? "", "..", "compiled") };
+  const child = spawn(process.execPath, [script, ...reported], { stdio: ["ignore", "pipe", "pipe"], env });
   const killAfter = Math.floor(random() * ACKS_MAX);
   const spins = Math.floor(random() * 2_000_000);
   let output = "";

@@ -36,7 +36,7 @@ withPostgres("a memory that processes share", () => {
       const url = await databaseFor("memory_crash");
       const folder = join(mkdtempSync(join(root, "lane-")), way);
       const seed = testSeed();
-      const place = { told: [folder, url, REALM], adders: ADDERS, open: () => openShared(url, way, folder) };
+      const place = { reported: [folder, url, REALM], adders: ADDERS, open: () => openShared(url, way, folder) };
       const { acknowledged, lost, broken } = await runMemoryCycles(place, CYCLES, createRandom(seed));
       expect({ seed, lost, broken }).toEqual({ seed, lost: 0, broken: 0 });
       expect(acknowledged).toBeGreaterThan(CYCLES);
@@ -49,21 +49,21 @@ withPostgres("a memory that processes share", () => {
       const url = await server.createDatabase("stops");
       const ways = ["local", "database"] as const;
       const stores = await Promise.all(ways.map((way) => openShared(url, way, join(root, `stops-${way}`))));
-      const told = new Map<string, number>();
+      const reported = new Map<string, number>();
       let isDone = false;
       const adding = stores.map(async (store) => {
         while (!isDone) {
           for (const sessionId of memorySessions) {
             const batch = batchAfter(sessionId, await store.cursor(sessionId));
             await store.add(batch);
-            told.set(sessionId, Math.max(batch.cursor, told.get(sessionId) ?? 0));
+            reported.set(sessionId, Math.max(batch.cursor, reported.get(sessionId) ?? 0));
             await store.match({ weights: new Map([["end", 1]]), max: 9, equalsMax: 9 }, EVERYTHING);
           }
         }
       });
       for (let stop = 0; stop < STOPS; stop += 1) {
-        const before = [...told.values()].reduce((sum, cursor) => sum + cursor, 0);
-        const grown = (): boolean => [...told.values()].reduce((sum, cursor) => sum + cursor, 0) > before + 20;
+        const before = [...reported.values()].reduce((sum, cursor) => sum + cursor, 0);
+        const grown = (): boolean => [...reported.values()].reduce((sum, cursor) => sum + cursor, 0) > before + 20;
         await expect.poll(grown, { timeout: 60_000 }).toBe(true);
         await server.stopNow();
         await server.restart();
@@ -73,7 +73,7 @@ withPostgres("a memory that processes share", () => {
       for (const store of stores) {
         for (const sessionId of memorySessions) {
           const cursor = await store.cursor(sessionId);
-          expect(cursor).toBeGreaterThanOrEqual(told.get(sessionId) ?? 0);
+          expect(cursor).toBeGreaterThanOrEqual(reported.get(sessionId) ?? 0);
           const { chunks, best } = await matchAll(store, [sessionId], { ...EVERYTHING, sessionId });
           expect([chunks, best.length]).toEqual([cursor, cursor]);
         }

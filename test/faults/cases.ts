@@ -4,17 +4,17 @@ import { createInterface } from "node:readline";
 /** A case that takes longer hangs: a death like any other. */
 const CASE_MS_MAX = 120_000;
 
-export interface Told<Case, Outcome> {
+export interface Reported<Case, Outcome> {
   readonly outcomes: readonly Outcome[];
   /** Cases whose process ended or hung, with its last words. */
   readonly deaths: readonly { readonly of: Case | undefined; readonly words: string }[];
 }
 
 /** Has a process go through cases, and another through those left when it dies. A line a case is what became of it. */
-export async function tellOutcomes<Case, Outcome>(
+export async function describeOutcomes<Case, Outcome>(
   cases: readonly Case[],
   start: (left: readonly Case[]) => ChildProcess,
-): Promise<Told<Case, Outcome>> {
+): Promise<Reported<Case, Outcome>> {
   const outcomes: Outcome[] = [];
   const deaths: { of: Case | undefined; words: string }[] = [];
   while (outcomes.length + deaths.length < cases.length) {

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";
-import { tellOutcomes } from "./cases.ts";
+import { describeOutcomes } from "./cases.ts";
 import type { Damage, DamageOutcome } from "./flip-process.ts";
 
 const DAMAGES = byEffort({ usual: 24, full: 500 });
@@ -31,9 +31,10 @@ function filesOf(folder: string): readonly string[] {
 /** What must not be, of what became of a damage. */
 function faultsOf({ damage, wrong, refused, warnings }: DamageOutcome): readonly string[] {
   if (!TRUTH.test(damage.file)) return wrong;
-  const isTold = refused.length > 0 || warnings.some((sentence) => !sentence.startsWith("[Memory]"));
+  const isReported = refused.length > 0 || warnings.some((sentence) => !sentence.startsWith("[Memory]"));
   // A text of the configuration that can be read is one that a person may have written.
-  if (isTold || damage.file === "config.toml") return wrong.filter((one) => /INTERNAL|no Runtime|unhandled/.test(one));
+  if (isReported || damage.file === "config.toml")
+    return wrong.filter((one) => /INTERNAL|no Runtime|unhandled/.test(one));
   return wrong;
 }
 
@@ -52,7 +53,7 @@ describe("a damaged state folder", () => {
     });
     const program = join(import.meta.dirname, "flip-process.ts");
     const run = (lane: string, some: readonly Damage[]) =>
-      tellOutcomes<Damage, DamageOutcome>(some, (left) =>
+      describeOutcomes<Damage, DamageOutcome>(some, (left) =>
         spawn(process.execPath, [program, join(root, lane), whole, JSON.stringify(left), JSON.stringify(kept)]),
       );
     const half = Math.ceil(damages.length / 2);

@@ -1,7 +1,7 @@
 // Lives once for every fault it is given, on a disk that fails on command, and tells what became of each.
 import { closeSync, mkdirSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { emptyKept, emptyTold, live, reopen, type Told, verify } from "./life.ts";
+import { emptyKept, emptyReport, live, type Reported, reopen, verify } from "./life.ts";
 
 /** The calls of a life that fail: `many` from the `first` on (-1: until the disk is mended), with an error or cut short. */
 export interface Fault {
@@ -10,7 +10,7 @@ export interface Fault {
   readonly errno: number;
 }
 
-export interface Outcome extends Told {
+export interface Outcome extends Reported {
   readonly fault: Fault;
   readonly calls: number;
   readonly failed: number;
@@ -19,11 +19,11 @@ export interface Outcome extends Told {
 const [root = "", commandPath = "", given = "[]"] = process.argv.slice(2);
 const faults = JSON.parse(given) as Fault[]; // What the test wrote.
 
-let told = emptyTold();
+let reported = emptyReport();
 process.on("unhandledRejection", (reason) =>
-  told.wrong.push(`unhandled rejection: ${reason instanceof Error ? reason.stack : reason}`),
+  reported.wrong.push(`unhandled rejection: ${reason instanceof Error ? reason.stack : reason}`),
 );
-process.on("uncaughtException", (error) => told.wrong.push(`uncaught: ${error.stack}`));
+process.on("uncaughtException", (error) => reported.wrong.push(`uncaught: ${error.stack}`));
 
 const command = openSync(commandPath, "r+");
 const order = (...numbers: readonly number[]): unknown => writeSync(command, Int32Array.from(numbers), 0, null, 0);
@@ -34,7 +34,7 @@ const counted = (): { calls: number; failed: number } => {
 };
 
 for (const fault of faults) {
-  told = emptyTold();
+  reported = emptyReport();
   const kept = emptyKept();
   const folder = join(root, "state");
   rmSync(folder, { recursive: true, force: true });
@@ -43,17 +43,17 @@ for (const fault of faults) {
   let count = counted();
   await live(folder, {
     kept,
-    told,
+    reported,
     mend: () => {
       count = counted();
       order(0, 0, 0, 0, 0);
     },
   });
   order(0, 0, 0, 0, 0);
-  await reopen(folder, kept, told);
-  await verify(folder, told);
+  await reopen(folder, kept, reported);
+  await verify(folder, reported);
   // What is rejected and awaited by nobody is told after the tick.
   await new Promise(setImmediate);
-  process.stdout.write(`${JSON.stringify({ fault, ...count, ...told } satisfies Outcome)}\n`);
+  process.stdout.write(`${JSON.stringify({ fault, ...count, ...reported } satisfies Outcome)}\n`);
 }
 closeSync(command);

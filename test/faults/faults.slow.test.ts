@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";
-import { tellOutcomes } from "./cases.ts";
+import { describeOutcomes } from "./cases.ts";
 import type { Fault, Outcome } from "./disk-process.ts";
 import { compileFailingDisk, failingEnv, WHY_NOT } from "./failing-disk.ts";
 
@@ -33,7 +33,7 @@ describe(
       writeFileSync(command, Buffer.alloc(4_096));
       const env = { ...process.env, ...failingEnv(library ?? "", disk, command) };
       const program = join(import.meta.dirname, "disk-process.ts");
-      return tellOutcomes<Fault, Outcome>(faults, (left) =>
+      return describeOutcomes<Fault, Outcome>(faults, (left) =>
         spawn(process.execPath, [program, disk, command, JSON.stringify(left)], { env }),
       );
     };

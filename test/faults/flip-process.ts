@@ -1,7 +1,7 @@
 // Opens and uses a copy of a state folder for every damage it is given, and tells what became of each.
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { emptyTold, type Kept, reopen, type Told, verify } from "./life.ts";
+import { emptyReport, type Kept, type Reported, reopen, verify } from "./life.ts";
 
 /** What is done to one file of a state folder, at a place between 0 and 1 of its length. */
 export interface Damage {
@@ -12,7 +12,7 @@ export interface Damage {
   readonly bits: number;
 }
 
-export interface DamageOutcome extends Told {
+export interface DamageOutcome extends Reported {
   readonly damage: Damage;
 }
 
@@ -22,9 +22,9 @@ const [root = "", whole = "", given = "[]", known = "{}"] = process.argv.slice(2
 const damages = JSON.parse(given) as Damage[];
 const kept = JSON.parse(known) as Kept;
 
-let told = emptyTold();
+let reported = emptyReport();
 process.on("unhandledRejection", (reason) =>
-  told.wrong.push(`unhandled rejection: ${reason instanceof Error ? reason.stack : reason}`),
+  reported.wrong.push(`unhandled rejection: ${reason instanceof Error ? reason.stack : reason}`),
 );
 
 function spoil(path: string, { kind, place, bits }: Damage): void {
@@ -46,16 +46,16 @@ function spoil(path: string, { kind, place, bits }: Damage): void {
 }
 
 for (const damage of damages) {
-  told = emptyTold();
+  reported = emptyReport();
   const folder = join(root, "state");
   rmSync(folder, { recursive: true, force: true });
   cpSync(whole, folder, { recursive: true });
   spoil(join(folder, damage.file), damage);
-  await reopen(folder, structuredClone(kept), told);
+  await reopen(folder, structuredClone(kept), reported);
   // What the first opening mended stays mended.
-  const before = told.wrong.length;
-  if (before === 0) await reopen(folder, structuredClone(kept), told);
-  await verify(folder, told);
+  const before = reported.wrong.length;
+  if (before === 0) await reopen(folder, structuredClone(kept), reported);
+  await verify(folder, reported);
   await new Promise(setImmediate);
-  process.stdout.write(`${JSON.stringify({ damage, ...told } satisfies DamageOutcome)}\n`);
+  process.stdout.write(`${JSON.stringify({ damage, ...reported } satisfies DamageOutcome)}\n`);
 }

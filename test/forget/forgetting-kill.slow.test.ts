@@ -55,12 +55,12 @@ async function liveAndDie(life: number, words: number): Promise<readonly string[
   const script = join(import.meta.dirname, "forgetting-process.ts");
   const child = spawn(process.execPath, [script, folder, String(life)], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "close");
-  let told = "";
+  let reported = "";
   for await (const chunk of child.stdout) {
-    told += String(chunk);
-    if (told.split("\n").length > words) child.kill("SIGKILL");
+    reported += String(chunk);
+    if (reported.split("\n").length > words) child.kill("SIGKILL");
   }
   await ended;
   // The last line may have been cut off.
-  return told.split("\n").slice(0, -1);
+  return reported.split("\n").slice(0, -1);
 }

@@ -3,16 +3,16 @@ import { createForgettingFiles } from "../../src/stores/embedded/forgetting-file
 
 const [folder = "", life = "0"] = process.argv.slice(2);
 const kept = createForgettingFiles({ folder, warn: (sentence) => process.stderr.write(`${sentence}\n`) });
-const tell = (what: string): boolean => process.stdout.write(`${what}\n`);
+const print = (what: string): boolean => process.stdout.write(`${what}\n`);
 
 for (let round = 0; ; round += 1) {
   const id = `${life}-${round}`;
   await kept.begin(id, `the secret of ${id} is Ottilie Heron ${"x".repeat(20_000)}`);
-  tell(`begun ${id}`);
+  print(`begun ${id}`);
   if (round % 3 === 0) continue;
-  tell(`ending ${id}`);
+  print(`ending ${id}`);
   await kept.end(id);
-  tell(`ended ${id}`);
+  print(`ended ${id}`);
   await kept.keep(JSON.stringify({ id }));
-  tell(`kept ${id}`);
+  print(`kept ${id}`);
 }

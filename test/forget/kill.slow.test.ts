@@ -102,11 +102,18 @@ describe("kill -9 of a process that forgets a text", { timeout: TIMEOUT_MS }, ()
         const left = new Set(lookFor(folder, [secret, other]).map(({ text }) => text));
         const isGone = !left.has(0);
         ends[isGone ? "forgotten" : "untouched"] += 1;
-        const told = { seed, number, dieAt, moment, unfinished, receipts: forgettings.length };
-        expect(told).toEqual({ seed, number, dieAt, moment, unfinished: 0, receipts: isGone ? expect.any(Number) : 0 });
-        expect({ ...told, isProven: !isGone || forgettings.length > 0 }).toMatchObject({ isProven: true });
-        expect({ ...told, other: left.has(1) }).toMatchObject({ other: true });
-        expect({ ...told, found: results.length > 0 }).toMatchObject({ found: true });
+        const reported = { seed, number, dieAt, moment, unfinished, receipts: forgettings.length };
+        expect(reported).toEqual({
+          seed,
+          number,
+          dieAt,
+          moment,
+          unfinished: 0,
+          receipts: isGone ? expect.any(Number) : 0,
+        });
+        expect({ ...reported, isProven: !isGone || forgettings.length > 0 }).toMatchObject({ isProven: true });
+        expect({ ...reported, other: left.has(1) }).toMatchObject({ other: true });
+        expect({ ...reported, found: results.length > 0 }).toMatchObject({ found: true });
         expect((await verifyStore(folder)).problems).toEqual([]);
         rmSync(folder, { recursive: true, force: true });
       }

@@ -4,7 +4,7 @@ import { AgentEntryBody } from "../../src/contract/agent.ts";
 import { type Entry, EntryBody } from "../../src/contract/entry.ts";
 import { FORGOTTEN } from "../../src/contract/forgotten.ts";
 import { eventsOf, spanOf } from "../../src/core/entry-events.ts";
-import { type Forgetting, planForgetting, retellingOf } from "../../src/core/forgetting.ts";
+import { type Forgetting, planForgetting, restates } from "../../src/core/forgetting.ts";
 import { foldSession } from "../../src/core/whole-state.ts";
 import { createRandomSession } from "../compaction/random-session.ts";
 import { byEffort } from "../support/effort.ts";
@@ -12,7 +12,7 @@ import { answered, closed, created, said } from "../support/entries.ts";
 import { sampleOf } from "./sample.ts";
 
 const SAID = "the heron of Ålesund";
-const breathe = () => undefined;
+const yieldToEventLoop = () => undefined;
 const nothing: Forgetting = {
   isAll: false,
   isEverywhere: false,
@@ -63,13 +63,13 @@ describe("what a log says once it is forgotten", () => {
       if (!parsed.success) continue;
       const before = parsed.data;
       for (const how of [all, everywhere]) {
-        const { changed } = await planForgetting([entryOf(before)], how, breathe);
+        const { changed } = await planForgetting([entryOf(before)], how, yieldToEventLoop);
         const after = changed[0]?.body ?? before;
         expect(EntryBody.safeParse(after), JSON.stringify(after)).toMatchObject({ success: true });
         expect(Buffer.byteLength(JSON.stringify(after))).toBeLessThanOrEqual(Buffer.byteLength(JSON.stringify(before)));
         expect(spanOf(after)).toBe(spanOf(before));
         expect(placesOf(after).filter((path) => !NAMES.test(path))).toEqual([]);
-        expect(await planForgetting([entryOf(after)], { ...how, mac: () => "0" }, breathe)).toMatchObject(
+        expect(await planForgetting([entryOf(after)], { ...how, mac: () => "0" }, yieldToEventLoop)).toMatchObject(
           HASHED.has(kind) ? {} : { changed: [] },
         );
       }
@@ -84,7 +84,7 @@ describe("what a log says once it is forgotten", () => {
       for (let seed = 1; seed <= SAMPLES; seed += 1) {
         const before = AgentEntryBody.parse(sampleOf(option, seed, SAID));
         for (const how of [all, everywhere]) {
-          const { changed } = await planForgetting([entryOf(before)], how, breathe);
+          const { changed } = await planForgetting([entryOf(before)], how, yieldToEventLoop);
           const after = changed[0]?.body ?? before;
           expect(AgentEntryBody.safeParse(after), JSON.stringify(after)).toMatchObject({ success: true });
           expect(JSON.stringify(after).length).toBeLessThanOrEqual(JSON.stringify(before).length);
@@ -107,7 +107,7 @@ describe("what a log says once it is forgotten", () => {
       const [first] = entries.filter(({ body }) => body.kind === "turn_opened" || body.kind === "imported");
       const one: Forgetting = { ...nothing, isGone: (seq) => seq === first?.seq };
       for (const how of [all, one]) {
-        const { changed } = await planForgetting(entries, how, breathe);
+        const { changed } = await planForgetting(entries, how, yieldToEventLoop);
         const after = entries.map((entry) => changed.find(({ seq }) => seq === entry.seq) ?? entry);
         const folded = foldSession(id, after);
         expect(folded.transcript.map(({ seq, message }) => [seq, message.role])).toEqual(
@@ -134,8 +134,8 @@ describe("what a log says once it is forgotten", () => {
       "The build takes four minutes. Ada, the sister, lives in Ålesund with a heron. Nothing else was said.";
     const entries = [...log, { ...entryOf({ ...compacted, kind: "compacted", summary } as EntryBody, 99) }];
     const texts = ["My sister Ada lives in Ålesund with a heron."];
-    const how: Forgetting = { ...nothing, isGone: (seq) => seq === 2, says: retellingOf(texts) };
-    const { changed, emptied, cut, holes } = await planForgetting(entries, how, breathe);
+    const how: Forgetting = { ...nothing, isGone: (seq) => seq === 2, says: restates(texts) };
+    const { changed, emptied, cut, holes } = await planForgetting(entries, how, yieldToEventLoop);
     expect(changed.map(({ seq }) => seq)).toEqual([2, 99]);
     expect(changed[0]?.body).toEqual(said(FORGOTTEN));
     expect(changed[1]?.body).toMatchObject({ summary: "The build takes four minutes. Nothing else was said." });
@@ -175,7 +175,7 @@ describe("what a log says once it is forgotten", () => {
       result("2", "find_heron", false),
     );
     const how: Forgetting = { ...everywhere, finds: (text) => text.includes("heron") };
-    const { changed, emptied } = await planForgetting(log, how, breathe);
+    const { changed, emptied } = await planForgetting(log, how, yieldToEventLoop);
     expect(changed.map(({ seq }) => seq)).toEqual(log.slice(2, 4).map(({ seq }) => seq));
     expect(emptied).toBe(1);
     expect(changed.map(({ body }) => body)).toEqual([call("1", "forgotten"), result("1", "forgotten", true)]);
@@ -185,14 +185,15 @@ describe("what a log says once it is forgotten", () => {
     const log = logOf(created, said("hello there"), answered("hello"), closed);
     for (const word of ["content", "role", "user", "block_assistant", "turn_opened", "created_at"]) {
       const how: Forgetting = { ...everywhere, finds: (text) => text.includes(word) };
-      expect(await planForgetting(log, how, breathe)).toMatchObject({ changed: [] });
+      expect(await planForgetting(log, how, yieldToEventLoop)).toMatchObject({ changed: [] });
     }
   });
 
   it("[D9] short words leave a sign that is no longer than they were", async () => {
     for (const text of ["k", "hi", "yes", "heron", "a longer text"]) {
-      const [entry] = (await planForgetting(logOf(created, said(text)), { ...nothing, isGone: () => true }, breathe))
-        .changed;
+      const [entry] = (
+        await planForgetting(logOf(created, said(text)), { ...nothing, isGone: () => true }, yieldToEventLoop)
+      ).changed;
       const content = entry?.body.kind === "turn_opened" ? String(entry.body.message.content) : "";
       expect(content).not.toBe("");
       expect(content).not.toBe(text);

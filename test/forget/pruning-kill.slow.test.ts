@@ -23,7 +23,7 @@ const KEPT = "crane-of-far-moor";
 const memory = { embedder: "hashing" } as const;
 const SHORT = configWith({ memory, retention: { labels: { "keep=short": 1 } } });
 const open = (stateFolder: string, config = configWith({ memory })) =>
-  openRuntime({ stateFolder, config, model: "offline", toolPreset: "none", env: {}, isBrief: true });
+  openRuntime({ stateFolder, config, model: "offline", toolPreset: "none", env: {}, isShortLived: true });
 
 describe("kill -9 of a process that prunes", () => {
   it(`[K2] at ${KILLS} moments leaves its sessions all there or, once the realm is opened again, all gone`, {
@@ -76,12 +76,12 @@ async function pruneAndDie(folder: string, killMs: number): Promise<number> {
   const ended = once(child, "close");
   let [beganMs, prunedMs] = [0, 0];
   for await (const chunk of child.stdout) {
-    const told = String(chunk);
-    if (told.includes("pruning")) {
+    const reported = String(chunk);
+    if (reported.includes("pruning")) {
       beganMs = performance.now();
       if (killMs !== Number.POSITIVE_INFINITY) void afterMs(killMs).then(() => child.kill("SIGKILL"));
     }
-    if (told.includes("pruned")) prunedMs = performance.now();
+    if (reported.includes("pruned")) prunedMs = performance.now();
   }
   await ended;
   return prunedMs - beganMs;

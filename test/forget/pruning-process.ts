@@ -10,7 +10,7 @@ const runtime = await openRuntime({
   model: "offline",
   toolPreset: "none",
   env: {},
-  isBrief: true,
+  isShortLived: true,
 });
 process.stdout.write("pruning\n");
 await runtime.dispatch("prune", {});

@@ -28,9 +28,9 @@ function onClock(options: { readonly store?: (store: Store) => Store; readonly r
   const clock = createVirtualClock();
   const store = createInMemoryStore({ now: clock.now });
   const config = configWith({ retention: options.retention ?? retention });
-  const open = (more: { readonly isBrief?: boolean; readonly warn?: (sentence: string) => void } = {}) =>
+  const open = (more: { readonly isShortLived?: boolean; readonly warn?: (sentence: string) => void } = {}) =>
     createRuntime({
-      ...{ model: "offline", toolPreset: "none", env: {}, clock, config, isBrief: true },
+      ...{ model: "offline", toolPreset: "none", env: {}, clock, config, isShortLived: true },
       store: options.store?.(store) ?? store,
       ...more,
     });
@@ -123,7 +123,7 @@ describe("pruning", () => {
     // Nothing was ever said in it, and it goes all the same.
     const empty = await runtime.dispatch("createSession", { initial_turn: "deferred" });
     const model = createScriptedModel([{ text: "Well", ends: "silent" }]);
-    const asking = createRuntime({ model, store, env: {}, isBrief: true });
+    const asking = createRuntime({ model, store, env: {}, isShortLived: true });
     const session = await asking.createSession();
     const turn = await beginWaiting(session);
     clock.advance(91 * DAY_MS);
@@ -229,19 +229,19 @@ describe("a server", () => {
   it("[K2] prunes behind its work, one of those that have the realm, and another when that ends", async () => {
     const { store, runtime, open } = onClock();
     const first = await say(runtime, "The heron nests at Kiln Weir.");
-    const told: Record<"a" | "b", string[]> = { a: [], b: [] };
-    const a = open({ isBrief: false, warn: (sentence) => told.a.push(sentence) });
-    const b = open({ isBrief: false, warn: (sentence) => told.b.push(sentence) });
-    await vi.waitFor(() => expect(told.a.length).toBe(1), { timeout: 30_000 });
+    const reported: Record<"a" | "b", string[]> = { a: [], b: [] };
+    const a = open({ isShortLived: false, warn: (sentence) => reported.a.push(sentence) });
+    const b = open({ isShortLived: false, warn: (sentence) => reported.b.push(sentence) });
+    await vi.waitFor(() => expect(reported.a.length).toBe(1), { timeout: 30_000 });
     const sentence = /^1 session was kept long enough and forgotten, receipt [0-9a-f-]{36}$/;
-    expect(told).toEqual({ a: [expect.stringMatching(sentence)], b: [] });
+    expect(reported).toEqual({ a: [expect.stringMatching(sentence)], b: [] });
     expect((await store.sessions.get(first))?.forgotten_whole).toBe(true);
     await a.close();
     await say(runtime, "The otter sleeps at Mill Race.", { team: "core" });
     await say(runtime, "The otter wakes at Mill Race.", { team: "core" });
-    await vi.waitFor(() => expect(told.b.join()).toContain("forgotten"), { timeout: 30_000 });
+    await vi.waitFor(() => expect(reported.b.join()).toContain("forgotten"), { timeout: 30_000 });
     await b.close();
-    expect(told.a).toHaveLength(1);
+    expect(reported.a).toHaveLength(1);
     const receipts = (await runtime.dispatch("listForgettings", {})).forgettings.map(
       // As the runtime signed it.
       ({ receipt }) => JSON.parse(receipt) as ForgetReceipt,
@@ -251,14 +251,14 @@ describe("a server", () => {
   }, 60_000);
 
   it("[K2] looks for nothing in a process that ends with its turn, or where nothing is configured", async () => {
-    for (const { configured, isBrief } of [
-      { configured: retention, isBrief: true },
-      { configured: { labels: {} }, isBrief: false },
+    for (const { configured, isShortLived } of [
+      { configured: retention, isShortLived: true },
+      { configured: { labels: {} }, isShortLived: false },
     ]) {
       const { clock, runtime, open } = onClock({ retention: configured });
       await say(runtime, "The heron nests at Kiln Weir.");
       const before = clock.now();
-      const other = open({ isBrief });
+      const other = open({ isShortLived });
       // The clock would move to the next look, were there one.
       for (let round = 0; round < 50; round += 1) await new Promise(setImmediate);
       expect(clock.now()).toBe(before);
@@ -270,7 +270,8 @@ describe("a server", () => {
 /** Ten sessions of which half are kept for a millisecond, pruned in a place that outlives the process. */
 async function pruneHalf(place: { readonly stateFolder: string; readonly store?: string }) {
   const config = configWith({ memory: { embedder: "hashing" }, retention: { labels: { "keep=short": 1 } } });
-  const open = () => openRuntime({ ...place, model: "offline", toolPreset: "none", env: {}, isBrief: true, config });
+  const open = () =>
+    openRuntime({ ...place, model: "offline", toolPreset: "none", env: {}, isShortLived: true, config });
   const runtime = await open();
   const secrets = Array.from({ length: 10 }, (_, number) => `heron-number-${number}-${1_000 + number * 37}`);
   for (const [number, secret] of secrets.entries()) {

@@ -171,14 +171,14 @@ describe("forgetting by what it is about", { timeout: TIMEOUT_MS }, () => {
 
   it("[D9] a session that runs a turn is refused, and nothing has gone", async () => {
     const folder = newFolder();
-    const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: reportAsked } = Promise.withResolvers<void>();
     const waiting = {
       ...lookUp,
       name: "wait",
       execute: (_: object, { signal }: { signal: AbortSignal }) => waitFor(signal),
     };
     const waitFor = (signal: AbortSignal) => {
-      tellAsked();
+      reportAsked();
       return new Promise<string>((done) => signal.addEventListener("abort", () => done("stopped")));
     };
     const { createScriptedModel } = await import("../../src/providers/scripted.ts");

@@ -28,10 +28,10 @@ function open(steps: readonly ScriptedStep[], options: RuntimeOptions) {
   const store = options.store ?? createInMemoryStore();
   const model = createScriptedModel(steps);
   const runtime = createRuntime({ model, env: process.env, tools: [SAY], ...options, store });
-  const heard: AgentEvent[] = [];
-  const listener = ({ event }: { readonly event: AgentEvent }) => heard.push(event);
+  const received: AgentEvent[] = [];
+  const listener = ({ event }: { readonly event: AgentEvent }) => received.push(event);
   const logOf = async (id: string) => (await store.log.read(id, 0, 1_000)).map(({ body }) => body);
-  return { runtime, store, model, heard, call: { listener }, logOf };
+  return { runtime, store, model, received, call: { listener }, logOf };
 }
 
 const command = (fields: object, line: string): HookEntry =>
@@ -48,14 +48,14 @@ describe("a hook", () => {
           ? { decision: { decision: "deny", reason_code: "safety_violation", message: "it tells" } }
           : undefined,
     };
-    const { runtime, logOf, heard, call } = open([{ text: "The secret is 7." }, { text: "Hello." }], {
+    const { runtime, logOf, received, call } = open([{ text: "The secret is 7." }, { text: "Hello." }], {
       hooks: [guard],
     });
     const refused = runtime.dispatch("createSession", { prompt: "Tell me." }, call);
     const details = { terminal_cause_kind: "hook_denied", core_apply_failure_cause: "hook_denied" };
     const message = "denied by hook quiet: it tells";
     await expect(refused).rejects.toMatchObject({ code: "HOOK_DENIED", message, details });
-    expect(heard.map(({ type }) => type)).toContain("hook_started");
+    expect(received.map(({ type }) => type)).toContain("hook_started");
     const [{ session_id } = { session_id: "" }] = (await runtime.dispatch("listSessions", {})).sessions;
     const bodies = await logOf(session_id);
     expect(bodies.map(({ kind }) => kind)).toEqual([
@@ -101,7 +101,7 @@ describe("a hook", () => {
     const answer = { session_id, approval_id, decision: "allow", calls: ["call-1"] };
     let turnThere: Promise<unknown> | undefined;
     await there.runtime.dispatch("answerApproval", answer, {
-      behind: (gone) => {
+      background: (gone) => {
         turnThere = gone;
       },
     });
@@ -114,8 +114,10 @@ describe("a hook", () => {
     expect(said).toContainEqual(
       expect.objectContaining({ data: expect.objectContaining({ args: { text: "plain" } }) }),
     );
-    const told = bodies.flatMap((body) => (body.kind === "event" ? [body.event] : []));
-    expect(told).toContainEqual(expect.objectContaining({ type: "hook_completed", hook_id: "polite", rewrote: true }));
+    const reported = bodies.flatMap((body) => (body.kind === "event" ? [body.event] : []));
+    expect(reported).toContainEqual(
+      expect.objectContaining({ type: "hook_completed", hook_id: "polite", rewrote: true }),
+    );
   });
 
   it("[N1] rewrites what a tool gave, and the original is kept nowhere", async () => {
@@ -152,12 +154,12 @@ describe("a hook", () => {
         run: () => ({ decision: { decision: "deny", reason_code: "policy_violation", message: "no" } }),
       },
     ];
-    const { runtime, heard, call } = open([CALL, { text: "Done." }], { hooks });
+    const { runtime, received, call } = open([CALL, { text: "Done." }], { hooks });
     await expect(runtime.dispatch("createSession", { prompt: "Speak." }, call)).resolves.toMatchObject({
       text: "Done.",
     });
-    const told = heard.filter(({ type }) => type === "hook_completed");
-    expect(told).toMatchObject([{ hook_id: "loud", point: "pre_tool_execution", ignored: true }]);
+    const reported = received.filter(({ type }) => type === "hook_completed");
+    expect(reported).toMatchObject([{ hook_id: "loud", point: "pre_tool_execution", ignored: true }]);
   });
 
   it("[N1] that only observes is told of what is kept, and nothing is appended for its sake", async () => {
@@ -260,10 +262,10 @@ describe("a hook", () => {
       },
     }));
     const config = configWith({ hooks: { background_max_concurrency: 1 } });
-    const { runtime, heard, call } = open([{ text: "Done." }], { hooks, config });
+    const { runtime, received, call } = open([{ text: "Done." }], { hooks, config });
     await runtime.dispatch("createSession", { prompt: "Speak." }, call);
     expect(done).toEqual([]);
-    const failed = heard.filter(({ type }) => type === "hook_failed");
+    const failed = received.filter(({ type }) => type === "hook_failed");
     expect(failed).toMatchObject([{ hook_id: "bg-2", error: expect.stringContaining("skipped") }]);
     const closed = runtime.close();
     gate.resolve(undefined);

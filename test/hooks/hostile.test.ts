@@ -22,11 +22,11 @@ function open(options: RuntimeOptions) {
   const store = createInMemoryStore();
   const model = createScriptedModel([CALL, { text: "Done." }]);
   const runtime = createRuntime({ model, env: process.env, tools: [say], store, ...options });
-  const heard: AgentEvent[] = [];
-  const listener = ({ event }: { readonly event: AgentEvent }) => heard.push(event);
+  const received: AgentEvent[] = [];
+  const listener = ({ event }: { readonly event: AgentEvent }) => received.push(event);
   const run = () => runtime.dispatch("createSession", { prompt: "Speak." }, { listener });
-  const results = () => heard.flatMap((event) => (event.type === "tool_execution_completed" ? [event.result] : []));
-  return { runtime, heard, run, results, said };
+  const results = () => received.flatMap((event) => (event.type === "tool_execution_completed" ? [event.result] : []));
+  return { runtime, received, run, results, said };
 }
 
 /** A call as one without types sees it, which may do to it what it likes. */
@@ -52,9 +52,9 @@ const throwing = {
 describe("a hook that is hostile", () => {
   it("[N2] answers what throws when it is read: that is a failure of the hook, not of the turn", async () => {
     for (const point of ["run_started", "pre_tool_execution", "turn_boundary", "run_completed"] as const) {
-      const { run, heard } = open({ hooks: [at(point, () => throwing)] });
+      const { run, received } = open({ hooks: [at(point, () => throwing)] });
       expect({ point, ...(await run()) }).toMatchObject({ point, text: "Done." });
-      expect(heard).toContainEqual(expect.objectContaining({ type: "hook_failed", hook_id: "odd", point }));
+      expect(received).toContainEqual(expect.objectContaining({ type: "hook_failed", hook_id: "odd", point }));
     }
     const guarded = open({ hooks: [at("pre_tool_execution", () => throwing, { capability: "guardrail" })] });
     await guarded.run();
@@ -63,12 +63,12 @@ describe("a hook that is hostile", () => {
   });
 
   it("[N2] does so in the background, and the process lives", async () => {
-    const { run, runtime, heard } = open({
+    const { run, runtime, received } = open({
       hooks: [at("run_started", async () => throwing, { mode: "background" })],
     });
     expect(await run()).toMatchObject({ text: "Done." });
     await runtime.close();
-    expect(heard).toContainEqual(expect.objectContaining({ type: "hook_failed", hook_id: "odd" }));
+    expect(received).toContainEqual(expect.objectContaining({ type: "hook_failed", hook_id: "odd" }));
   });
 
   it("[N1] changes what it is told: neither the next hook nor the turn sees that", async () => {
@@ -121,7 +121,7 @@ describe("a hook that is hostile", () => {
   });
 
   it("[N2] throws a text without an end: what is kept of it is short", async () => {
-    const { run, heard } = open({
+    const { run, received } = open({
       hooks: [
         at("run_started", () => {
           throw new Error("x".repeat(1_000_000));
@@ -129,7 +129,7 @@ describe("a hook that is hostile", () => {
       ],
     });
     await run();
-    const failed = heard.find((event) => event.type === "hook_failed");
+    const failed = received.find((event) => event.type === "hook_failed");
     expect(JSON.stringify(failed).length).toBeLessThan(10_000);
   });
 });

@@ -80,13 +80,13 @@ async function judge(seed: number): Promise<void> {
   const bodies = await logOf(store, sessionId);
   const { kept, results, calls, end } = readLog(bodies);
   const must = foresee(hooks);
-  const told = results.map(({ content }) => contentText(content).replace(/^(denied by hook \w+:).*$/s, "$1"));
+  const reported = results.map(({ content }) => contentText(content).replace(/^(denied by hook \w+:).*$/s, "$1"));
   const [{ status, cause } = { status: "none", cause: undefined }] = end;
   const got = {
     seed,
     kept,
     effects,
-    results: calls.length === 0 ? undefined : told,
+    results: calls.length === 0 ? undefined : reported,
     ends: end.length,
     status,
     cause,

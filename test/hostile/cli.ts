@@ -109,7 +109,7 @@ export async function attackCli({
       const args = FAILED_ONCE[at];
       const line = args === undefined ? linesOf() : { args, input: undefined };
       const isOwn = at >= inputs - processes;
-      const work = isOwn ? runApart(cwd, line) : runHere(cwd, line);
+      const work = isOwn ? runInProcess(cwd, line) : runHere(cwd, line);
       const ended = await answered(work, () => JSON.stringify(line.args));
       score.count(judge(line, ended, (sentence) => score.fault(sentence, JSON.stringify(line.args))));
       score.check({ text: `${ended.stdout}${ended.stderr}` }, JSON.stringify(line.args));
@@ -154,7 +154,7 @@ async function runHere(cwd: string, { args, input }: Line): Promise<Ended> {
   return { code, stdout, stderr };
 }
 
-function runApart(cwd: string, { args, input }: Line): Promise<Ended> {
+function runInProcess(cwd: string, { args, input }: Line): Promise<Ended> {
   const child = spawn(process.execPath, [DOOR, ...args], {
     cwd,
     env: { PATH: process.env.PATH, HOME: cwd, ...ENV },

@@ -61,9 +61,9 @@ export async function attackHttp(
       else end();
     }
     for (const { bytes, closed } of thrown) {
-      const told = await answered(closed, () => bytes);
-      if (told.length === 0) score.count("closed");
-      for (let rest = told; rest.length > 0; ) {
+      const reported = await answered(closed, () => bytes);
+      if (reported.length === 0) score.count("closed");
+      for (let rest = reported; rest.length > 0; ) {
         const answer = readAnswer(rest, methodOf(bytes));
         // An answer that was cut off by our own end.
         if (answer === undefined) break;

@@ -85,9 +85,9 @@ function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: 
   }
   // To a HEAD there is no body.
   if (text === "") return `head ${status}`;
-  const told = JSON.parse(text);
+  const reported = JSON.parse(text);
   // What never became a request is nobody's, and worded as everywhere.
-  const error = typeof told.error === "string" ? { ...told, type: "", param: null } : told.error;
+  const error = typeof reported.error === "string" ? { ...reported, type: "", param: null } : reported.error;
   const { code, message, type } = error;
   const row = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode] : undefined; // It is a key then.
   // A code of this wire alone, which its clients look for.

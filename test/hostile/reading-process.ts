@@ -15,15 +15,16 @@ const user = (content: string): Message => ({ role: "user", content, created_at:
 const SUMMARY = "The user asked for 777 things in `foo`. The user prefers A over B. They deployed 4.5 GB.";
 const RULE = "Never restart the payments of Acme on weekdays.";
 
-type Reader = (text: string, breathe: () => undefined) => unknown;
+type Reader = (text: string, yieldToEventLoop: () => undefined) => unknown;
 
 const READERS: Readonly<Record<string, Reader>> = {
-  specifics: (text, breathe) => specificsOf([{ seq: 1, message: user(text) }], breathe),
-  occurrence: async (text, breathe) => indexTexts(piecesOf(text), breathe).has({ kind: "rule", text: RULE }),
-  "groundedness in a source": (text, breathe) => checkSummary(SUMMARY, [user(text)], breathe),
-  "groundedness of a summary": async (text, breathe) =>
-    cutInvented(text, (await checkSummary(text, [user("Please fix it.")], breathe)).invented),
-  redaction: (text, breathe) => redactSlowly(createRedactor(["hunter2-hunter2"]), text, breathe),
+  specifics: (text, yieldToEventLoop) => specificsOf([{ seq: 1, message: user(text) }], yieldToEventLoop),
+  occurrence: async (text, yieldToEventLoop) =>
+    indexTexts(piecesOf(text), yieldToEventLoop).has({ kind: "rule", text: RULE }),
+  "groundedness in a source": (text, yieldToEventLoop) => checkSummary(SUMMARY, [user(text)], yieldToEventLoop),
+  "groundedness of a summary": async (text, yieldToEventLoop) =>
+    cutInvented(text, (await checkSummary(text, [user("Please fix it.")], yieldToEventLoop)).invented),
+  redaction: (text, yieldToEventLoop) => redactSlowly(createRedactor(["hunter2-hunter2"]), text, yieldToEventLoop),
   memory: (text) => [...chunksOf(user(text), { session_id: "s", turn: 1, seq: 1, created_at_ms: 0 })],
   "a summary of sentences": (text) => extractiveSummary([user(text)], { maxTokens: 1_000 }),
   "a tier's summary": (text) => cleanSummary(text),
@@ -31,15 +32,15 @@ const READERS: Readonly<Record<string, Reader>> = {
 
 const [chars = "0", only] = process.argv.slice(2);
 for (const [name, read] of Object.entries(READERS)) {
-  let breaths = 0;
+  let yields = 0;
   let texts = 0;
   for (const { name: which, text } of hostileTexts(Number(chars))) {
     if (only !== undefined && !only.split("|").includes(which)) continue;
     texts += 1;
     await read(text, () => {
-      breaths += 1;
+      yields += 1;
       return undefined;
     });
   }
-  process.stdout.write(`${JSON.stringify({ reader: name, texts, breaths })}\n`);
+  process.stdout.write(`${JSON.stringify({ reader: name, texts, yields })}\n`);
 }

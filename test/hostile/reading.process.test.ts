@@ -17,7 +17,7 @@ async function read(chars: number, only: readonly string[]) {
   let text = "";
   for await (const part of child.stdout) text += part;
   const lines = text.split("\n").filter((line) => line !== "");
-  return lines.map((line): { reader: string; texts: number; breaths: number } => JSON.parse(line));
+  return lines.map((line): { reader: string; texts: number; yields: number } => JSON.parse(line));
 }
 
 describe("whoever reads texts", () => {
@@ -34,6 +34,6 @@ describe("whoever reads texts", () => {
     const done = await read(500_000, runs);
     expect(done.map(({ texts }) => texts)).toEqual(Array.from({ length: 8 }, () => runs.length));
     const long = done.filter(({ reader }) => /^(?:specifics|occurrence|groundedness in)/.test(reader));
-    for (const { breaths } of long) expect(breaths).toBeGreaterThan((runs.length * 500_000) / PIECE_CHARS);
+    for (const { yields } of long) expect(yields).toBeGreaterThan((runs.length * 500_000) / PIECE_CHARS);
   });
 });

@@ -4,9 +4,9 @@ import type { McpServerConfig } from "../../src/ports/mcp-server.ts";
 import { openHttpServer, runtimeWith } from "../support/mcp-servers.ts";
 
 let server: Awaited<ReturnType<typeof openHttpServer>>;
-let heard: (word: string) => void;
+let received: (word: string) => void;
 beforeEach(async () => {
-  server = await openHttpServer("token", (word) => heard(word));
+  server = await openHttpServer("token", (word) => received(word));
 });
 afterEach(() => server.close());
 
@@ -36,7 +36,7 @@ describe("an MCP server at an address, in the middle of a call", () => {
     "[G9] [A5] that dies is an error at once over %s, and the next call connects anew",
     async (transport) => {
       const { results } = await callTwice(transport, "wait", () => {
-        heard = (word) => word === "waiting" && server.die();
+        received = (word) => word === "waiting" && server.die();
       });
       const broken = expect.stringMatching(
         /^MCP server t failed during the call: it(?:s .* broke off| could not be reached): /,
@@ -89,7 +89,7 @@ describe("an MCP server at an address, in the middle of a call", () => {
       /its answer broke off and could not be resumed/,
     ],
   ])("[G9] [A5] that %s is an error at once, and the next call is answered", async (_, spoil, sentence) => {
-    heard = () => {};
+    received = () => {};
     const { results } = await callTwice("streamable-http", "echo", () => server.spoilNext(spoil));
     expect(results).toEqual([{ content: expect.stringMatching(sentence), is_error: true }, again]);
     expect(results[0]?.content).toContain(ADVICE);

@@ -12,7 +12,7 @@ const root = mkdtempSync(join(tmpdir(), "rkat-hostile-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** A runtime to which each text was said in a session of its own. */
-async function toldOf(texts: readonly string[]): Promise<Runtime> {
+async function reportedOf(texts: readonly string[]): Promise<Runtime> {
   const { runtime } = scriptedRuntime(() => ({ text: "Noted." }), { store: createInMemoryStore(), memory: {} });
   for (const text of texts) await runtime.createSession(text);
   return runtime;
@@ -50,7 +50,7 @@ describe("text in every script", () => {
     ["a flag", "🇯🇵", said.sad],
     ["another flag", "🇫🇷", said.party],
   ])("[D5] is found by %s", async (_, query, text) => {
-    expect(await first(await toldOf(Object.values(said)), query)).toBe(text);
+    expect(await first(await reportedOf(Object.values(said)), query)).toBe(text);
   });
 });
 
@@ -84,11 +84,11 @@ describe("names of code", () => {
     ["the end of an id", "21217285efcb", said.session],
     ["the beginning of an id", "01a1e0a4-b561", said.sessionToo],
   ])("[D5] are found by %s", async (_, query, text) => {
-    expect(await first(await toldOf(Object.values(said)), query)).toBe(text);
+    expect(await first(await reportedOf(Object.values(said)), query)).toBe(text);
   });
 
   it("[D3] [D5] one hash is no answer to another", async () => {
-    const runtime = await toldOf(Object.values(said));
+    const runtime = await reportedOf(Object.values(said));
     const { results } = await runtime.searchMemory("3f2a9bc1d04e5f60718293a4b5c6d7e8f9012345", { everything: true });
     expect(
       results.map(({ content, score }) => ({ content, isSure: score >= 0.7 })).filter(({ isSure }) => isSure),
@@ -120,7 +120,7 @@ describe("text that is no text", () => {
   it.each(["\ud800", "\u0000", "\udc00\ud800 \u202e", "?!", "…", "\u200b"])(
     "[D2] is answered with nothing when it is asked for: %j",
     async (query) => {
-      expect((await (await toldOf(said)).searchMemory(query, { everything: true })).results).toEqual([]);
+      expect((await (await reportedOf(said)).searchMemory(query, { everything: true })).results).toEqual([]);
     },
   );
 });
@@ -129,19 +129,19 @@ describe("questions", () => {
   const said = ["To be or not to be.", "The pelican nests on the pier.", "We met on 8 May 2023 at the lake."];
 
   it.each(["", "  \n\t ", "\u3000"])("[D2] without anything in it are refused in a sentence: %j", async (query) => {
-    await expect((await toldOf(said)).searchMemory(query)).rejects.toMatchObject({
+    await expect((await reportedOf(said)).searchMemory(query)).rejects.toMatchObject({
       code: "INVALID_PARAMS",
       message: "query: write what to look for",
     });
   });
 
   it("[D2] made of stop words find what holds them all", async () => {
-    expect(await first(await toldOf(said), "to be or not to be")).toBe(said[0]);
-    expect(await first(await toldOf(said), "not to be")).toBe(said[0]);
+    expect(await first(await reportedOf(said), "to be or not to be")).toBe(said[0]);
+    expect(await first(await reportedOf(said), "not to be")).toBe(said[0]);
   });
 
   it("[D2] [H5] of 100 kB are answered by how they begin, longer ones refused in a sentence", async () => {
-    const runtime = await toldOf(said);
+    const runtime = await reportedOf(said);
     const noise = Array.from({ length: 20_000 }, (_, index) => `word${index}`).join(" ");
     const query = `${said[1]} ${noise}`.slice(0, 100_000);
     expect(await first(runtime, query)).toBe(said[1]);
@@ -188,7 +188,7 @@ describe("long texts", () => {
       for (const [name, index] of Object.entries(places)) lines[index] = `The ${name} hides a golden heron${name}.\n`;
       const text = lines.join("");
       expect(text.length).toBeGreaterThan(10 * 1_024 * 1_024);
-      const runtime = await toldOf(["A golden fleece.", text]);
+      const runtime = await reportedOf(["A golden fleece.", text]);
       for (const name of Object.keys(places)) {
         const content = await first(runtime, `golden heron${name}`);
         expect(content).toContain(`golden heron${name}`);

@@ -7,7 +7,7 @@ import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";
 import { rememberAndDie } from "./lives.ts";
 import { chunksTwiceIn, embeddedAgainIn, faultsOf } from "./memory-faults.ts";
-import { openLife } from "./planted-facts.ts";
+import { openRuntimeOf } from "./planted-facts.ts";
 
 const KILLS = byEffort({ usual: 30, full: 100 });
 const LANES = 2;
@@ -87,7 +87,7 @@ async function faultsIn(
   folder: string,
   { life, ...asked }: { life: number } & Parameters<typeof faultsOf>[1],
 ): Promise<readonly string[]> {
-  const runtime = await openLife({ folder, life: `after ${life}` });
+  const runtime = await openRuntimeOf({ folder, life: `after ${life}` });
   try {
     const faults = await faultsOf(runtime, asked);
     while ((await runtime.dispatch("readMemoryStatus", {})).pending > 0) await runtime.searchMemory("rain");

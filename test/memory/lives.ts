@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { below, pick } from "../compaction/chances.ts";
 
-interface Life {
+interface ProcessRun {
   readonly folder: string;
   readonly life: number;
   /** Sessions are those of an era. */
@@ -20,7 +20,7 @@ const SPINS_MAX = 60_000_000;
 
 /** Runs a process until it has told often enough that it did something; what it told until it was killed. */
 export async function rememberAndDie(
-  { folder, life, era, compiled }: Life,
+  { folder, life, era, compiled }: ProcessRun,
   random: () => number,
 ): Promise<readonly string[]> {
   const script = join(import.meta.dirname, "remembering-process.ts");

@@ -35,7 +35,7 @@ const OFTEN = { autoCompactThreshold: 1_200, recentTurnBudget: 2, maxSummaryToke
 /** The work that waits for an idle process is done while turns run: a kill finds all of it under way. */
 const HASTE = 100;
 
-interface Life {
+interface ProcessRun {
   readonly folder: string;
   /** Which start of the process it is. */
   readonly life: string;
@@ -46,7 +46,12 @@ interface Life {
 }
 
 /** A runtime that remembers on disk; every passage it embeds is a line of `embeddings.txt`. */
-export function openLife({ folder, life, compacted = () => {}, embedding = () => {} }: Life): Promise<Runtime> {
+export function openRuntimeOf({
+  folder,
+  life,
+  compacted = () => {},
+  embedding = () => {},
+}: ProcessRun): Promise<Runtime> {
   return openRuntime({
     stateFolder: `${folder}/state`,
     model: createRainyModel(),

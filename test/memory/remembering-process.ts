@@ -1,12 +1,12 @@
 // Talks in several sessions and searches them until it is killed, telling its parent of everything it has done.
 import { flushCompileCache } from "node:module";
-import { factWith, openLife, wordFor } from "./planted-facts.ts";
+import { factWith, openRuntimeOf, wordFor } from "./planted-facts.ts";
 
 const SESSIONS = 2;
 const [folder = "", life = "0", era = "0"] = process.argv.slice(2);
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-const runtime = await openLife({
+const runtime = await openRuntimeOf({
   folder,
   life,
   compacted: (id) => {

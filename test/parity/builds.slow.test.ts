@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BUILDS } from "../../src/contract/capability.ts";
-import { CLIENTS, essenceOf, type Opened, tell, useStage, type Way } from "./stage.ts";
+import { CLIENTS, essenceOf, type Opened, playScenario, useStage, type Way } from "./stage.ts";
 import { MS_MAX } from "./surfaces.ts";
 
 const WAYS: readonly Way[] = ["rpc", "rest", "mcp", "mcp-http", "cli", ...CLIENTS];
@@ -35,14 +35,14 @@ describe("builds", () => {
         const ways: { readonly way: Way; readonly opened: Opened }[] = [];
         for (const way of WAYS) ways.push({ way, opened: await open(way, features) });
         for (const name of TELLING) {
-          const telling = await tell(runtime, name);
-          expect({ name, verdict: telling.verdict }).not.toMatchObject({ verdict: { kind: "failed" } });
+          const scenarioRun = await playScenario(runtime, name);
+          expect({ name, verdict: scenarioRun.verdict }).not.toMatchObject({ verdict: { kind: "failed" } });
           for (const { way, opened } of ways) {
             expect({ way, present: opened.present }).toEqual({ way, present: runtime.present });
-            const same = await tell(opened, name);
+            const same = await playScenario(opened, name);
             if (same.verdict.kind === "not applicable") continue;
-            expect({ way, name, verdict: same.verdict }).toEqual({ way, name, verdict: telling.verdict });
-            expect({ way, name, told: essenceOf(same) }).toEqual({ way, name, told: essenceOf(telling) });
+            expect({ way, name, verdict: same.verdict }).toEqual({ way, name, verdict: scenarioRun.verdict });
+            expect({ way, name, reported: essenceOf(same) }).toEqual({ way, name, reported: essenceOf(scenarioRun) });
           }
         }
       },

@@ -7,11 +7,11 @@ import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "../../src/confor
 import { type Driver, openRuntimeDriver } from "../../src/conformance/driver.ts";
 import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
 import { createRestDriver } from "../../src/conformance/rest-driver.ts";
-import { readPresent } from "../../src/conformance/tell-scenario.ts";
+import { readPresent } from "../../src/conformance/run-scenario.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";
 import { readIfThere } from "../../src/surfaces/wire/realm.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
-import { essenceOf, type Opened, tell, useStage } from "./stage.ts";
+import { essenceOf, type Opened, playScenario, useStage } from "./stage.ts";
 import { ALL } from "./surfaces.ts";
 
 const DOOR = join(import.meta.dirname, "../../dist/cli.js");
@@ -59,11 +59,11 @@ withPostgres("every scenario with the realm in a database", () => {
 
   for (const { name, title } of SCENARIOS) {
     it(`[F11] [G7] ${name}: ${title}`, { timeout: MS_MAX }, async () => {
-      const telling = await tell(reference, name);
+      const scenarioRun = await playScenario(reference, name);
       for (const { way, opened } of ways) {
-        const same = await tell(opened, name);
+        const same = await playScenario(opened, name);
         expect({ way, verdict: same.verdict }).toEqual({ way, verdict: { kind: "ok" } });
-        expect({ way, told: essenceOf(same) }).toEqual({ way, told: essenceOf(telling) });
+        expect({ way, reported: essenceOf(same) }).toEqual({ way, reported: essenceOf(scenarioRun) });
       }
     });
   }

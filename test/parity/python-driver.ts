@@ -32,7 +32,7 @@ export async function openPythonDriver(server: Start, address?: () => string): P
   return {
     surface: "python",
     lacks: () => undefined,
-    hears: () => true,
+    hasEvents: () => true,
     call: (operation, input, onEvent) =>
       new Promise<Outcome>((resolve) => {
         id += 1;

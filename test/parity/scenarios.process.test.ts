@@ -39,12 +39,12 @@ describe("docs/conformance.md", () => {
   it("[G7] says which scenario is told to which surface", () => {
     const page = readFileSync(join(import.meta.dirname, "../../docs/conformance.md"), "utf8");
     const rows = [...page.matchAll(/^\| `([a-z-]+)` +\|((?: +(?:yes|–) +\|)+)$/gm)];
-    const told = rows.map(([, name, cells = ""]) => [name, [...cells.matchAll(/yes|–/g)].map(([cell]) => cell)]);
+    const reported = rows.map(([, name, cells = ""]) => [name, [...cells.matchAll(/yes|–/g)].map(([cell]) => cell)]);
     const surfaces: readonly Way[] = ["runtime", "rpc", "rest", "mcp", "mcp-http", "cli"];
     const stated = SCENARIOS.map(({ name }) => [
       name,
       surfaces.map((way) => (NOT_APPLICABLE[name]?.includes(way) ? "–" : "yes")),
     ]);
-    expect(told).toEqual(stated);
+    expect(reported).toEqual(stated);
   });
 });

@@ -14,9 +14,15 @@ import {
   settleFolder,
   TOKEN,
 } from "../../src/conformance/conformance.ts";
-import { type Driver, lackOfTurns, openRuntimeDriver, runsTurn, type ToldEvent } from "../../src/conformance/driver.ts";
+import {
+  type Driver,
+  lackOfTurns,
+  openRuntimeDriver,
+  type ReportedEvent,
+  runsTurn,
+} from "../../src/conformance/driver.ts";
 import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
-import { normalised, readPresent, type Telling, tellScenario } from "../../src/conformance/tell-scenario.ts";
+import { normalised, readPresent, runScenario, type ScenarioRun } from "../../src/conformance/run-scenario.ts";
 import type { Capability } from "../../src/contract/capability.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";
 import { readIfThere } from "../../src/surfaces/wire/realm.ts";
@@ -113,18 +119,18 @@ async function openRuntimeIn(folder: string, env: Stage["env"]) {
 let runs = 0;
 
 /** Tells one scenario by its name. */
-export function tell({ driver, present }: Opened, name: string): Promise<Telling> {
+export function playScenario({ driver, present }: Opened, name: string): Promise<ScenarioRun> {
   const scenario = SCENARIOS.find((one) => one.name === name);
   if (scenario === undefined) throw new Error(`there is no scenario ${name}`);
   runs += 1;
-  return tellScenario(driver, scenario, { present, run: runs.toString(16).padStart(8, "0") });
+  return runScenario(driver, scenario, { present, run: runs.toString(16).padStart(8, "0") });
 }
 
 /** Whether a busy machine comes to speak of the time before it is over is its own affair. */
-const isTold = ({ budget_type }: ToldEvent): boolean => budget_type !== "time";
+const isReported = ({ budget_type }: ReportedEvent): boolean => budget_type !== "time";
 
 /** Who has given a word has a name where a token was asked for. */
-function withoutName(event: ToldEvent): ToldEvent {
+function withoutName(event: ReportedEvent): ReportedEvent {
   return { ...event, by: undefined };
 }
 
@@ -132,10 +138,10 @@ function withoutName(event: ToldEvent): ToldEvent {
  * Everything of a telling that must be the same on every surface, whether or not the scenario speaks of it: every
  * field of every event of a turn, every field of its result, and the code of what failed.
  */
-export function essenceOf({ told, kept }: Telling): unknown {
-  const turns = told.map(({ call, events, outcome }) => ({
+export function essenceOf({ reported, kept }: ScenarioRun): unknown {
+  const turns = reported.map(({ call, events, outcome }) => ({
     call,
-    events: runsTurn(call) ? events.filter(isTold).map(withoutName) : [],
+    events: runsTurn(call) ? events.filter(isReported).map(withoutName) : [],
     outcome: outcome.ok
       ? { ok: true as const, result: runsTurn(call) ? outcome.result : "an answer" }
       : { ok: false as const, code: outcome.code, message: "a sentence" },

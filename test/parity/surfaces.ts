@@ -3,7 +3,7 @@ import { SCENARIOS } from "../../src/conformance/conformance.ts";
 import type { CallStep, Scenario } from "../../src/conformance/scenario.ts";
 import type { Capability } from "../../src/contract/capability.ts";
 import type { OperationName } from "../../src/contract/operations.ts";
-import { essenceOf, type Opened, tell, useStage, type Way } from "./stage.ts";
+import { essenceOf, type Opened, playScenario, useStage, type Way } from "./stage.ts";
 
 export const ALL: readonly Capability[] = ["session-store", "memory-store", "session-compaction"];
 export const MS_MAX = 240_000;
@@ -37,12 +37,15 @@ export function describeSurfaces(ways: readonly Way[], scenariosOf: (way: Way) =
 
     for (const { name, title } of scenariosOf(way)) {
       it(`[G7] ${name}: ${title}`, { timeout: MS_MAX }, async () => {
-        const telling = await tell(await on("runtime"), name);
-        expect(telling.verdict).toEqual({ kind: "ok" });
-        const same = await tell(await on(way === "cli" && BY_PROCESSES.includes(name) ? "cli processes" : way), name);
+        const scenarioRun = await playScenario(await on("runtime"), name);
+        expect(scenarioRun.verdict).toEqual({ kind: "ok" });
+        const same = await playScenario(
+          await on(way === "cli" && BY_PROCESSES.includes(name) ? "cli processes" : way),
+          name,
+        );
         const isApplicable = !NOT_APPLICABLE[name]?.includes(way);
         expect(same.verdict).toMatchObject({ kind: isApplicable ? "ok" : "not applicable" });
-        if (isApplicable) expect(essenceOf(same)).toEqual(essenceOf(telling));
+        if (isApplicable) expect(essenceOf(same)).toEqual(essenceOf(scenarioRun));
       });
     }
   });

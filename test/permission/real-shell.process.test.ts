@@ -11,8 +11,8 @@ const real = openRealShell();
 afterAll(() => real.close());
 
 /** Every program that is said to run, and whether more may. */
-function told(line: ShellLine): { readonly programs: ReadonlySet<string>; readonly isUnknown: boolean } {
-  const inner = line.commands.flatMap(({ runs }) => (runs === undefined ? [] : [told(runs.line)]));
+function reported(line: ShellLine): { readonly programs: ReadonlySet<string>; readonly isUnknown: boolean } {
+  const inner = line.commands.flatMap(({ runs }) => (runs === undefined ? [] : [reported(runs.line)]));
   const own = line.commands.flatMap((command) => programOf(command) ?? []);
   return {
     programs: new Set([...own, ...inner.flatMap(({ programs }) => [...programs])]),
@@ -32,7 +32,7 @@ it.each(["bash", "dash"] as const)(
     for (let index = 0; index < LINES; index += 1) {
       const whole = randomLine(random);
       const line = index % 2 === 0 ? whole : damagedLine(whole, random);
-      const { programs, isUnknown } = told(readShellLine(line));
+      const { programs, isUnknown } = reported(readShellLine(line));
       if (isUnknown) continue;
       read += 1;
       const hidden = real.run(line, shell).programs.filter((program) => !programs.has(program));

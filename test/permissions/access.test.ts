@@ -12,9 +12,9 @@ describe("who asks", () => {
     const web = await create("web", { scopes: ["run", "read"], labels: { team: "a" } });
     const ops = await create("ops", { scopes: ["admin"] });
     const { call, connect } = await serveBoth(stateFolder);
-    const told = { name: "web", scopes: ["read", "run"], labels: { team: "a" } };
-    expect(await call("GET /access", undefined, web)).toMatchObject({ status: 200, body: told });
-    expect((await (await connect(web)).call("meerkat_access", {})).payload).toEqual(told);
+    const reported = { name: "web", scopes: ["read", "run"], labels: { team: "a" } };
+    expect(await call("GET /access", undefined, web)).toMatchObject({ status: 200, body: reported });
+    expect((await (await connect(web)).call("meerkat_access", {})).payload).toEqual(reported);
     expect((await call("GET /access", undefined, ops)).body).toEqual({
       name: "ops",
       scopes: Scope.options,

@@ -51,9 +51,9 @@ describe("a token with labels", () => {
         const { status, body } = await call(route, hasBody ? (BODIES[name] ?? {}) : undefined, a);
         return JSON.parse(JSON.stringify({ status, body }).replaceAll(id, "ID"));
       };
-      const told = await ask(theirs);
-      expect(told, name).toEqual(await ask(UNKNOWN));
-      if (name in BODIES) expect(told, name).toMatchObject({ status: 404, body: { code: "SESSION_NOT_FOUND" } });
+      const reported = await ask(theirs);
+      expect(reported, name).toEqual(await ask(UNKNOWN));
+      if (name in BODIES) expect(reported, name).toMatchObject({ status: 404, body: { code: "SESSION_NOT_FOUND" } });
     }
     for (const path of ["", "/status", "/events", "/history"]) {
       expect((await call(`GET /sessions/${theirs}${path}`, undefined, a)).status).toBe(404);

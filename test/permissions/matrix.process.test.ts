@@ -46,9 +46,9 @@ describe("every operation with every scope", () => {
       for (const [scope, bearer] of all) {
         const hasBody = /^(?:POST|PUT|PATCH) /.test(route);
         const { status, body } = await call(route, hasBody ? {} : undefined, bearer);
-        const told = `${name} with ${scope}: ${status} ${JSON.stringify(body)}`;
-        if (isAllowed(scope, needed)) expect([401, 403, 500], told).not.toContain(status);
-        else expect({ status, code: body.code }, told).toEqual({ status: 403, code: "PERMISSION_DENIED" });
+        const reported = `${name} with ${scope}: ${status} ${JSON.stringify(body)}`;
+        if (isAllowed(scope, needed)) expect([401, 403, 500], reported).not.toContain(status);
+        else expect({ status, code: body.code }, reported).toEqual({ status: 403, code: "PERMISSION_DENIED" });
         if (!isAllowed(scope, needed)) expect(body.message).toMatch(denial(needed, scope));
       }
       expect((await call(route)).status, `${name} without a token`).toBe(401);
@@ -69,9 +69,9 @@ describe("every operation with every scope", () => {
         const isCalled = tools.get(row.mcp)?.operation === name || Object.keys(argsOf(name)).length > 0;
         if (!isCalled) continue;
         const { payload } = await call(row.mcp, argsOf(name));
-        const told = `${name} with ${scope}: ${JSON.stringify(payload)}`;
-        if (isAllowed(scope, row.scope)) expect(payload.code, told).not.toBe("PERMISSION_DENIED");
-        else expect(payload, told).toMatchObject({ code: "PERMISSION_DENIED", message: denial(row.scope, scope) });
+        const reported = `${name} with ${scope}: ${JSON.stringify(payload)}`;
+        if (isAllowed(scope, row.scope)) expect(payload.code, reported).not.toBe("PERMISSION_DENIED");
+        else expect(payload, reported).toMatchObject({ code: "PERMISSION_DENIED", message: denial(row.scope, scope) });
       }
     }
     await expect(connect({})).rejects.toThrow(/401|Unauthorized|Bearer/);

@@ -59,8 +59,8 @@ describe("a token", () => {
       [["--name", "web", "--scope", "run", "--rate", "0/min"], /like 60\/min/],
       [["--name", "web", "--scope", "run", "--label", "team"], /key=value/],
     ];
-    for (const [flags, told] of wrong)
-      expect(await create(...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(told) });
+    for (const [flags, reported] of wrong)
+      expect(await create(...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(reported) });
     await create("--name", "web", "--scope", "run");
     expect((await create("--name", "web", "--scope", "run")).stderr).toMatch(/there is such a token; revoke it first/);
     expect((await line.run(["token", "revoke", "wbe"])).stderr).toMatch(/there is no token wbe; there are web/);
@@ -206,7 +206,7 @@ describe("a token", () => {
     const { stateFolder, create, files } = tokenFolder();
     const web = await create("web", { scopes: ["run", "config"] });
     const service = { tokens: openTokenFiles(stateFolder) };
-    const { call, told } = await serveOperated({ model: createScriptedModel([{ text: "Hello." }]) }, service);
+    const { call, reported } = await serveOperated({ model: createScriptedModel([{ text: "Hello." }]) }, service);
     const { body } = await call("POST /sessions", { prompt: "Hello!" }, web);
     const { session_id: session } = body;
     await call("PATCH /config", { agent: { max_turns: 9 } }, web);
@@ -217,7 +217,7 @@ describe("a token", () => {
     await files.revoke("web");
     await call("GET /sessions", undefined, web);
     const denied = { action: "denied", detail: "PERMISSION_DENIED", token: "web" };
-    const lines = await told("audit", 7);
+    const lines = await reported("audit", 7);
     const isEnd = ({ action }: { action?: unknown }) => action === "token_ended";
     expect(lines.filter((line) => !isEnd(line))).toMatchObject([
       { action: "config_changed", detail: "agent.max_turns", token: "web", operation: "patchConfig" },

@@ -10,7 +10,7 @@ import { createSystemClock } from "../../src/service/system-clock.ts";
 const [folder = "", path = ""] = process.argv.slice(2);
 const store = await openEmbeddedStore(folder);
 const { append } = store.log;
-const told: typeof store = {
+const reported: typeof store = {
   ...store,
   log: {
     ...store.log,
@@ -21,7 +21,7 @@ const told: typeof store = {
     },
   },
 };
-const runtime = createRuntime({ model: "offline", store: told, env: {} });
+const runtime = createRuntime({ model: "offline", store: reported, env: {} });
 const dispatch: Dispatch = runtime.dispatch;
 const { signal } = new AbortController();
 const { id } = await importFile({

@@ -5,7 +5,7 @@ import { checkSummary } from "../../src/core/grounding/groundedness.ts";
 import { classify } from "../../src/core/grounding/occurrence.ts";
 import { specificsOf } from "../../src/core/grounding/specifics.ts";
 
-const breathe = () => undefined;
+const yieldToEventLoop = () => undefined;
 const created_at = "2026-01-05T10:30:00.000Z";
 
 /** A message, a summary of it, and what of the message the summary writes differently; "" in a faithful summary. */
@@ -51,10 +51,10 @@ interface Listed {
 }
 
 export async function listedOf({ source, own, summary }: Summarised): Promise<Listed> {
-  const specifics = await specificsOf([{ seq: 1, message: source }], breathe);
+  const specifics = await specificsOf([{ seq: 1, message: source }], yieldToEventLoop);
   const about = specifics.filter(({ text }) => own === "" || text.includes(own) || own.includes(text));
-  const items = await classify(about, { summary, tail: [], pinned: [], breathe, recover: async () => false });
-  const { invented, unverified } = await checkSummary(summary, [source], breathe);
+  const items = await classify(about, { summary, tail: [], pinned: [], yieldToEventLoop, recover: async () => false });
+  const { invented, unverified } = await checkSummary(summary, [source], yieldToEventLoop);
   const withStatus = (status: string) => items.filter((one) => one.status === status).map(({ text }) => text);
   return {
     kept: withStatus("in_summary"),

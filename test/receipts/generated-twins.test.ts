@@ -5,14 +5,17 @@ import { type Specific, specificsOf } from "../../src/core/grounding/specifics.t
 import { type GeneratedTwin, generateTwins } from "./generated-twins.ts";
 
 const NOT_KEPT_SHARE_MAX = 0.02;
-const breathe = () => undefined;
+const yieldToEventLoop = () => undefined;
 
 const specificsIn = (text: string): Promise<readonly Specific[]> =>
-  specificsOf([{ seq: 1, message: { role: "user", content: text, created_at: "2026-01-05T10:30:00.000Z" } }], breathe);
+  specificsOf(
+    [{ seq: 1, message: { role: "user", content: text, created_at: "2026-01-05T10:30:00.000Z" } }],
+    yieldToEventLoop,
+  );
 
 /** What of a text is not kept in another one. */
 async function missingIn(standing: string, specifics: readonly Specific[]): Promise<readonly Specific[]> {
-  const index = indexTexts(piecesOf(standing), breathe);
+  const index = indexTexts(piecesOf(standing), yieldToEventLoop);
   const held = await Promise.all(specifics.map(index.has));
   return specifics.filter((_, at) => !held[at]);
 }

@@ -12,7 +12,7 @@ const SKILL = {
 const shell = (command: string): ScriptedStep => ({ calls: [{ name: "shell", args: { command } }] });
 
 /** What a call gives where nobody can be asked, before and after the skill is loaded, and after it is unloaded. */
-async function told(call: ScriptedStep, permissions: PermissionRules) {
+async function reported(call: ScriptedStep, permissions: PermissionRules) {
   const model = createScriptedModel(({ messages }) => {
     const last = messages.at(-1);
     if (last?.role !== "user") return { text: "Done." };
@@ -54,7 +54,7 @@ async function told(call: ScriptedStep, permissions: PermissionRules) {
 
 describe("what a loaded skill allows", () => {
   it("[M3] runs unasked where no rule matches it, and only while it is loaded", async () => {
-    const { before, after, unloaded } = await told(shell("echo KESTREL"), { otherwise: "ask" });
+    const { before, after, unloaded } = await reported(shell("echo KESTREL"), { otherwise: "ask" });
     expect(before).toContain("nobody can be asked");
     expect(after).toContain("KESTREL");
     expect(after).not.toContain("nobody can be asked");
@@ -62,7 +62,7 @@ describe("what a loaded skill allows", () => {
   });
 
   it("[M3] is of what it names alone", async () => {
-    const { after } = await told(shell("uname"), { otherwise: "ask" });
+    const { after } = await reported(shell("uname"), { otherwise: "ask" });
     expect(after).toContain("nobody can be asked");
   });
 
@@ -70,13 +70,13 @@ describe("what a loaded skill allows", () => {
     ["asks", { ask: ["shell(echo *)"], otherwise: "ask" }],
     ["denies", { deny: ["shell(echo *)"], otherwise: "ask" }],
   ])("[M3] gives way to a rule that %s", async (_, rules) => {
-    const { after } = await told(shell("echo KESTREL"), rules);
+    const { after } = await reported(shell("echo KESTREL"), rules);
     expect(after).toContain('"is_error":true');
     expect(after).not.toContain('"content":"KESTREL');
   });
 
   it("[M3] does not answer for the person whom the maker of a tool wants asked", async () => {
-    const { after } = await told({ calls: [{ name: "careful", args: {} }] }, {});
+    const { after } = await reported({ calls: [{ name: "careful", args: {} }] }, {});
     expect(after).toContain("not run: careful is made to ask before it runs; nobody can be asked");
   });
 

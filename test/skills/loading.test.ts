@@ -69,8 +69,8 @@ describe("a skill", () => {
         sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       },
     });
-    const told = events.filter(({ type }) => type === "skills_resolved");
-    expect(told).toEqual([
+    const reported = events.filter(({ type }) => type === "skills_resolved");
+    expect(reported).toEqual([
       {
         type: "skills_resolved",
         skills: [

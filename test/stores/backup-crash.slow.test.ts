@@ -11,7 +11,7 @@ import { below } from "../compaction/chances.ts";
 import { isExpected } from "../crash/cycles.ts";
 import { sessionIds } from "../crash/expected.ts";
 import { createRandom } from "../crash/random.ts";
-import { tellOutcomes } from "../faults/cases.ts";
+import { describeOutcomes } from "../faults/cases.ts";
 import { compileFailingDisk, failingEnv, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
@@ -184,7 +184,7 @@ describe(`a disk that fails on command${library === undefined ? ` (left out: ${W
       mkdirSync(disk, { recursive: true });
       writeFileSync(command, Buffer.alloc(4_096));
       const suffer = (faults: readonly BackupFault[]) =>
-        tellOutcomes<BackupFault, BackupOutcome>(faults, (left) => {
+        describeOutcomes<BackupFault, BackupOutcome>(faults, (left) => {
           const order: BackupOrder = {
             ...{ does: "faults", from, place, to: join(disk, "restored") },
             disk: { command, earlier, faults: left },
@@ -210,9 +210,9 @@ describe(`a disk that fails on command${library === undefined ? ` (left out: ${W
       const outcomes: BackupOutcome[] = [];
       // A process is told of so many that they fit into one of its arguments.
       for (let at = 0; at < faults.length; at += FAULTS_A_PROCESS) {
-        const told = await suffer(faults.slice(at, at + FAULTS_A_PROCESS));
-        expect({ seed, deaths: told.deaths }).toEqual({ seed, deaths: [] });
-        outcomes.push(...told.outcomes);
+        const reported = await suffer(faults.slice(at, at + FAULTS_A_PROCESS));
+        expect({ seed, deaths: reported.deaths }).toEqual({ seed, deaths: [] });
+        outcomes.push(...reported.outcomes);
       }
       expect({ seed, wrong: outcomes.filter(({ wrong }) => wrong.length > 0) }).toEqual({ seed, wrong: [] });
       expect(outcomes.filter(({ failed }) => failed > 0).length).toBeGreaterThan(faults.length / 2);

@@ -61,11 +61,11 @@ function startHolder(folder: string, name: string, { isFirst = true } = {}) {
     lines.splice(0, lines.length, ...output.split("\n").slice(0, -1));
   });
   child.stdin.on("error", () => {});
-  const tell = (line: string): void => void child.stdin.write(`${line}\n`);
+  const send = (line: string): void => void child.stdin.write(`${line}\n`);
   /** Tells it a line and waits for what comes of it. */
   const ask = async (line: string): Promise<string> => {
     const seen = lines.length;
-    tell(line);
+    send(line);
     await expect.poll(() => lines.slice(seen).some((each) => /^(?:did|failed)/.test(each)), WAIT).toBe(true);
     return lines.slice(seen).find((each) => /^(?:did|failed)/.test(each)) ?? "";
   };
@@ -75,7 +75,7 @@ function startHolder(folder: string, name: string, { isFirst = true } = {}) {
   };
   const opened = () => expect.poll(() => lines[0], WAIT).toMatch(/^(?:open|refused)/);
   const ended = new Promise((resolve) => child.on("close", resolve));
-  return { lines, ask, tell, signal, opened, ended, end: () => child.stdin.end() };
+  return { lines, ask, send, signal, opened, ended, end: () => child.stdin.end() };
 }
 
 const WAIT = { timeout: 60_000, interval: 50 };

@@ -13,7 +13,7 @@ const EVERYTHING = 100;
 const LONG_MS = 300_000;
 const BLOB = { mediaType: "text/plain", data: new TextEncoder().encode("kept") };
 
-interface Life {
+interface StoreRun {
   /** What was said to be kept, in order. */
   readonly kept: readonly string[];
   /** What failed, by its code. */
@@ -21,7 +21,7 @@ interface Life {
 }
 
 /** A little of everything, each step of which may fail; what fails is done once more, as a user would. */
-async function live(open: () => Promise<Store>): Promise<Life> {
+async function live(open: () => Promise<Store>): Promise<StoreRun> {
   const kept: string[] = [];
   const failed: string[] = [];
   const attempt = async <T>(step: () => Promise<T>): Promise<T | undefined> => {
@@ -65,7 +65,7 @@ withPostgres("a database whose connection ends at any question", () => {
       const direct = await openPostgresStore({ url, realm: "first" });
       await direct.close();
       const proxy = await openCutProxy(Number(new URL(url).port));
-      const run = async (fault?: Parameters<CutProxy["cutAt"]>): Promise<Life & { asked: number }> => {
+      const run = async (fault?: Parameters<CutProxy["cutAt"]>): Promise<StoreRun & { asked: number }> => {
         const realm = randomUUID();
         proxy.pass();
         const before = proxy.asked;

@@ -134,7 +134,7 @@ withPostgres("a database", () => {
     const config = await openConfiguration(connection, { realm: "acme", channel, name: "acme's" });
     const locks = createSessionLocks({
       ...{ connection, realm: "acme", kind: "session", owner: "a process", leaseMs: 10_000 },
-      tellInterrupt: () => {},
+      onInterrupt: () => {},
     });
     const hold = await locks.hold(A);
     const last = Promise.withResolvers<void>();

@@ -234,11 +234,11 @@ describe("a sealed state folder", () => {
       bytes[at] = (bytes[at] ?? 0) ^ (1 << Math.floor(random() * 8));
       writeFileSync(target, bytes);
       warned.length = 0;
-      const told = await read(place).catch((error: Error) => error.message);
+      const reported = await read(place).catch((error: Error) => error.message);
       // The end of a log may also be that of an append that was cut off, which whoever opens it is warned of.
-      const words = [told, ...warned].join(" ");
-      const isNoticed = told === whole || /damaged|changed|gone|lacks|missing|is plain/.test(words);
-      expect({ seed, path, at, isNoticed, told: isNoticed ? "" : told.slice(0, 300) }).toMatchObject({
+      const words = [reported, ...warned].join(" ");
+      const isNoticed = reported === whole || /damaged|changed|gone|lacks|missing|is plain/.test(words);
+      expect({ seed, path, at, isNoticed, reported: isNoticed ? "" : reported.slice(0, 300) }).toMatchObject({
         isNoticed: true,
       });
     }

@@ -44,17 +44,17 @@ const inDatabase =
 
 /** Reads until a turn's end has come `times` times; a store that does not tell makes the test run out of time. */
 async function readTurns(deliveries: AsyncIterable<Delivery>, times: number): Promise<readonly Delivery[]> {
-  const heard: Delivery[] = [];
+  const received: Delivery[] = [];
   let ends = 0;
   for await (const delivery of deliveries) {
-    heard.push(delivery);
+    received.push(delivery);
     if (["run_completed", "run_failed"].includes(delivery.event.type)) ends += 1;
     if (ends === times) break;
   }
-  return heard;
+  return received;
 }
 
-const durable = (heard: readonly Delivery[]) => heard.filter(({ seq }) => seq !== 0);
+const durable = (received: readonly Delivery[]) => received.filter(({ seq }) => seq !== 0);
 
 async function withTwo(place: Place, work: (runtimes: readonly [Runtime, Runtime]) => Promise<void>): Promise<void> {
   const open = await place();
@@ -82,16 +82,16 @@ function describeSubscribers(place: Place): void {
         const runtime = turn % 3 === 0 ? here : elsewhere;
         await runtime.session(session.id).turn(`Turn ${turn}.`);
       }
-      const heard = await Promise.all(readers);
+      const received = await Promise.all(readers);
       const { events } = await here.dispatch("listEvents", {
         scope: { type: "session", session_id: session.id },
         limit: 1_000,
       });
       const all = events.map(({ cursor, payload }) => [cursor.sequence, payload]);
-      for (const one of heard) {
-        const told = durable(one).map(({ seq, event }) => [seq, event]);
-        expect(told).toEqual(all.slice(0, told.length));
-        expect(told.at(-1)?.[0]).toBe(all.at(-1)?.[0]);
+      for (const one of received) {
+        const reported = durable(one).map(({ seq, event }) => [seq, event]);
+        expect(reported).toEqual(all.slice(0, reported.length));
+        expect(reported.at(-1)?.[0]).toBe(all.at(-1)?.[0]);
       }
     }));
 
@@ -182,23 +182,23 @@ describe("a word that comes late", () => {
       sessions: {
         ...store.sessions,
         get: async (id) => {
-          if (!isLate) for (const tell of late.splice(0)) tell();
+          if (!isLate) for (const emit of late.splice(0)) emit();
           return store.sessions.get(id);
         },
       },
       signals: {
         ...store.signals,
-        hear: (id, heard) => store.signals.hear(id, (seq) => void late.push(() => heard(seq))),
+        subscribe: (id, received) => store.signals.subscribe(id, (seq) => void late.push(() => received(seq))),
       },
     };
     const [here, elsewhere] = [deaf, store].map(
       (one) => scriptedRuntime(() => ({ text: "Yes." }), { store: one, compaction: true }).runtime,
     );
     if (here === undefined || elsewhere === undefined) throw new Error("there are two");
-    const tellWithNextLook = (): void => {
+    const emitLate = (): void => {
       isLate = false;
     };
-    return { here, elsewhere, tellWithNextLook };
+    return { here, elsewhere, emitLate };
   };
 
   it("[F11] loses nothing of a session that was archived elsewhere", async () => {
@@ -216,12 +216,12 @@ describe("a word that comes late", () => {
   });
 
   it("[F11] is not lost in work that has nothing to say", async () => {
-    const { here, elsewhere, tellWithNextLook } = await withDeafOne();
+    const { here, elsewhere, emitLate } = await withDeafOne();
     const session = await here.createDeferredSession("Begin.");
     const reading = readTurns(here.subscribe(session.id, { after: 0 }), 2);
     await session.turn("Here.");
     await elsewhere.session(session.id).turn("There.");
-    tellWithNextLook();
+    emitLate();
     // It holds the session, looks at what is new, and finds nothing to do.
     expect(await session.compact()).toMatchObject({ compacted: false });
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
@@ -246,12 +246,12 @@ withPostgres("a word that is not true", () => {
 
     // Any role of the database may say this, whatever its realm.
     const client = await connect(url);
-    const told = Promise.withResolvers<void>();
+    const reported = Promise.withResolvers<void>();
     const channel = `rkat_${hash("sha256", realm).slice(0, 16)}`;
-    client.on("notification", ({ payload }) => payload?.includes("999999999") && told.resolve());
+    client.on("notification", ({ payload }) => payload?.includes("999999999") && reported.resolve());
     await client.query(`listen ${channel}`);
     await client.query("select pg_notify($1, $2)", [channel, `log ${id} 999999999`]);
-    await told.promise;
+    await reported.promise;
     await elsewhere.session(id).turn("Two.");
 
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
@@ -264,14 +264,14 @@ withPostgres("a database behind a pooler", () => {
     const open = await inDatabase(true)();
     const [here, elsewhere] = [await open(), await open()];
     const [id, other] = [idOf(1), idOf(2)];
-    const heard = Promise.withResolvers<number>();
-    const deafen = here.signals.hear(id, heard.resolve);
+    const received = Promise.withResolvers<number>();
+    const unsubscribe = here.signals.subscribe(id, received.resolve);
     // Oftener than it is looked.
-    const crowd = setInterval(() => here.signals.hear(other, () => {})(), 10);
+    const crowd = setInterval(() => here.signals.subscribe(other, () => {})(), 10);
     await elsewhere.log.append(id, 0, toNewEntries([created]));
-    expect(await heard.promise).toBe(1);
+    expect(await received.promise).toBe(1);
     clearInterval(crowd);
-    deafen();
+    unsubscribe();
     await Promise.all([here.close(), elsewhere.close()]);
   });
 });
@@ -284,13 +284,13 @@ describe("a folder that is gone", () => {
     await store.log.append(idOf(1), 0, toNewEntries([created]));
     vi.useFakeTimers({ toFake: ["setInterval"] });
     // The second is not at hand: where it ends is looked up in a file.
-    const deafen = [1, 2].map((number) => store.signals.hear(idOf(number), () => {}));
+    const unsubscribe = [1, 2].map((number) => store.signals.subscribe(idOf(number), () => {}));
     rmSync(folder, { recursive: true, force: true });
     // What a look throws is thrown here, and would end a process.
     vi.advanceTimersByTime(3_000);
     vi.useRealTimers();
     expect(warned).toEqual([expect.stringContaining("what other processes append cannot be read")]);
-    for (const end of deafen) end();
+    for (const end of unsubscribe) end();
     await store.close().catch(() => {});
   });
 });

@@ -114,9 +114,9 @@ describe("the sessions of sub-agents", () => {
       "4 sessions, N tokens, $0.00",
       "",
     ]);
-    const told = JSON.parse((await run("session", "tree", first, "--json")).stdout);
-    expect(told).toMatchObject({ parent: root, tree: { session_id: first, children: [{ session_id: below }] } });
-    expect(told.total_tokens).toBe(told.tree.total_tokens + told.tree.children[0].total_tokens);
+    const reported = JSON.parse((await run("session", "tree", first, "--json")).stdout);
+    expect(reported).toMatchObject({ parent: root, tree: { session_id: first, children: [{ session_id: below }] } });
+    expect(reported.total_tokens).toBe(reported.tree.total_tokens + reported.tree.children[0].total_tokens);
     const list = (await run("session", "list")).stdout;
     expect(list).toMatch(/↳ reviewer: What is 3/);
     const { session_id } = JSON.parse((await run("session", "show", "~2", "--json")).stdout);

@@ -109,14 +109,14 @@ describe("a sub-agent's call that waits for a word", () => {
 
   it("[O4] is told to a page as data, without a part for a call that the page does not know", async () => {
     const { runtime, handed } = handing();
-    const encoder = createUiEncoder({ isClientTool: () => false, tellsPieces: true });
+    const encoder = createUiEncoder({ isClientTool: () => false, sendsDeltas: true });
     const parts: unknown[] = [];
     await handed.dispatch(
       "createSession",
       { prompt: "Go." },
       {
         listener: (delivery) => {
-          parts.push(...encoder.hear(delivery).filter(({ type }) => type.includes("approval")));
+          parts.push(...encoder.encode(delivery).filter(({ type }) => type.includes("approval")));
           const { session_id, approval_id } = questionIn(delivery.event) ?? {};
           if (approval_id !== undefined)
             void runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
@@ -169,9 +169,9 @@ describe("what an editor is told of a sub-agent", () => {
       { type: "sub_agent_event", ...who, depth: 1, event: { type: "turn_started", turn_number: 0 } },
       { type: "sub_agent_completed", ...who, status: "failed", usage, tool_calls: 1 },
     ];
-    const telling = { root: "/", wishes: {}, tasks: new Map(), window: undefined } as never; // Nothing else is looked at.
+    const updateContext = { root: "/", wishes: {}, tasks: new Map(), window: undefined } as never; // Nothing else is looked at.
     const titles = ["reviewer: Read it.", "reviewer: git log", "reviewer: failed, 42 tokens"];
-    expect(events.flatMap((event) => updatesOf(event, telling))).toEqual(
+    expect(events.flatMap((event) => updatesOf(event, updateContext))).toEqual(
       titles.map((title) => ({ sessionUpdate: "tool_call_update", toolCallId: "call-1", title })),
     );
   });

@@ -39,7 +39,7 @@ export function agentsWith(options: {
     roomBytes: async () => options.roomBytes ?? Number.POSITIVE_INFINITY,
     cutsInvented: () => options.cutsInvented ?? true,
     spentToday: async () => options.spentToday ?? 0,
-    tell: (line) => options.lines?.push(line),
+    report: (line) => options.lines?.push(line),
     grown: () => {},
   });
 }

@@ -44,19 +44,19 @@ export async function openPage(url: string, { expects = [], ...options }: PageOp
   const context = await browser.newContext({ reducedMotion: "reduce", ...options });
   const page = await context.newPage();
   const faults: string[] = [];
-  const tell = (fault: string): void => {
+  const report = (fault: string): void => {
     if (!expects.some((expected) => expected.test(fault))) faults.push(fault);
   };
   // A file has nobody to ask but itself.
   const own = url.startsWith("file:") ? url.replace(/#.*$/, "") : `${new URL(url).origin}/`;
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") tell(`console: ${message.text()}`);
+    if (message.type() === "error" || message.type() === "warning") report(`console: ${message.text()}`);
   });
-  page.on("pageerror", (error) => tell(`thrown: ${error.message}`));
+  page.on("pageerror", (error) => report(`thrown: ${error.message}`));
   context.on("request", (request) => {
-    if (!request.url().startsWith(own)) tell(`asked elsewhere: ${request.url()}`);
+    if (!request.url().startsWith(own)) report(`asked elsewhere: ${request.url()}`);
   });
-  await page.exposeFunction("tellViolation", (violation: string) => tell(`policy: ${violation}`));
+  await page.exposeFunction("tellViolation", (violation: string) => report(`policy: ${violation}`));
   await page.addInitScript(`document.addEventListener("securitypolicyviolation", (event) => {
     window.tellViolation(event.violatedDirective + " " + event.blockedURI);
   })`);

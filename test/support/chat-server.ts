@@ -11,7 +11,7 @@ export function openChatServer(
   return openServerHere(runtime, "chat", { mounts: [(parts) => mountOpenAi(wanted, parts)], ...rest });
 }
 
-export interface Heard {
+export interface Received {
   readonly status: number;
   readonly session: string | null;
   /** The body as JSON. */
@@ -34,7 +34,7 @@ export async function complete(
   url: string,
   body: Readonly<Record<string, unknown>>,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Heard> {
+): Promise<Received> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
@@ -42,5 +42,5 @@ export async function complete(
   });
   const { status } = response;
   // What is compared in a test is what is looked at.
-  return { status, session: response.headers.get("x-rkat-session"), body: (await response.json()) as Heard["body"] };
+  return { status, session: response.headers.get("x-rkat-session"), body: (await response.json()) as Received["body"] };
 }

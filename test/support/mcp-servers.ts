@@ -22,12 +22,12 @@ export function program(notes: string, mode: Mode = "serve"): Pick<McpProgram, "
 }
 
 /** What the programs with these notes have told, a word a line. */
-export function told(notes: string): readonly string[] {
+export function reported(notes: string): readonly string[] {
   return existsSync(notes) ? readFileSync(notes, "utf8").trim().split("\n") : [];
 }
 
 export function pidsOf(notes: string): readonly number[] {
-  return told(notes).flatMap((line) => (line.startsWith("pid ") ? [Number(line.slice(4))] : []));
+  return reported(notes).flatMap((line) => (line.startsWith("pid ") ? [Number(line.slice(4))] : []));
 }
 
 /** Whether a process runs; one that has ended and whose parent has not looked does not. */

@@ -8,10 +8,10 @@ const here = await askDesk();
 
 async function askDesk(): Promise<PostgresHere> {
   const answer = await fetch(inject("postgresDesk"));
-  const told = (await answer.json()) as PostgresHere; // What the desk of this run writes.
+  const reported = (await answer.json()) as PostgresHere; // What the desk of this run writes.
   // There the server must start: tests that leave themselves out would be taken for tests that pass.
-  if ("why" in told && process.env.CI === "true") throw new Error(`no PostgreSQL: ${told.why}`);
-  return told;
+  if ("why" in reported && process.env.CI === "true") throw new Error(`no PostgreSQL: ${reported.why}`);
+  return reported;
 }
 
 /** Tests that need a database: left out, with the reason in their name, on a machine where no server can start. */

@@ -61,7 +61,11 @@ export async function goOn(session: Session, isSo: (events: readonly AgentEvent[
 export const isCompacted = async (session: Session): Promise<boolean> => (await session.compactions()).length > 0;
 
 /** Resolves with the next event of a kind that comes after a number. */
-export async function told<T extends AgentEventType>(session: Session, type: T, after = 0): Promise<AgentEventOf<T>> {
+export async function waitForEvent<T extends AgentEventType>(
+  session: Session,
+  type: T,
+  after = 0,
+): Promise<AgentEventOf<T>> {
   const stop = new AbortController();
   for await (const { event } of session.events({ after, signal: stop.signal })) {
     if (event.type !== type) continue;

@@ -47,15 +47,15 @@ export async function serveOperated(
   const watched = { ...runtime, dispatch: operator.watchCalls(runtime.dispatch) };
   const served = await serveRuntime(watched, { log: journal.say, ...service, operator });
   /** Lines of a kind, once there are so many: what is told of a request is told when its answer has left. */
-  const told = async (kind: string, count: number): Promise<readonly Record<string, unknown>[]> => {
+  const reported = async (kind: string, count: number): Promise<readonly Record<string, unknown>[]> => {
     const found = () => lines.map((line) => JSON.parse(line)).filter((line) => line.kind === kind);
     await vi.waitUntil(() => found().length >= count, { timeout: 60_000 });
     return found();
   };
-  return { ...served, operator, lines, told };
+  return { ...served, operator, lines, reported };
 }
 
-interface Told {
+interface Reported {
   readonly status: number;
   readonly headers: Headers;
   // The tests say what they expect of it.
@@ -63,7 +63,7 @@ interface Told {
 }
 
 /** Asks with JSON and reads JSON. */
-export type Caller = (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Told>;
+export type Caller = (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Reported>;
 
 export function createCaller(url: string): Caller {
   return async (route, body, headers = {}) => {
@@ -74,8 +74,8 @@ export function createCaller(url: string): Caller {
     const text = await response.text();
     const isJson = response.headers.get("content-type") === "application/json";
     // Everything served as JSON is an object.
-    const told = (isJson ? JSON.parse(text) : { text }) as Record<string, unknown>;
-    return { status: response.status, headers: response.headers, body: told };
+    const reported = (isJson ? JSON.parse(text) : { text }) as Record<string, unknown>;
+    return { status: response.status, headers: response.headers, body: reported };
   };
 }
 

@@ -31,12 +31,12 @@ export async function listen(
   stream: EventStream,
 ): Promise<{ events: AgentEvent[]; result: RunResult | undefined; error: unknown }> {
   const events: AgentEvent[] = [];
-  const hear = async () => {
+  const collect = async () => {
     for await (const event of stream) events.push(event);
   };
-  const [heard, end] = await Promise.allSettled([hear(), stream.result]);
+  const [received, end] = await Promise.allSettled([collect(), stream.result]);
   // A turn that told nothing of its end throws it here and in its result.
-  if (heard.status === "rejected" && end.status === "fulfilled") throw heard.reason;
+  if (received.status === "rejected" && end.status === "fulfilled") throw received.reason;
   if (end.status === "fulfilled") return { events, result: end.value, error: undefined };
   return { events, result: undefined, error: end.reason };
 }
@@ -50,12 +50,12 @@ export async function beginWaiting(session: Pick<Session, "stream">) {
   const { promise: begun, resolve } = Promise.withResolvers<void>();
   const stream = session.stream("wait");
   const events = (async () => {
-    const heard = [];
+    const received = [];
     for await (const event of stream) {
-      heard.push(event);
+      received.push(event);
       if (event.type === "text_delta") resolve();
     }
-    return heard;
+    return received;
   })();
   events.catch(() => {}); // Of a turn whose server dies; whoever asks for them hears of it.
   await begun;

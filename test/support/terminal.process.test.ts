@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { openControlledModel } from "./controlled-model.ts";
 import { openTerminal, withTerminal } from "./terminal.ts";
-import { openToldModel } from "./told-model.ts";
 
 withTerminal("a terminal of a test", () => {
   it("types, presses, pastes and resizes, and tells how a command ended", async () => {
@@ -31,7 +31,7 @@ withTerminal("a terminal of a test", () => {
   });
 
   it("has a model that says what it is told to, when it is told to", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["rkat", "run", "What now?", "-v"], { model });
     const call = await model.next();
     expect(call.newest).toBe("What now?");

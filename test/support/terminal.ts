@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, it, onTestFinished, vi } from "vitest";
+import { type ControlledModel, WAIT_MS_MAX } from "./controlled-model.ts";
 import { findProgram } from "./find-program.ts";
-import { type ToldModel, WAIT_MS_MAX } from "./told-model.ts";
 
 const CLI = join(import.meta.dirname, "../../dist/cli.js");
 const tmuxPath = findProgram(["tmux"]);
@@ -22,7 +22,7 @@ interface TerminalOptions {
   readonly columns?: number;
   readonly rows?: number;
   /** Whom sessions ask; without it, the model that is built in. */
-  readonly model?: ToldModel;
+  readonly model?: ControlledModel;
   /** Lines of ~/.rkat/config.toml after those that name the model. */
   readonly config?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -192,7 +192,7 @@ export async function openTerminal(command: readonly string[], options: Terminal
   };
 }
 
-function modelConfig(model: ToldModel | undefined): string {
+function modelConfig(model: ControlledModel | undefined): string {
   const features = 'features = ["session-store", "session-compaction"]';
   if (model === undefined) return `${features}\n[agent]\nmodel = "offline"`;
   return `${features}\n[agent]\nmodel = "local/told"\n[self_hosted.servers.local]\nbase_url = "${model.baseUrl}"`;
@@ -206,7 +206,7 @@ export const IS_OVER = (screen: string): boolean =>
 export const EMPTY_PROMPT = /^> ?$/m;
 
 interface ChatOptions extends TerminalOptions {
-  readonly model: ToldModel;
+  readonly model: ControlledModel;
   readonly args?: readonly string[];
 }
 

@@ -2,13 +2,13 @@ import { SpanKind, SpanStatusCode, type Tracer } from "@opentelemetry/api";
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 
 /** A span as a test compares it: what a run decides by chance or by the clock is left out. */
-export interface Told {
+export interface SpanTree {
   readonly name: string;
   readonly kind: string;
   readonly attributes: Readonly<Record<string, unknown>>;
   /** "ok", "error", or the words that come with one. */
   readonly status: string;
-  readonly children: readonly Told[];
+  readonly children: readonly SpanTree[];
 }
 
 /** The real SDK, keeping what it exports. */
@@ -16,7 +16,7 @@ export function openTracing(): {
   readonly provider: TracerProvider;
   readonly tracer: Tracer;
   /** The spans that have ended, as trees, in the order they began. */
-  told(): readonly Told[];
+  spanTrees(): readonly SpanTree[];
   /** Everything that was exported, as one text. */
   text(): string;
 } {
@@ -32,7 +32,7 @@ export function openTracing(): {
   return {
     provider,
     tracer: provider.getTracer("test"),
-    told: () => {
+    spanTrees: () => {
       const spans = exporter.getFinishedSpans();
       const open = begun.filter((id) => !spans.some((span) => span.spanContext().spanId === id));
       if (open.length > 0) throw new Error(`${open.length} spans have not ended`);
@@ -48,9 +48,9 @@ export function openTracing(): {
   };
 }
 
-function treesOf(spans: readonly ReadableSpan[]): readonly Told[] {
+function treesOf(spans: readonly ReadableSpan[]): readonly SpanTree[] {
   const isHere = (id: string | undefined): boolean => spans.some((span) => span.spanContext().spanId === id);
-  const tree = (span: ReadableSpan): Told => {
+  const tree = (span: ReadableSpan): SpanTree => {
     const { spanId, traceId } = span.spanContext();
     const children = spans.filter((other) => other.parentSpanContext?.spanId === spanId);
     if (children.some((child) => child.spanContext().traceId !== traceId)) throw new Error("a child in another trace");

@@ -35,7 +35,7 @@ export function createVirtualClock(startMs = Date.UTC(2026, 0, 1)): Clock & { ad
     now: () => nowMs,
     random: () => 0.5,
     newId: () => `01900000-0000-7000-8000-${(++ids).toString(16).padStart(12, "0")}`,
-    breathe: () => undefined,
+    yieldToEventLoop: () => undefined,
     advance: (ms) => {
       nowMs += ms;
     },

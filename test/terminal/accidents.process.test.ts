@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { openControlledModel } from "../support/controlled-model.ts";
 import { openChat, withTerminal } from "../support/terminal.ts";
-import { openToldModel } from "../support/told-model.ts";
 
 withTerminal("[G5] a question that comes while somebody types", () => {
   it("is not answered by the last letter of the line", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Make a file.");
     const call = await model.next();
@@ -19,16 +19,16 @@ withTerminal("[G5] a question that comes while somebody types", () => {
     await terminal.until("Run it?");
     expect(existsSync(join(terminal.folder, "made"))).toBe(false);
     await terminal.enter("n");
-    const told = await model.next();
-    expect(told.newest).toContain("the user denied it");
-    told.say("Then not.");
-    told.end();
+    const reported = await model.next();
+    expect(reported.newest).toContain("the user denied it");
+    reported.say("Then not.");
+    reported.end();
     expect((await model.next()).newest).toBe("carefully");
     expect(existsSync(join(terminal.folder, "made"))).toBe(false);
   });
 
   it("is not answered by what is looked for in a list", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Be happy and make a file.");
     const call = await model.next();

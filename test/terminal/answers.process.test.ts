@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { openControlledModel } from "../support/controlled-model.ts";
 import { IS_OVER, openChat, openTerminal, withTerminal } from "../support/terminal.ts";
-import { openToldModel } from "../support/told-model.ts";
 
 const MARKDOWN = `# The heron
 
@@ -34,7 +34,7 @@ function wordsOf(text: string): readonly string[] {
 withTerminal("[G5] an answer at a terminal", () => {
   for (const columns of [40, 80, 200]) {
     it(`is shown as what its Markdown means, ${columns} columns wide`, async () => {
-      const model = await openToldModel();
+      const model = await openControlledModel();
       const terminal = await openTerminal(["rkat", "run", "Tell me."], { model, columns, rows: 50 });
       const call = await model.next();
       await call.saySlowly(MARKDOWN);
@@ -50,7 +50,7 @@ withTerminal("[G5] an answer at a terminal", () => {
   }
 
   it("is shown piece by piece, before it has ended", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Tell me.");
     const call = await model.next();
@@ -62,7 +62,7 @@ withTerminal("[G5] an answer at a terminal", () => {
   });
 
   it("is there once and in order when the window is resized in the middle of it", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, columns: 40 });
     await terminal.enter("Count.");
     const call = await model.next();
@@ -83,7 +83,7 @@ withTerminal("[G5] an answer at a terminal", () => {
 
   // Today the width is that of the window at the start.
   it("is wrapped for the window as it is now, and not as it was", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, columns: 120 });
     await terminal.enter("Count.");
     const call = await model.next();
@@ -98,7 +98,7 @@ withTerminal("[G5] an answer at a terminal", () => {
   });
 
   it("of 10,000 lines is all there, in order, with its end on the screen", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Count.");
     const call = await model.next();
@@ -119,7 +119,7 @@ withTerminal("[G5] an answer at a terminal", () => {
   });
 
   it("comes after a failure of the model that is waited out", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, config: '[retry]\ninitial_delay = "1ms"' });
     await terminal.enter("Hello?");
     (await model.next()).refuse(500);

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
+import { type ControlledModel, openControlledModel, WAIT_MS_MAX } from "../support/controlled-model.ts";
 import { IS_OVER, openChat, openTerminal, type Terminal, withTerminal } from "../support/terminal.ts";
-import { openToldModel, type ToldModel, WAIT_MS_MAX } from "../support/told-model.ts";
 
 /** Says something else, which the model hears and answers. */
-async function goOn(terminal: Terminal, model: ToldModel): Promise<void> {
+async function goOn(terminal: Terminal, model: ControlledModel): Promise<void> {
   await terminal.enter("Are you still there?");
   const call = await model.next();
   expect(call.newest).toBe("Are you still there?");
@@ -23,7 +23,7 @@ async function leave(terminal: Terminal): Promise<void> {
 
 withTerminal("[G5] Ctrl-C in a chat", () => {
   it("twice on an empty line ends it, and leaves the terminal as it was", async () => {
-    const terminal = await openChat({ model: await openToldModel() });
+    const terminal = await openChat({ model: await openControlledModel() });
     await terminal.press("C-c");
     await terminal.until("Press Ctrl-C again");
     await terminal.press("C-c");
@@ -32,7 +32,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("drops a line that is half typed", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.type("half a thou");
     await terminal.until("half a thou");
@@ -42,7 +42,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops an answer, hangs up on the model, and keeps what was said", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();
@@ -61,7 +61,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops a model that has not said anything yet", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     await model.next();
@@ -72,15 +72,15 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops a command that a model runs, and the command is gone", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace", "--yes"] });
     await terminal.enter("Wait for me.");
     const call = await model.next();
     call.callTool("shell", { command: "mkfifo never; echo $$ > pid; read x < never" });
     const pid = await vi.waitFor(async () => {
-      const told = Number(await readFile(join(terminal.folder, "pid"), "utf8"));
-      expect(told).toBeGreaterThan(0);
-      return told;
+      const reported = Number(await readFile(join(terminal.folder, "pid"), "utf8"));
+      expect(reported).toBeGreaterThan(0);
+      return reported;
     }, WAIT_MS_MAX);
     await terminal.press("C-c");
     await terminal.until("Interrupted.");
@@ -90,7 +90,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops the wait before a model is asked again", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, config: '[retry]\ninitial_delay = "30s"' });
     await terminal.enter("Hello?");
     (await model.next()).refuse(429);
@@ -103,7 +103,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
 
   // Today the chat says that it was interrupted, and the turn goes on with the call denied.
   it("takes the place of an answer to a question, and nothing is run", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Make a file.");
     (await model.next()).callTool("shell", { command: "touch made" });
@@ -116,7 +116,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops a command that was asked about and allowed, and the session goes on", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Wait.");
     (await model.next()).callTool("shell", { command: "mkfifo held; read line < held" });
@@ -130,7 +130,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("stops a compaction", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     for (let turn = 1; turn <= 6; turn += 1) {
       await terminal.enter(`Question ${turn}`);
@@ -148,7 +148,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   });
 
   it("pressed twice in an answer leaves nothing stuck", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     (await model.next()).say("Well, yes\n\n");
@@ -162,7 +162,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
 
 withTerminal("[G5] Ctrl-C in a run", () => {
   it("ends it with 130 and keeps what was said", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(
       ["sh", "-c", "trap : INT; rkat run 'Hello?'; echo first $?; rkat session list"],
       { model },
@@ -178,7 +178,7 @@ withTerminal("[G5] Ctrl-C in a run", () => {
   });
 
   it("pressed twice ends it as well", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["rkat", "run", "Hello?"], { model });
     await model.next();
     await terminal.press("C-c", "C-c");
@@ -187,7 +187,7 @@ withTerminal("[G5] Ctrl-C in a run", () => {
   });
 
   it("leaves a question about a tool unanswered, and nothing is run", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["rkat", "run", "Make a file.", "-t", "workspace", "--ask", "shell"], {
       model,
     });
@@ -202,7 +202,7 @@ withTerminal("[G5] Ctrl-C in a run", () => {
 
 withTerminal("[G5] the end of a chat", () => {
   it("is Ctrl-D on an empty line, which says how to come back", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await goOn(terminal, model);
     await leave(terminal);
@@ -210,7 +210,7 @@ withTerminal("[G5] the end of a chat", () => {
   });
 
   it("is Ctrl-D during an answer, which is not cut off by it", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();
@@ -225,7 +225,7 @@ withTerminal("[G5] the end of a chat", () => {
   });
 
   it("is a SIGTERM while a prompt is typed", async () => {
-    const terminal = await openChat({ model: await openToldModel() });
+    const terminal = await openChat({ model: await openControlledModel() });
     await terminal.type("half a thou");
     await terminal.until("half a thou");
     await terminal.signal("SIGTERM");
@@ -234,7 +234,7 @@ withTerminal("[G5] the end of a chat", () => {
   });
 
   it("is a SIGTERM during an answer, which is hung up on", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();
@@ -248,14 +248,14 @@ withTerminal("[G5] the end of a chat", () => {
 
   // Today the terminal is left without echo, and with marks around pastes.
   it("is a SIGHUP from elsewhere, which leaves the terminal as it was", async () => {
-    const terminal = await openChat({ model: await openToldModel() });
+    const terminal = await openChat({ model: await openControlledModel() });
     await terminal.signal("SIGHUP");
     expect(await terminal.exit()).toBe(129);
     expect(await terminal.leftovers()).toEqual([]);
   });
 
   it("comes with the window, and nothing of it stays behind", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();

@@ -1,12 +1,12 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { openControlledModel } from "../support/controlled-model.ts";
 import { EMPTY_PROMPT, IS_OVER, openChat, openTerminal, withTerminal } from "../support/terminal.ts";
-import { openToldModel } from "../support/told-model.ts";
 
 withTerminal("[G5] a chat that is drawn", () => {
   it("says what happens, folds what was thought and answered, and says how things stand", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace", "--yes"] });
     await terminal.enter("Look around.");
     const call = await model.next();
@@ -23,7 +23,7 @@ withTerminal("[G5] a chat that is drawn", () => {
   });
 
   it("keeps what is typed while it answers, in sight, and sends it afterwards", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("First.");
     const first = await model.next();
@@ -44,7 +44,7 @@ withTerminal("[G5] a chat that is drawn", () => {
   });
 
   it("puts what waits back into the line when the answer is stopped", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("First.");
     await model.next();
@@ -58,7 +58,7 @@ withTerminal("[G5] a chat that is drawn", () => {
   });
 
   it("brings back with the next chat what was asked in the last, by a key and by a search", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["bash", "--norc", "--noprofile", "-i"], { model, env: { PS1: "bash: " } });
     for (const prompt of ["Count the herons.", "Name the owls."]) {
       await terminal.until(/bash:\s*$/);
@@ -89,7 +89,7 @@ withTerminal("[G5] a chat that is drawn", () => {
   });
 
   it("completes commands and files by Tab, and takes a text of several lines from an editor", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const editor = "#!/bin/sh\nprintf 'one\\ntwo @notes.txt\\n' > \"$1\"\n";
     const terminal = await openTerminal(["bash", "--norc", "--noprofile", "-i"], {
       model,
@@ -120,7 +120,7 @@ withTerminal("[G5] a chat that is drawn", () => {
   });
 
   it("lets one choose by typing in a list, and leaves everything as it was at Esc", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("/model");
     await terminal.until("type to search");

@@ -1,15 +1,15 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
+import { openControlledModel, WAIT_MS_MAX } from "../support/controlled-model.ts";
 import { openChat, withTerminal } from "../support/terminal.ts";
-import { openToldModel, WAIT_MS_MAX } from "../support/told-model.ts";
 
 /** A program to edit with that waits until a file is there; it says where its own is, and what it was given. */
 const SLOW_EDITOR = `sh -c 'echo editing "$1"; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; echo " and more" >>"$1"' sh`;
 
 withTerminal("[G5] a program to edit with", () => {
   it("has the terminal for itself: an answer waits, and is shown after it", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, env: { EDITOR: SLOW_EDITOR } });
     await terminal.enter("Hello?");
     const call = await model.next();
@@ -30,7 +30,7 @@ withTerminal("[G5] a program to edit with", () => {
   });
 
   it("leaves no file behind when all of it is ended", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, env: { EDITOR: SLOW_EDITOR, TMPDIR: "/tmp" } });
     await terminal.type("a secret");
     await terminal.until("> a secret");
@@ -44,7 +44,7 @@ withTerminal("[G5] a program to edit with", () => {
   });
 
   it("that leaves a pipe or too much takes nothing away of the line", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const editor = `sh -c 'if [ -e "$HOME/twice" ]; then head -c 9000000 /dev/zero | tr "\\0" a >"$1"; else touch "$HOME/twice"; rm "$1"; mkfifo "$1"; fi' sh`;
     const terminal = await openChat({ model, env: { EDITOR: editor } });
     await terminal.type("kept");
@@ -61,7 +61,7 @@ withTerminal("[G5] a program to edit with", () => {
 
 withTerminal("[G5] keys", () => {
   it("are heard after Ctrl-Z where nobody could let a stopped command go on", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.press("C-z");
     // For a moment nobody listens.
@@ -79,7 +79,7 @@ withTerminal("[G5] keys", () => {
   });
 
   it("are heard after a paste whose end never came", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.tmux("send-keys", "-l", "\u001b[200~lost");
     await vi.waitFor(
@@ -93,7 +93,7 @@ withTerminal("[G5] keys", () => {
   });
 
   it("are given back when a second signal ends what did not end by itself", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
+import { openControlledModel, WAIT_MS_MAX } from "../support/controlled-model.ts";
 import { IS_OVER, openChat, openTerminal, type Terminal, withTerminal } from "../support/terminal.ts";
-import { openToldModel, WAIT_MS_MAX } from "../support/told-model.ts";
 
 /** What could steer a terminal, by what it would do. */
 const ATTACKS = {
@@ -46,7 +46,7 @@ withTerminal("[G5] what steers a terminal", () => {
 
   for (const [deed, attack] of Object.entries(ATTACKS)) {
     it(`does not ${deed} when a model says it`, async () => {
-      const model = await openToldModel();
+      const model = await openControlledModel();
       const terminal = await openChat({ model });
       const before = await stateOf(terminal);
       const written = join(terminal.folder, "written");
@@ -74,7 +74,7 @@ withTerminal("[G5] what steers a terminal", () => {
   }
 
   it("does nothing in what a tool was asked and what it answers", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, args: ["-t", "workspace", "-v"] });
     const before = await stateOf(terminal);
     await terminal.enter("Look.");
@@ -84,8 +84,8 @@ withTerminal("[G5] what steers a terminal", () => {
     call.callTool("shell", { command: `printf '${octal}'; echo ${ALL}; exit 3` });
     await terminal.until("exit 3\n");
     await terminal.enter("y");
-    const told = await model.next();
-    told.callTool(`no ${ALL} tool`, { name: ALL });
+    const reported = await model.next();
+    reported.callTool(`no ${ALL} tool`, { name: ALL });
     const second = await model.next();
     second.say("That was it.");
     second.end();
@@ -95,7 +95,7 @@ withTerminal("[G5] what steers a terminal", () => {
   });
 
   it("does nothing in a name of a file, and in what a list of sessions quotes", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const name = `a${ALL.replaceAll("/", "")}b`.slice(0, 80);
     const refused = 'rkat run x --schema "$1"; rkat run x --file "$1"';
     const script = `mkdir "$1"; cd "$1"; rkat run "$2"; rkat session list; ${refused}; rkat doctor`;
@@ -111,7 +111,7 @@ withTerminal("[G5] what steers a terminal", () => {
 
   // Today the signs that do so are shown as they come.
   it("does not turn the order of letters around", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["rkat", "run", "Hello?"], { model });
     const call = await model.next();
     call.say("run \u202etxt.exe\u202c and \u2066this\u2069 and \u200fthat\u061c.");

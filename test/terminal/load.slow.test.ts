@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
+import { openControlledModel } from "../support/controlled-model.ts";
 import { openChat, withTerminal } from "../support/terminal.ts";
-import { openToldModel } from "../support/told-model.ts";
 
 withTerminal("[G5] a chat that is given much", () => {
   it("takes 20,000 keys without falling behind for minutes", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     const part = `${"ab ".repeat(333)}x`;
     for (let at = 0; at < 20; at += 1) await terminal.type(part);
@@ -13,7 +13,7 @@ withTerminal("[G5] a chat that is given much", () => {
   }, 20_000);
 
   it("stops a command without an end at Ctrl-C, and goes on", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("!yes");
     await terminal.until("y\ny\ny");
@@ -24,7 +24,7 @@ withTerminal("[G5] a chat that is given much", () => {
   });
 
   it("lives through a window of one cell and many sizes", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.resize(1, 1);
     await terminal.type("hello");

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
+import { openControlledModel } from "../support/controlled-model.ts";
 import { EMPTY_PROMPT, IS_OVER, openChat, openTerminal, type Terminal, withTerminal } from "../support/terminal.ts";
-import { openToldModel } from "../support/told-model.ts";
 
 /** Opens a chat, does something at it, sends it, and returns what arrived at the model. */
 async function sent(work: (terminal: Terminal) => Promise<void>): Promise<string> {
-  const model = await openToldModel();
+  const model = await openControlledModel();
   const terminal = await openChat({ model });
   await work(terminal);
   await terminal.press("Enter");
@@ -22,11 +22,11 @@ withTerminal("[G5] a paste into a chat", () => {
 
   it("of 200 lines is one prompt, and what is typed after it belongs to it", async () => {
     const lines = Array.from({ length: 200 }, (_, at) => `line ${at + 1} of the paste`).join("\n");
-    const heard = await sent(async (terminal) => {
+    const received = await sent(async (terminal) => {
       await terminal.paste(lines);
       await terminal.type(" and this");
     });
-    expect(heard).toBe(`${lines} and this`);
+    expect(received).toBe(`${lines} and this`);
   });
 
   it("with a tab keeps it", async () => {
@@ -35,7 +35,7 @@ withTerminal("[G5] a paste into a chat", () => {
 
   // Today each is the key that sends it: Ctrl-C drops the line.
   it("with control characters and escape sequences is text: nothing of it is done", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     const title = await terminal.value("pane_title");
     await terminal.paste("before \u001b]0;stolen\u0007 \u001b[2J \u0003 \u0004 \u0015 \u007f after");
@@ -47,7 +47,7 @@ withTerminal("[G5] a paste into a chat", () => {
   });
 
   it("during an answer waits for its end", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model });
     await terminal.enter("Hello?");
     const call = await model.next();
@@ -68,20 +68,20 @@ withTerminal("[G5] typing in a chat", () => {
   const words = ["你好，世界", "cafe\u0301s", "👩‍👩‍👧‍👦 family", "नमस्ते", "שלום", "مرحبا"];
   for (const word of words) {
     it(`sends ${word} as it was typed, before and after it too`, async () => {
-      const heard = await sent(async (terminal) => {
+      const received = await sent(async (terminal) => {
         await terminal.type(word);
         await terminal.press("Home");
         await terminal.type("<");
         await terminal.press("End");
         await terminal.type(">");
       });
-      expect(heard).toBe(`<${word}>`);
+      expect(received).toBe(`<${word}>`);
     });
   }
 
   // Today an arrow goes to the middle of a family, and between a letter and its accent.
   it("goes left over what looks like one character", async () => {
-    const heard = await sent(async (terminal) => {
+    const received = await sent(async (terminal) => {
       await terminal.type("你好👩‍👩‍👧‍👦e\u0301");
       await terminal.press("Left");
       await terminal.type("1");
@@ -90,21 +90,21 @@ withTerminal("[G5] typing in a chat", () => {
       await terminal.press("Left", "Left");
       await terminal.type("3");
     });
-    expect(heard).toBe("你3好2👩‍👩‍👧‍👦1e\u0301");
+    expect(received).toBe("你3好2👩‍👩‍👧‍👦1e\u0301");
   });
 
   // Today it takes a family apart.
   it("deletes what looks like one character by one key", async () => {
-    const heard = await sent(async (terminal) => {
+    const received = await sent(async (terminal) => {
       await terminal.type("a你b👩‍👩‍👧‍👦");
       await terminal.press("BSpace", "BSpace", "BSpace");
       await terminal.type("c");
     });
-    expect(heard).toBe("ac");
+    expect(received).toBe("ac");
   });
 
   it("shows a line that is wider than the screen while it is edited", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, columns: 40 });
     const line = Array.from({ length: 12 }, (_, at) => `word${at + 1}`).join(" ");
     await terminal.type(line);
@@ -118,7 +118,7 @@ withTerminal("[G5] typing in a chat", () => {
   });
 
   it("goes on when the window is resized in the middle of it", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openChat({ model, columns: 40 });
     const typed = Array.from({ length: 30 }, (_, at) => `w${at + 1}`);
     await terminal.type(typed.slice(0, 10).join(" "));
@@ -140,7 +140,7 @@ withTerminal("[G5] typing in a chat", () => {
 
   // Today it ends after fg, with a warning of Node about an unsettled await.
   it("is stopped by Ctrl-Z and goes on after fg", async () => {
-    const model = await openToldModel();
+    const model = await openControlledModel();
     const terminal = await openTerminal(["bash", "--norc", "--noprofile", "-i"], { model, env: { PS1: "bash: " } });
     await terminal.until("bash:");
     await terminal.enter("rkat chat");

@@ -24,13 +24,13 @@ interface Checking {
   readonly sources: readonly Message[];
   readonly sourceChars: number;
   readonly cutsInvented: boolean;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** Checks a summary against its sources; rejects an unusable one with a reason. */
 export async function checkTier(
   { summary: written, by }: Pick<CheckedTier, "summary" | "by">,
-  { sources, sourceChars, cutsInvented, breathe }: Checking,
+  { sources, sourceChars, cutsInvented, yieldToEventLoop }: Checking,
 ): Promise<CheckedTier> {
   const summary = withoutPromptLines(written);
   if (summary === "") throw new Error("the summary only repeats the prompt");
@@ -39,7 +39,7 @@ export async function checkTier(
   if (summary.length > Math.max(sourceChars, SUMMARY_ROOM_CHARS)) {
     throw new Error(`the summary is not shorter than its source (${summary.length} characters of ${sourceChars})`);
   }
-  const { invented, unverified } = await checkSummary(summary, sources, breathe);
+  const { invented, unverified } = await checkSummary(summary, sources, yieldToEventLoop);
   if (invented.length === 0 || !cutsInvented) return { summary, by, invented, inventedCut: false, unverified };
   const kept = cutInvented(summary, invented).trim();
   if (kept === "") throw new Error("nothing in the summary is supported by its source");
@@ -55,19 +55,25 @@ interface Measured {
   readonly specifics: readonly Specific[];
   /** The quality of the previous long-term summary among the sources. */
   readonly before: number;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /**
  * Measures a long-term summary against its sources. Attainable is what an extract of the same length keeps; for a short
  * summary, an extract of the length it could have had.
  */
-export async function measureLongterm({ made, texts, specifics, before, breathe }: Measured): Promise<LongtermQuality> {
+export async function measureLongterm({
+  made,
+  texts,
+  specifics,
+  before,
+  yieldToEventLoop,
+}: Measured): Promise<LongtermQuality> {
   const sourceChars = lengthOf(texts);
-  const kept = await countIn(made.summary, specifics, breathe);
+  const kept = await countIn(made.summary, specifics, yieldToEventLoop);
   const room = Math.max(made.summary.length, Math.min(SUMMARY_ROOM_CHARS, sourceChars));
   const isOwnSentences = made.by === "extractive";
-  const attainable = isOwnSentences ? kept : await countIn(extractTier(texts, room), specifics, breathe);
+  const attainable = isOwnSentences ? kept : await countIn(extractTier(texts, room), specifics, yieldToEventLoop);
   const invented = inventedSentences(made);
   const sentences = Math.max(1, sentencesIn(made.summary).length);
   const step = keptShare({ kept, attainable }) * Math.max(0, 1 - invented / sentences);
@@ -90,11 +96,15 @@ function inventedSentences({ invented, inventedCut }: CheckedTier): number {
   return inventedCut ? 0 : new Set(invented.map(({ sentence }) => sentence)).size;
 }
 
-async function countIn(text: string, specifics: readonly Specific[], breathe: Clock["breathe"]): Promise<number> {
-  const index = indexTexts(piecesOf(text), breathe);
+async function countIn(
+  text: string,
+  specifics: readonly Specific[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<number> {
+  const index = indexTexts(piecesOf(text), yieldToEventLoop);
   let count = 0;
   for (const specific of specifics) {
-    await breathe();
+    await yieldToEventLoop();
     if (await index.has(specific)) count += 1;
   }
   return count;

@@ -10,7 +10,7 @@ const ID = "00000000-0000-8000-8000-000000000000";
 function life(given = WINDOWS) {
   let windows = given;
   let row: AgentRow | undefined;
-  const tell = (body: AgentEntryBody): AgentRow => {
+  const append = (body: AgentEntryBody): AgentRow => {
     row = foldAgent(row, ID, { seq: (row?.last_seq ?? 0) + 1, span: 1, timestamp_ms: 1, body });
     return row;
   };
@@ -19,15 +19,15 @@ function life(given = WINDOWS) {
     resize: (sizes: Windows) => {
       windows = sizes;
     },
-    note: () => tell({ kind: "note_added", agent: "ada", content: "a note" }),
-    remember: () => tell({ kind: "memory_added", agent: "ada", number: (row?.count ?? 0) + 1, content: "x" }),
-    fail: () => tell({ kind: "tiers_failed", at_count: row?.count ?? 0, error: "no" }),
+    note: () => append({ kind: "note_added", agent: "ada", content: "a note" }),
+    remember: () => append({ kind: "memory_added", agent: "ada", number: (row?.count ?? 0) + 1, content: "x" }),
+    fail: () => append({ kind: "tiers_failed", at_count: row?.count ?? 0, error: "no" }),
     compact: (forced = false) => {
       if (row === undefined) return undefined;
       const fall = forced ? waterfallNow(row, windows) : dueWaterfall(row, windows);
       if (fall === undefined) return undefined;
       const tier = (range: { from: number; to: number }) => ({ summary: "s", by: "model" as const, ...range });
-      tell({
+      append({
         kind: "tiers_compacted",
         at_count: fall.atCount,
         recent: tier(fall.recent),

@@ -113,9 +113,9 @@ describe("[J3] whether a compaction pays", () => {
         calls: 1 + upTo(60),
         idleMs: upTo(20 * MINUTE_MS),
       };
-      const told = { seed, round, stakes };
+      const reported = { seed, round, stakes };
       const yes = pays(stakes);
-      if (stakes.tokensAfter > tokensBefore * 0.95) expect({ ...told, yes }).toEqual({ ...told, yes: false });
+      if (stakes.tokensAfter > tokensBefore * 0.95) expect({ ...reported, yes }).toEqual({ ...reported, yes: false });
       if (!yes) continue;
       const { prices } = stakes;
       const easier: readonly Partial<Stakes>[] = [
@@ -128,7 +128,11 @@ describe("[J3] whether a compaction pays", () => {
         { prices: doubled(prices) },
       ];
       for (const change of easier) {
-        expect({ ...told, change, yes: pays({ ...stakes, ...change }) }).toEqual({ ...told, change, yes: true });
+        expect({ ...reported, change, yes: pays({ ...stakes, ...change }) }).toEqual({
+          ...reported,
+          change,
+          yes: true,
+        });
       }
     }
   });

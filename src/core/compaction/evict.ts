@@ -209,7 +209,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
   const { clock, model } = asking;
   const found = chooseEvictions(state);
   if (found.length === 0) return false;
-  await clock.breathe();
+  await clock.yieldToEventLoop();
   const transcript = [...state.transcript];
   const source = sourceOf(state, transcript);
   const pinned = pinnedIn(source.shown, state.pins);
@@ -233,7 +233,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
   );
   // An eviction is not worth simplifying other messages.
   if (!passed.ok || passed.reshape !== "as_is") return false;
-  await clock.breathe();
+  await clock.yieldToEventLoop();
   const receipt = await writeReceipt({
     gone: originalsOf(transcript, { discarded: [], pruned: found }),
     inherited: [],
@@ -245,9 +245,9 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
     invented: [],
     inventedCut: false,
     unverified: [],
-    breathe: clock.breathe,
+    yieldToEventLoop: clock.yieldToEventLoop,
     // Each line names its output: searching memory for it would only delay the next call.
-    recover: recoverByExpanding(transcript, clock.breathe),
+    recover: recoverByExpanding(transcript, clock.yieldToEventLoop),
     ...workerFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
   });
   await append(() => {

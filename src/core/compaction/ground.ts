@@ -45,7 +45,7 @@ export async function ground(
   const { invented, unverified: claims } = checked;
   const { contradicted, unverified, judged, notes } = await judgeClaims({ compacting, asking, source }, claims);
   const usage = judged === undefined ? written.usage : addUsage(written.usage, judged.usage);
-  const told = {
+  const toVerdicts = {
     ...written,
     usage,
     notes: [...written.notes, ...notes],
@@ -54,20 +54,20 @@ export async function ground(
   const opposed = contradicted.map((sentence): Invented => ({ kind: "claim", text: sentence, sentence }));
   const all = [...invented, ...opposed];
   const isCut = compacting.cutInvented && by === "model" && all.length > 0;
-  if (!isCut) return { ...told, invented: all, inventedCut: false, unverified };
+  if (!isCut) return { ...toVerdicts, invented: all, inventedCut: false, unverified };
   const cut = (found: readonly Invented[]): string => {
     const from = (text: string): string => cutInvented(text, found);
     return compacting.strategy === CASCADE ? cutInSections(summary, from) : from(summary);
   };
   const kept = cut(all);
-  if (kept.trim() !== "") return { ...told, ...left(kept, unverified), invented: all, inventedCut: true };
+  if (kept.trim() !== "") return { ...toVerdicts, ...left(kept, unverified), invented: all, inventedCut: true };
   // A manipulated judge must not prevent the session from ever compacting.
   const exact = opposed.length === 0 ? "" : cut(invented);
   if (exact.trim() === "") return { ok: false, error: "nothing in the summary is supported by its source", usage };
   return {
-    ...told,
+    ...toVerdicts,
     ...left(exact, claims),
-    notes: [...told.notes, "the judge rejected the whole summary, so its verdicts were ignored"],
+    notes: [...toVerdicts.notes, "the judge rejected the whole summary, so its verdicts were ignored"],
     invented,
     inventedCut: invented.length > 0,
   };
@@ -80,7 +80,7 @@ async function check(
   try {
     const given = { summary, source };
     return await (compacting.reading?.("check", given, asking.signal) ??
-      checkSummary(summary, source, asking.clock.breathe));
+      checkSummary(summary, source, asking.clock.yieldToEventLoop));
   } catch (thrown) {
     return { fault: messageOf(thrown) };
   }
@@ -165,7 +165,7 @@ export function createModelJudge(asking: Asking): Judge {
       if (!answer.ok) return { verdicts: [], usage: NO_USAGE, note: `the judge failed: ${answer.failure.message}` };
       const read = parseVerdicts(assistantText(answer), asked.length);
       const verdictOf = new Map(asked.map((sentence, at) => [sentence, read[at] ?? "unverified"]));
-      return told(
+      return toVerdicts(
         sentences.map((sentence) => verdictOf.get(sentence) ?? "unverified"),
         answer.usage,
         read.includes(undefined),
@@ -174,7 +174,7 @@ export function createModelJudge(asking: Asking): Judge {
   };
 }
 
-function told(verdicts: readonly Verdict[], usage: Usage, isPartial: boolean): Verdicts {
+function toVerdicts(verdicts: readonly Verdict[], usage: Usage, isPartial: boolean): Verdicts {
   return { verdicts, usage, ...(isPartial ? { note: "the judge did not answer for every sentence" } : {}) };
 }
 

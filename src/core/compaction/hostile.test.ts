@@ -58,8 +58,8 @@ describe("code of somebody else that never answers", () => {
       compacted: false,
       reason: `the hook before compaction failed: ${late}`,
     });
-    const told = await withTurns({ config: IMPATIENT, compaction: { ...COMPACTION, afterCompaction: never } });
-    expect(await told.compact()).toMatchObject({ compacted: true });
+    const reported = await withTurns({ config: IMPATIENT, compaction: { ...COMPACTION, afterCompaction: never } });
+    expect(await reported.compact()).toMatchObject({ compacted: true });
   });
 
   it("[C10] is left behind by an interrupt", async () => {

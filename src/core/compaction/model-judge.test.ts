@@ -79,10 +79,10 @@ describe("the session's model as a judge", () => {
     const session = await runtime.createSession("Begin.");
     for (let turn = 0; turn < 12; turn += 1) {
       const { events } = await listen(session.stream("Go on."));
-      const told = events.find((event) => event.type === "compaction_completed");
-      if (told === undefined) continue;
+      const reported = events.find((event) => event.type === "compaction_completed");
+      if (reported === undefined) continue;
       const usage = { input_tokens: 3, output_tokens: 2 };
-      return expect(told).toMatchObject({ judged: { supported: 0, contradicted: 1, unverified: 2, usage } });
+      return expect(reported).toMatchObject({ judged: { supported: 0, contradicted: 1, unverified: 2, usage } });
     }
     throw new Error("it never compacted");
   });

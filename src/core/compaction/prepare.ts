@@ -39,7 +39,7 @@ export interface Compacting {
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
   /** Proves that discarded content can be found again; absent: by expanding. */
-  readonly recovering: ((log: readonly Placed[], breathe: Clock["breathe"]) => Recover) | undefined;
+  readonly recovering: ((log: readonly Placed[], yieldToEventLoop: Clock["yieldToEventLoop"]) => Recover) | undefined;
   /** Reads the whole history in a worker; absent: in this thread. */
   readonly reading?: Reading | undefined;
 }

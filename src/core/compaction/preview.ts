@@ -41,7 +41,7 @@ export async function previewCompaction(
     inherited: hasSummary ? inheritedRules(state, earlier) : [],
     summary: "",
     summaryTokensMax: compactor.maxSummaryTokens(),
-    breathe: clock.breathe,
+    yieldToEventLoop: clock.yieldToEventLoop,
   });
   const created_at = new Date(clock.now()).toISOString();
   const summary = { summary: "", rules, created_at, compaction_id: PREVIEW };
@@ -64,8 +64,8 @@ export async function previewCompaction(
     invented: [],
     inventedCut: false,
     unverified: [],
-    breathe: clock.breathe,
-    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
+    yieldToEventLoop: clock.yieldToEventLoop,
+    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.yieldToEventLoop),
     ...workerFor(compacting, transcript, new AbortController().signal),
   });
   const compaction: Compaction = {

@@ -170,7 +170,7 @@ export async function callHook(
   { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
   compactionId: string,
 ): Promise<void> {
-  const { after, told } = compacting.hooks;
+  const { after, reported } = compacting.hooks;
   const record = state.compactions.find(({ body }) => body.compaction_id === compactionId);
   if (after === undefined || record === undefined) return;
   try {
@@ -179,6 +179,6 @@ export async function callHook(
     const error = asking.redact(messageOf(thrown));
     asking.emit({ type: "hook_failed", hook_id: "after_compaction", point: "turn_boundary", error });
   }
-  const kept = told?.() ?? [];
+  const kept = reported?.() ?? [];
   if (kept.length > 0) await asking.append(kept);
 }

@@ -41,6 +41,6 @@ export type Reading = <Name extends keyof Readings>(
 export type Readers = {
   readonly [Name in keyof Readings]: (
     given: Readings[Name]["given"],
-    breathe: Clock["breathe"],
+    yieldToEventLoop: Clock["yieldToEventLoop"],
   ) => Promise<Readings[Name]["answer"]>;
 };

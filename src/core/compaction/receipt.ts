@@ -28,9 +28,9 @@ export interface ReceiptSource {
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
   readonly recover: Recover;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   /** The worker; absent: in this thread. With a log, expanding is tried there instead of by `recover`. */
-  readonly apart?: {
+  readonly worker?: {
     readonly read: Reading;
     readonly log: readonly Placed[] | undefined;
     readonly signal: AbortSignal;
@@ -49,11 +49,13 @@ const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] 
 
 /** Accounts for every specific that leaves the context. */
 export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
-  const { breathe, apart } = source;
+  const { yieldToEventLoop, worker } = source;
   const from = [...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq);
   const { inherited, summary, tail, pinned } = source;
-  const given = { summary, from, inherited, tail, pinned, log: apart && logBesides(apart.log, from, inherited) };
-  const found = await (apart === undefined ? account(given, breathe) : apart.read("account", given, apart.signal));
+  const given = { summary, from, inherited, tail, pinned, log: worker && logBesides(worker.log, from, inherited) };
+  const found = await (worker === undefined
+    ? account(given, yieldToEventLoop)
+    : worker.read("account", given, worker.signal));
   let foundBySearch = 0;
   const items: ReceiptItem[] = [];
   for (const item of found) {
@@ -61,7 +63,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
       items.push(item);
       continue;
     }
-    await breathe();
+    await yieldToEventLoop();
     const how = await source.recover(item);
     if (how === "search") foundBySearch += 1;
     items.push({ ...item, status: how === undefined ? "lost" : "recoverable" });
@@ -90,9 +92,9 @@ export function workerFor(
   { reading, recovering }: { readonly reading?: Reading | undefined; readonly recovering: object | undefined },
   transcript: readonly Placed[],
   signal: AbortSignal,
-): Pick<ReceiptSource, "apart"> {
+): Pick<ReceiptSource, "worker"> {
   if (reading === undefined) return {};
-  return { apart: { read: reading, log: recovering === undefined ? transcript : undefined, signal } };
+  return { worker: { read: reading, log: recovering === undefined ? transcript : undefined, signal } };
 }
 
 /** The rest of the log that an expansion may need. */
@@ -107,15 +109,18 @@ function logBesides(
 }
 
 /** Where each specific is now; one that is not shown is `lost` if expanding was not tried. */
-export async function account(given: Accounting, breathe: Clock["breathe"]): Promise<readonly ReceiptItem[]> {
+export async function account(
+  given: Accounting,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly ReceiptItem[]> {
   const { summary, from, inherited, tail, pinned, log } = given;
-  const found = await specificsOf(from, breathe);
+  const found = await specificsOf(from, yieldToEventLoop);
   const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
   const besides = inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
-  const byExpanding = log && recoverByExpanding([...log, ...from], breathe);
+  const byExpanding = log && recoverByExpanding([...log, ...from], yieldToEventLoop);
   return classify([...besides, ...found], {
     summary,
-    breathe,
+    yieldToEventLoop,
     tail: tail.flatMap(textsOf),
     pinned: pinned.flatMap(textsOf),
     recover: async (specific) => (await byExpanding?.(specific)) !== undefined,
@@ -145,13 +150,13 @@ export function inheritedFrom({ compactions }: WholeState, compactionId: string 
 }
 
 /** A specific is found if its logged message contains it. With memory, a search has to find it instead. */
-export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
+export function recoverByExpanding(log: readonly Placed[], yieldToEventLoop: Clock["yieldToEventLoop"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
   const read = new Map<number, ReadMessage>();
   return async (specific) => {
     const message = messages.get(specific.seq);
     if (message === undefined) return undefined;
-    const known = read.get(specific.seq) ?? readMessage(message, breathe);
+    const known = read.get(specific.seq) ?? readMessage(message, yieldToEventLoop);
     read.set(specific.seq, known);
     return known.says(specific.text) || (await known.index().has(specific)) ? "expansion" : undefined;
   };
@@ -167,7 +172,7 @@ interface ReadMessage {
 const BACK_CHARS = 4_000;
 const AHEAD_CHARS = 64_000;
 
-function readMessage(message: Message, breathe: Clock["breathe"]): ReadMessage {
+function readMessage(message: Message, yieldToEventLoop: Clock["yieldToEventLoop"]): ReadMessage {
   const whole = lazily(() => wholeTextsOf(message).join("\n"));
   let last = 0;
   return {
@@ -179,6 +184,6 @@ function readMessage(message: Message, breathe: Clock["breathe"]): ReadMessage {
       last = from + at;
       return true;
     },
-    index: lazily(() => indexTexts(textsOf(message), breathe)),
+    index: lazily(() => indexTexts(textsOf(message), yieldToEventLoop)),
   };
 }

@@ -182,9 +182,9 @@ describe("one compaction, step by step", () => {
     const other = reader(WRITTEN, { store }).runtime.session(session.id);
     const kinds: string[] = [];
     for (let turn = 0; turn < 3; turn += 1) {
-      const { events: heard } = await listen(other.stream("Go on."));
+      const { events: received } = await listen(other.stream("Go on."));
       kinds.push(
-        pick(heard)
+        pick(received)
           .map((event) => event.type)
           .join(),
       );

@@ -67,7 +67,7 @@ export async function runCompaction(given: CompactionJob): Promise<CompactionOut
   await job.append(() => {
     const isWaitedFor = compacting.prepares && trigger !== "manual";
     const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
-    return [...(compacting.hooks.told?.() ?? []), publishedEntry(job.state, made, waited)];
+    return [...(compacting.hooks.reported?.() ?? []), publishedEntry(job.state, made, waited)];
   });
   await callHook(job, made.compaction.compaction_id);
   return { compacted: true, compactionId: made.compaction.compaction_id };
@@ -93,9 +93,9 @@ type Making = Omit<CompactionJob, "append">;
 
 async function plan({ state, compacting, trigger, asking }: Making): Promise<Prepared | Unmade | { nothing: string }> {
   try {
-    await asking.clock.breathe();
+    await asking.clock.yieldToEventLoop();
     const prepared = prepare(state, compacting, { trigger, contextWindow: asking.model.contextWindow });
-    await asking.clock.breathe();
+    await asking.clock.yieldToEventLoop();
     return prepared;
   } catch (thrown) {
     return { error: messageOf(thrown) };
@@ -154,8 +154,8 @@ function started({ state, compacting, asking, compactionId }: CompactionJob, pla
 
 async function fail(job: CompactionJob, error: string, usage?: Usage): Promise<CompactionOutcome> {
   const spent = usage === undefined ? {} : { usage };
-  const told = job.compacting.hooks.told?.() ?? [];
-  await job.append([...told, { kind: "compaction_failed", error: job.asking.redact(error), ...spent }]);
+  const reported = job.compacting.hooks.reported?.() ?? [];
+  await job.append([...reported, { kind: "compaction_failed", error: job.asking.redact(error), ...spent }]);
   return { compacted: false, reason: error };
 }
 
@@ -215,9 +215,9 @@ function copiesOf(placed: readonly Placed[]): readonly Message[] {
 async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
-  const { breathe } = asking.clock;
+  const { yieldToEventLoop } = asking.clock;
   const retained = retainAgain(job, prepared, grounded.summary);
-  await breathe();
+  await yieldToEventLoop();
   const compaction_id = job.compactionId ?? asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
   const { passed, rules, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
@@ -233,7 +233,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   );
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
-  await breathe();
+  await yieldToEventLoop();
   const { judged, invented, inventedCut, unverified } = grounded;
   const summary = summaryWithRules({ summary: grounded.summary, rules });
   const receipt = await receiptOf(job, prepared, { passed, retained, summary, invented, inventedCut, unverified });
@@ -253,9 +253,9 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   });
   const usage = addUsage(grounded.usage, own.usage);
   const priceless = priceNote(state, compacting, asking.model);
-  const told = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes, ...priceless];
-  const notes = told.map(asking.redact);
-  await breathe();
+  const reported = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes, ...priceless];
+  const notes = reported.map(asking.redact);
+  await yieldToEventLoop();
   const sizes = {
     tokens_before: estimateTokens(messagesOf(source.shown)),
     tokens_after: estimateTokens(messagesOf(passed.shown)),
@@ -325,7 +325,7 @@ async function passWithRules(
       inherited: hasSummary ? inheritedRules(state, supersededBy(prepared, { plan }).superseded) : [],
       summary: grounded.summary,
       summaryTokensMax: compacting.compactor.maxSummaryTokens(),
-      breathe: asking.clock.breathe,
+      yieldToEventLoop: asking.clock.yieldToEventLoop,
     });
   let { rules, leftOut } = await carry(retained.plan);
   let passed = pass(rules);
@@ -377,8 +377,8 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     invented,
     inventedCut,
     unverified,
-    breathe: asking.clock.breathe,
-    recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
+    yieldToEventLoop: asking.clock.yieldToEventLoop,
+    recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.yieldToEventLoop),
     ...workerFor(compacting, prepared.transcript, asking.signal),
   };
   try {

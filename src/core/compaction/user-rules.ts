@@ -27,12 +27,12 @@ interface Carrying {
   readonly inherited: readonly UserRule[];
   readonly summary: string;
   readonly summaryTokensMax: number;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** The user's rules that a compaction carries, oldest first, and how many exceed the limits. */
 export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[]; leftOut: number }> {
-  const { inherited, summary, summaryTokensMax, breathe } = carrying;
+  const { inherited, summary, summaryTokensMax, yieldToEventLoop } = carrying;
   const found = new Map<string, Pick<UserRule, "seq" | "text">>();
   let beyond = 0;
   for (const rule of inherited) found.set(verbatim(rule.text), rule);
@@ -40,7 +40,7 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
     if (message.role !== "user" || message.compaction_id !== undefined) continue;
     const said = new Map<string, string>();
     for (const text of textsOf({ ...message, content: withoutPiped(message.content) })) {
-      await breathe();
+      await yieldToEventLoop();
       for (const sentence of sentencesOf(text)) {
         if (!isRule(sentence)) continue;
         if (sentence.length > RULE_CHARS_MAX) beyond += 1;
@@ -51,7 +51,7 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
     for (const [key, text] of said) found.set(key, { seq, text });
   }
   if (found.size === 0) return { rules: [], leftOut: 0 };
-  const said = indexTexts(piecesOf(summary), breathe);
+  const said = indexTexts(piecesOf(summary), yieldToEventLoop);
   let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
   const newest = [...found.values()].reverse().sort((a, b) => b.seq - a.seq);
   let leftOut = beyond + Math.max(0, newest.length - RULES_MAX);

@@ -173,8 +173,8 @@ describe("what the user forbade", () => {
   it("[C16] hears a user who allows later what was forbidden before", async () => {
     const allowed = [...forbidding, answered("Shall I push to main now?"), user("yes")];
     expect(await invented("The user approved the push to main. Push to main.", allowed)).toEqual([]);
-    const told = [...forbidding, user("Now push the release to main, and delete the old backups of last year.")];
-    expect(await invented("Push to main. The user asked to delete old backups.", told)).toEqual([]);
+    const reported = [...forbidding, user("Now push the release to main, and delete the old backups of last year.")];
+    expect(await invented("Push to main. The user asked to delete old backups.", reported)).toEqual([]);
     const until = [user("Do not push to main until I have read it."), answered("It is ready."), user("Go ahead.")];
     expect(await invented("The user wants the branch pushed: push to main.", until)).toEqual([]);
   });

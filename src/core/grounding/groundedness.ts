@@ -48,12 +48,12 @@ const LINE_CHARS_MAX = 4_000;
 export async function checkSummary(
   summary: string,
   source: readonly Message[],
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<Checked> {
   // To the minute: a busy context has thousands of timestamps, few of them apart.
   const moments = new Set(source.map((message) => message.created_at.slice(0, MINUTE_CHARS)));
   const texts = [...source.flatMap(textsOf), ...moments];
-  const sourceRead = await readSource(texts, breathe);
+  const sourceRead = await readSource(texts, yieldToEventLoop);
   // A translated quotation is no invention, and cannot be verified by its words.
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
@@ -62,7 +62,7 @@ export async function checkSummary(
     const isLine = block.end - block.start <= LINE_CHARS_MAX;
     const whole = isLine ? lineOf(summary.slice(block.start, block.end), sourceRead) : undefined;
     for (const { text: sentence } of block.sentences) {
-      await breathe();
+      await yieldToEventLoop();
       const line = whole ?? lineOf(sentence, sourceRead);
       const found: Omit<Invented, "sentence">[] = [
         ...(await inventedAtoms(sentence, line, sourceRead)),
@@ -94,18 +94,18 @@ export function cutInvented(summary: string, invented: readonly Invented[]): str
   return cutSentences(summary, (sentence) => sentences.has(sentence));
 }
 
-async function readSource(texts: readonly string[], breathe: Clock["breathe"]): Promise<Source> {
-  const index = await indexFacts(texts, breathe);
-  const stems = await stemSet(texts, breathe);
+async function readSource(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Promise<Source> {
+  const index = await indexFacts(texts, yieldToEventLoop);
+  const stems = await stemSet(texts, yieldToEventLoop);
   return {
     index,
     hasPhrase: index.hasPhrase,
     hasStem: stems.has,
-    roundings: lazily(() => roundingsOf(texts, breathe)),
+    roundings: lazily(() => roundingsOf(texts, yieldToEventLoop)),
     pieces: lazily(async () => {
       const pieces = new Set<string>();
       for (const text of texts) {
-        await breathe();
+        await yieldToEventLoop();
         for (const piece of text.split(PIECE_END)) pieces.add(piece);
       }
       return pieces.size;
@@ -256,10 +256,10 @@ interface Roundings {
 }
 
 /** Every number of a source, by dimension. */
-async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<Roundings> {
+async function roundingsOf(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Promise<Roundings> {
   const values = new Map<string, Set<number>>();
   for (const text of texts) {
-    await breathe();
+    await yieldToEventLoop();
     for (const { readings } of numeralsIn(withDigits(foldWidth(text)))) {
       for (const { dimension, value } of readings) {
         const known = values.get(dimension) ?? new Set();

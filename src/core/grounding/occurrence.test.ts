@@ -145,7 +145,7 @@ describe("classify", () => {
     const asked: string[] = [];
     const items = await classify([path("a.ts"), path("b.ts"), path("c.ts"), path("d.ts"), path("e.ts")], {
       summary: "a.ts was changed",
-      breathe: () => undefined,
+      yieldToEventLoop: () => undefined,
       tail: ["a.ts", "and b.ts"],
       pinned: ["b.ts", "keep c.ts"],
       recover: async ({ text }) => asked.push(text) > 0 && text === "d.ts",

@@ -31,9 +31,9 @@ const SHARE_UNSPACED_MIN = 0.6;
 const PLACES_MAX = 256;
 
 /** Reads texts on first use; later queries cost in proportion to their specific. */
-export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): TextIndex {
-  const facts = lazily(() => indexFacts(texts, breathe));
-  const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), breathe));
+export function indexTexts(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): TextIndex {
+  const facts = lazily(() => indexFacts(texts, yieldToEventLoop));
+  const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), yieldToEventLoop));
   const has = async (specific: Pick<Specific, "kind" | "text">): Promise<boolean> => {
     if (texts.length === 0) return false;
     const { kind, text } = specific;
@@ -57,10 +57,13 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
 }
 
 /** The same for literal occurrences and equal numbers, without paraphrases. */
-export async function indexFacts(texts: readonly string[], breathe: Clock["breathe"]): Promise<PhraseIndex> {
+export async function indexFacts(
+  texts: readonly string[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<PhraseIndex> {
   const all = texts.flatMap(withUnescaped);
-  const phrases = await indexPhrases(all, breathe);
-  const offers = await offersOf(all, breathe);
+  const phrases = await indexPhrases(all, yieldToEventLoop);
+  const offers = await offersOf(all, yieldToEventLoop);
   const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
     // -12 % matches "it fell by 12 %".
     if (kind === "number" && (hasNumber(text, offers) || hasNumber(`-${text}`, offers))) return true;
@@ -112,10 +115,13 @@ export function lazily<T>(make: () => T): () => T {
   };
 }
 
-async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<ReadonlySet<string>> {
+async function offersOf(
+  texts: readonly string[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<ReadonlySet<string>> {
   const offers = new Set<string>();
   for (const text of texts) {
-    await breathe();
+    await yieldToEventLoop();
     collectOffers(text, offers);
     for (const code of exitCodesIn(text)) offers.add(`exit:${code}`);
   }
@@ -145,13 +151,13 @@ const SENTENCE_BORDERS = ".!?…。！？\n";
 const BORDER_CHARS = 2;
 
 /** Finds words and phrases by the positions of their rarest word, so that no query reads the text. */
-async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
+async function indexPhrases(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Promise<Phrases> {
   const pieces: string[] = [];
   const writtenPieces: string[] = [];
   const places = new Map<string, number[]>();
   let start = 0;
   for (const raw of texts) {
-    await breathe();
+    await yieldToEventLoop();
     // A piece that ends with a blank was cut there, and the text continues.
     const said = `${written(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
     const piece = asCanonical(said);
@@ -249,7 +255,10 @@ const READ_CLOSELY_MAX = 8;
 const STEMS_MIN = 2;
 
 /** Finds the sentence with most content words of another; the cost does not depend on the text's length. */
-async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
+async function indexSentences(
+  texts: readonly string[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<Sentences> {
   const sentences: { readonly text: string; readonly stems: ReadonlySet<string> }[] = [];
   const seen = new Set<string>();
   const places = new Map<string, number[]>();
@@ -272,7 +281,7 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
     sentences.push({ text: sentence, stems });
   };
   for (const text of texts) {
-    await breathe();
+    await yieldToEventLoop();
     for (const sentence of sentencesOf(text)) add(sentence);
     for (const quote of quotesIn(text)) addWhole(quote);
   }
@@ -329,20 +338,20 @@ interface Places {
   readonly pinned: readonly string[];
   /** Whether a search finds the specific; called one at a time, and only if it is nowhere else. */
   recover(specific: Specific): Promise<boolean>;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** Finds for each specific the first place that contains it. */
 export async function classify(specifics: readonly Specific[], places: Places): Promise<readonly ReceiptItem[]> {
-  const { breathe } = places;
+  const { yieldToEventLoop } = places;
   const held = [
-    ["in_summary", indexTexts(piecesOf(places.summary), breathe)],
-    ["in_tail", indexTexts(places.tail, breathe)],
-    ["pinned", indexTexts(places.pinned, breathe)],
+    ["in_summary", indexTexts(piecesOf(places.summary), yieldToEventLoop)],
+    ["in_tail", indexTexts(places.tail, yieldToEventLoop)],
+    ["pinned", indexTexts(places.pinned, yieldToEventLoop)],
   ] as const;
   const items: ReceiptItem[] = [];
   for (const specific of specifics) {
-    await breathe();
+    await yieldToEventLoop();
     let place: SpecificStatus | undefined;
     for (const [status, index] of held) if (place === undefined && (await index.has(specific))) place = status;
     const status = place ?? ((await places.recover(specific)) ? "recoverable" : "lost");

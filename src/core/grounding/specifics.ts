@@ -31,16 +31,16 @@ export const RESULT_END_CHARS_MAX = 32 * 1_024;
 /** Every specific of the messages once, at its newest mention, in message order. */
 export async function specificsOf(
   messages: readonly NumberedMessage[],
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly Specific[]> {
   const found = new Map<string, Specific>();
   const byUser = messages.filter(({ message }) => message.role === "user");
   const byOthers = messages.filter(({ message }) => message.role !== "user");
-  await collectWishes(messages, found, breathe);
+  await collectWishes(messages, found, yieldToEventLoop);
   for (const one of [...byUser.toReversed(), ...byOthers.toReversed()]) {
     if (found.size >= SPECIFICS_MAX) break;
     for (const text of readableTexts(one.message)) {
-      await breathe();
+      await yieldToEventLoop();
       collectFrom(text, one.seq, found);
     }
     for (const command of toolCommands(one.message)) add({ kind: "command", text: command, seq: one.seq }, found);
@@ -63,7 +63,7 @@ function toolNames(messages: readonly NumberedMessage[]): ReadonlySet<string> {
 async function collectWishes(
   messages: readonly NumberedMessage[],
   into: Map<string, Specific>,
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<void> {
   let replies: string[] = [];
   let isLast = true;
@@ -76,11 +76,11 @@ async function collectWishes(
     const asked: string[] = [];
     const rules: string[] = [];
     for (const text of texts) {
-      await breathe();
+      await yieldToEventLoop();
       asked.push(...asksIn(text));
       rules.push(...rulesIn(text));
     }
-    const asks = isLast ? lastAsksOf(asked, texts) : await unansweredOf(asked, replies, breathe);
+    const asks = isLast ? lastAsksOf(asked, texts) : await unansweredOf(asked, replies, yieldToEventLoop);
     for (const ask of asks) add({ kind: "ask", text: ask, seq }, into);
     for (const rule of rules) add({ kind: "rule", text: rule, seq }, into);
     replies = [];
@@ -314,10 +314,10 @@ function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly
 async function unansweredOf(
   asks: readonly string[],
   replies: readonly string[],
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly string[]> {
   if (asks.length === 0) return [];
-  const said = await stemSet(replies, breathe);
+  const said = await stemSet(replies, yieldToEventLoop);
   return asks.filter((ask) => {
     const stems = stemsOf(ask);
     const held = stems.filter((stem) => said.has(stem)).length;

@@ -42,18 +42,19 @@ const GAIN_MIN = 0.15;
 export async function summarySources(
   summary: string,
   messages: readonly NumberedMessage[],
-  breathe: Clock["breathe"],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly SummarySource[]> {
   const claims = claimsOf(summary);
   const wanted = new Set(claims.flatMap(({ words }) => [...words]));
   const names = new Map(claims.flatMap((claim) => [...claim.names]));
   const read: Read[] = [];
-  for (const one of messages.slice(-MESSAGES_MAX)) read.push(await readMessage(one, { wanted, names, breathe }));
+  for (const one of messages.slice(-MESSAGES_MAX))
+    read.push(await readMessage(one, { wanted, names, yieldToEventLoop }));
   const weightOf = createWeights(read);
   const known = new Set(read.flatMap((one) => [...one.names]));
   const sources: SummarySource[] = [];
   for (const claim of claims) {
-    await breathe();
+    await yieldToEventLoop();
     sources.push({ text: claim.text, seqs: choose(candidatesFor(claim, read, { weightOf, known })) });
   }
   return sources;
@@ -103,12 +104,16 @@ interface Read {
 
 async function readMessage(
   { seq, message }: NumberedMessage,
-  { wanted, names, breathe }: { wanted: ReadonlySet<string>; names: Claim["names"]; breathe: Clock["breathe"] },
+  {
+    wanted,
+    names,
+    yieldToEventLoop,
+  }: { wanted: ReadonlySet<string>; names: Claim["names"]; yieldToEventLoop: Clock["yieldToEventLoop"] },
 ): Promise<Read> {
   const passages: ReadonlySet<string>[] = [];
   const found = new Set<string>();
   for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
-    await breathe();
+    await yieldToEventLoop();
     const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
     if (words.size > 0) passages.push(words);
     if (names.size === 0) continue;

@@ -4,7 +4,7 @@ import { createPlacing, pathsOf, type ReadLink } from "./paths.ts";
 import { type CallNames, compilePattern, type Matcher, type Part } from "./pattern.ts";
 import { readShellLine } from "./shell.ts";
 import { isKnown, type ShellCommand, type ShellLine } from "./shell-command.ts";
-import { HAS_SUBCOMMANDS, isToldByLine, LOOKS, namesIn, tellingTexts } from "./shell-leaves.ts";
+import { HAS_SUBCOMMANDS, isDecidedByLine, LOOKS, namesIn, tellingTexts } from "./shell-leaves.ts";
 
 export interface JudgedCall {
   readonly tool: string;
@@ -241,7 +241,7 @@ interface Seeing {
 function createNaming(line: string): Seeing["namesOf"] {
   let isLineRead = false;
   return (command) => {
-    const isLine = !isLineRead && isToldByLine(command);
+    const isLine = !isLineRead && isDecidedByLine(command);
     isLineRead ||= isLine;
     return namesIn(tellingTexts(command, isLine ? [line] : []));
   };

@@ -65,7 +65,7 @@ export function isLeaf(words: readonly ShellWord[], bare: readonly ShellWord[]):
 const INTERPRETER = /^(?:perl|python[\d.]*|node|deno|bun|ruby|php|lua|tclsh|ed|ex|psql|sqlite3|mysql|gdb|[gmn]?awk)$/;
 
 /** Whether the rest of the line may tell a command what to start: by an expansion, or by a script on its input. */
-export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand): boolean {
+export function isDecidedByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand): boolean {
   if (startsNone) return false;
   const [name, ...args] = words.slice(nameAt);
   if (!words.every(isKnown)) return true;

@@ -89,15 +89,15 @@ function createReader(readInner: (script: string) => ShellLine) {
   const commands: ShellCommand[] = [];
   const writes: (string | undefined)[] = [];
   let unknown: string | undefined;
-  const cannotTell = (why: string): void => {
+  const isUndecidable = (why: string): void => {
     unknown ??= why;
   };
 
   const visit = (node: SyntaxNode): void => {
     const why = doubtOf(node);
-    if (why !== undefined) cannotTell(why);
+    if (why !== undefined) isUndecidable(why);
     if (commands.length >= COMMANDS_MAX) {
-      cannotTell("it has too many commands");
+      isUndecidable("it has too many commands");
       return;
     }
     if (node.type === "Command") commands.push(...commandsOf(node, readInner));
@@ -107,7 +107,7 @@ function createReader(readInner: (script: string) => ShellLine) {
 
   const noteRedirect = ({ operator, target }: Redirect): void => {
     const word: ShellWord = target === undefined ? { text: UNKNOWN } : shellWord(target);
-    if (/^\/dev\/+(?:tcp|udp)\//.test(word.text)) cannotTell("it opens a connection");
+    if (/^\/dev\/+(?:tcp|udp)\//.test(word.text)) isUndecidable("it opens a connection");
     if (operator === "<" || operator === "<&") return;
     if (operator === ">&" && isKnown(word) && /^(?:\d+-?|-)$/.test(word.text)) return;
     if (isKnown(word) && HARMLESS_FILE.test(word.text)) return;

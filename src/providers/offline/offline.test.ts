@@ -98,7 +98,7 @@ describe("offline model: what it is and what it was told", () => {
 });
 
 describe("offline model: questions", () => {
-  const told = [
+  const reported = [
     "Hi, my name is Ada.",
     "The deploy key is in vault/prod.",
     "Remember: the server port is 7443",
@@ -116,7 +116,7 @@ describe("offline model: questions", () => {
     ["What about auth.ts?", "You told me: “Never touch src/legacy/auth.ts”."],
     ["When am I meeting Bob?", "You told me: “The meetings with Bob are on Fridays at 10:30”."],
   ])("[A8] answers “%s” by quoting the user", async (question, answer) => {
-    expect(await answerTo(...told, question)).toBe(answer);
+    expect(await answerTo(...reported, question)).toBe(answer);
   });
 
   it("[A8] prefers the newest of equals", async () => {

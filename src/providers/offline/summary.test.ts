@@ -84,9 +84,9 @@ describe("extractive compaction summary", () => {
     const results = [{ tool_use_id: "1", content: command, is_error: false }];
     const page: Message = { role: "tool_results", results, created_at };
     for (const message of [user(withPiped(command, "Sum it up.")), assistant(command), page]) {
-      const told = extractiveSummary([message, user("I am Ada. Go on.")], { maxTokens: 400 });
-      expect(told).toContain(command);
-      expect(told).not.toMatch(/## Constraints[^#]*legacy/u);
+      const reported = extractiveSummary([message, user("I am Ada. Go on.")], { maxTokens: 400 });
+      expect(reported).toContain(command);
+      expect(reported).not.toMatch(/## Constraints[^#]*legacy/u);
     }
   });
 
@@ -210,12 +210,14 @@ describe("extractive memory summary", () => {
     "Bob leaves.",
     "Ada opens room 12 with the brass key.",
   ].join("\n");
-  const told =
+  const reported =
     "Bob gives Ada the brass key to room 12. Ada finds a note: never open the north gate. Ada opens room 12 with the brass key.";
 
   it("[A8] tells memories in three of their own sentences, from their beginning to their end", async () => {
-    expect(extractiveMemorySummary(memories)).toBe(told);
-    expect(await answerTo([user(`Summarize these memories in 2-3 sentences:\n\n${memories}\nSUMMARY:\n`)])).toBe(told);
+    expect(extractiveMemorySummary(memories)).toBe(reported);
+    expect(await answerTo([user(`Summarize these memories in 2-3 sentences:\n\n${memories}\nSUMMARY:\n`)])).toBe(
+      reported,
+    );
   });
 
   it("[A8] keeps to its limit and to what little there is", () => {

@@ -10,7 +10,7 @@ type CompactionEntry = Entry<AgentEntryBodyOf<"tiers_compacted">>;
 interface Place {
   readonly store: AgentStore;
   readonly name: string;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** Summaries from the newest back, until there are those of so many compactions. */
@@ -26,10 +26,10 @@ export async function readHistory(
     summaries: shown.flatMap(({ seq, timestamp_ms, body }) => {
       const { recent, longterm, receipts, quality, remaking } = body;
       const created_at = new Date(timestamp_ms).toISOString();
-      const newer = { seq, created_at, tier: "recent" as const, ...toldTier(recent), ...counted(receipts?.recent) };
+      const newer = { seq, created_at, tier: "recent" as const, ...reportedTier(recent), ...counted(receipts?.recent) };
       if (longterm === undefined) return [newer];
       const older = {
-        ...{ seq, created_at, tier: "longterm" as const, ...toldTier(longterm), ...counted(receipts?.longterm) },
+        ...{ seq, created_at, tier: "longterm" as const, ...reportedTier(longterm), ...counted(receipts?.longterm) },
         ...(quality === undefined ? {} : { quality }),
         ...(remaking === undefined ? {} : { remaking }),
       };
@@ -52,7 +52,7 @@ export async function readReceipt(place: Place, seq: number | undefined): Promis
   }
   const { recent, longterm, receipts, at_count, forced, model, usage, notes = [], quality, remaking } = entry.body;
   const withReceipt = (tier: Tier, receipt: Receipt | undefined) => ({
-    ...toldTier(tier),
+    ...reportedTier(tier),
     ...(receipt === undefined ? {} : { receipt }),
   });
   return {
@@ -70,7 +70,7 @@ export async function readReceipt(place: Place, seq: number | undefined): Promis
   };
 }
 
-function toldTier({ from, to, summary, by }: Tier): Tier {
+function reportedTier({ from, to, summary, by }: Tier): Tier {
   return { from, to, summary, by };
 }
 
@@ -85,7 +85,7 @@ const PAGE_ENTRIES = 512;
 
 /** The newest compactions before a seq, newest first: at least so many, where there are. */
 async function compactionsBefore(
-  { store: { sessions, log }, name, breathe }: Place,
+  { store: { sessions, log }, name, yieldToEventLoop }: Place,
   { limit, before }: { readonly limit: number; readonly before: number | undefined },
 ): Promise<readonly CompactionEntry[]> {
   const id = agentId(name);
@@ -97,7 +97,7 @@ async function compactionsBefore(
     const page = (await log.read(id, from, to - from + 1)).filter(({ seq }) => seq <= to);
     found.push(...page.filter(isCompaction).toReversed());
     to = from - 1;
-    await breathe();
+    await yieldToEventLoop();
   }
   return found;
 }

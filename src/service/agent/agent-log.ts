@@ -160,14 +160,14 @@ interface AgentFilesParts {
   readonly vault: Vault | undefined;
   readonly log: AgentLog;
   readonly locks: SessionLocks;
-  readonly tell: (what: string) => void;
+  readonly report: (what: string) => void;
   /** Adds memories found in files. */
   readonly add: (found: Awaited<ReturnType<Vault["found"]>>) => Promise<unknown>;
 }
 
 const NO_TEXTS: VaultTexts = { commands: [], notes: [] };
 
-export function createAgentFiles(name: string, { vault, log, locks, tell, add }: AgentFilesParts): AgentFiles {
+export function createAgentFiles(name: string, { vault, log, locks, report, add }: AgentFilesParts): AgentFiles {
   let prepared: Promise<void> | undefined;
 
   const attempt = async <T>(work: (files: Vault) => Promise<T>, otherwise: T): Promise<T> => {
@@ -175,7 +175,7 @@ export function createAgentFiles(name: string, { vault, log, locks, tell, add }:
     try {
       return await work(vault);
     } catch (thrown) {
-      tell(`The files under .rkat/agents/${name} could not be used (${messageOf(thrown)})`);
+      report(`The files under .rkat/agents/${name} could not be used (${messageOf(thrown)})`);
       return otherwise;
     }
   };
@@ -191,7 +191,7 @@ export function createAgentFiles(name: string, { vault, log, locks, tell, add }:
     const fresh = found.filter((one) => !known.has(keyOf(one)));
     if (fresh.length === 0) return;
     await add(fresh);
-    tell(`${fresh.length} ${fresh.length === 1 ? "memory" : "memories"} taken in from files`);
+    report(`${fresh.length} ${fresh.length === 1 ? "memory" : "memories"} taken in from files`);
   };
   /** One process at a time takes files in; whoever comes second need not wait. */
   const takeInAlone = async (files: Vault): Promise<void> => {

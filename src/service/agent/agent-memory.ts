@@ -63,10 +63,10 @@ export interface AgentMemoryParts {
   readonly cutsInvented: () => boolean;
   /** What the calls of somebody of this name have cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly vault: Vault | undefined;
   /** Told what happens, a line at a time. */
-  readonly tell: (line: string) => void;
+  readonly report: (line: string) => void;
   /** Told that the log has grown. */
   readonly grown: () => void;
   readonly signal: AbortSignal;
@@ -74,7 +74,7 @@ export interface AgentMemoryParts {
 
 export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentMemory {
   const { log, windows, signal } = parts;
-  const tell = (what: string): void => parts.tell(`[Memory] ${name}: ${what}`);
+  const report = (what: string): void => parts.report(`[Memory] ${name}: ${what}`);
   let compacting: Promise<AgentCompacted> | undefined;
   let background: Promise<void> | undefined;
   let isWanted = false;
@@ -97,7 +97,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     return row;
   };
 
-  const files = createAgentFiles(name, { vault: parts.vault, log, locks: parts.locks, tell, add });
+  const files = createAgentFiles(name, { vault: parts.vault, log, locks: parts.locks, report, add });
 
   const run = async (row: AgentRow, fall: Waterfall, asked: Asked): Promise<AgentCompacted> => {
     const { immediate, recent: window } = windows;
@@ -107,7 +107,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     const spend = (usage: Usage, model: string): void => {
       spent = { usage: addUsage(spent.usage, usage), model };
     };
-    tell(`Starting compaction (${fall.atCount} memories, ${immediate} immediate, ${window} recent)`);
+    report(`Starting compaction (${fall.atCount} memories, ${immediate} immediate, ${window} recent)`);
     try {
       const { compactTiers } = await import("./compact-tiers.ts");
       const made = await compactTiers({
@@ -121,10 +121,10 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       });
       const facts = { at_count: fall.atCount, forced, ...made, ...spent, ...spender };
       const after = await log.append(() => [{ kind: "tiers_compacted", ...facts }]);
-      if (made.remaking !== undefined) tell(remakingText(made.remaking, made.quality));
-      if (made.longterm !== undefined) tell(`Long-term summary updated (${made.longterm.summary.length} chars)`);
-      tell(`Short-term summary updated (${made.recent.summary.length} chars)`);
-      tell(`Compaction complete (${made.longterm === undefined ? "first summary" : "waterfall"})`);
+      if (made.remaking !== undefined) report(remakingText(made.remaking, made.quality));
+      if (made.longterm !== undefined) report(`Long-term summary updated (${made.longterm.summary.length} chars)`);
+      report(`Short-term summary updated (${made.recent.summary.length} chars)`);
+      report(`Compaction complete (${made.longterm === undefined ? "first summary" : "waterfall"})`);
       parts.grown();
       await files.compacted(after);
       return { compacted: true, ...textsOf(after) };
@@ -133,7 +133,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       // A runtime that closes is no failure of the summary: what was due is due still.
       const failed = { kind: "tiers_failed" as const, error: reason, ...spent, ...spender };
       if (!signal.aborted) await log.append((at_count) => [{ ...failed, at_count }]);
-      tell(`Compaction failed (${reason}); both summaries stay as they were`);
+      report(`Compaction failed (${reason}); both summaries stay as they were`);
       return { compacted: false, reason };
     }
   };
@@ -232,7 +232,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       while (isWanted) {
         isWanted = false;
         // Its failures are in the log; nobody waits for it.
-        await compact({ forced: false, caller }).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
+        await compact({ forced: false, caller }).catch((thrown) => report(`Compaction failed (${messageOf(thrown)})`));
       }
       background = undefined;
     })();

@@ -41,7 +41,7 @@ export interface AgentOperationParts {
   /** What the calls of somebody of this name have cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;
   readonly telemetry: OpenTelemetry | undefined;
-  readonly tell: ((line: string) => void) | undefined;
+  readonly report: ((line: string) => void) | undefined;
   /** Told which agent's log has grown. */
   readonly grown: (id: string) => void;
 }
@@ -87,7 +87,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
 }
 
 async function openAgents(parts: AgentOperationParts): Promise<Agents & AgentPlace> {
-  const { home, clock, windows, summariser, cutsInvented, spentToday, telemetry, tell, grown } = parts;
+  const { home, clock, windows, summariser, cutsInvented, spentToday, telemetry, report, grown } = parts;
   const { createAgents } = await import("./agents.ts");
   const { createTierSummariser } = await import("./tier-summariser.ts");
   const now = () => {
@@ -103,7 +103,7 @@ async function openAgents(parts: AgentOperationParts): Promise<Agents & AgentPla
     roomBytes: () => now().roomBytes(),
     cutsInvented,
     spentToday,
-    tell: tell ?? (() => {}),
+    report: report ?? (() => {}),
     grown,
   });
   return { ...place, ...agents };

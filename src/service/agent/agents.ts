@@ -8,7 +8,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { NewChunk } from "../../ports/memory.ts";
 import type { Service } from "../dispatch.ts";
 import { translateFailures } from "../live-sessions.ts";
-import type { MemorySource } from "../memory-behind.ts";
+import type { MemorySource } from "../memory-background.ts";
 import { logPage } from "../portable-log.ts";
 import { walkRows } from "../walk-rows.ts";
 import { readHistory, readReceipt } from "./agent-history.ts";
@@ -31,7 +31,7 @@ export type AgentOperations = Pick<
 export interface AgentsParts
   extends Pick<
     AgentMemoryParts,
-    "vault" | "windows" | "summarise" | "roomBytes" | "cutsInvented" | "spentToday" | "tell"
+    "vault" | "windows" | "summarise" | "roomBytes" | "cutsInvented" | "spentToday" | "report"
   > {
   readonly store: AgentStore;
   readonly clock: Clock;
@@ -62,14 +62,14 @@ export function createAgents(parts: AgentsParts): Agents {
       ...parts,
       log,
       locks: store.locks,
-      breathe: parts.clock.breathe,
+      yieldToEventLoop: parts.clock.yieldToEventLoop,
       grown: () => {},
       signal: stop.signal,
     });
     agents.set(name, created);
     return created;
   };
-  const placeOf = (name: string) => ({ store, name, breathe: parts.clock.breathe });
+  const placeOf = (name: string) => ({ store, name, yieldToEventLoop: parts.clock.yieldToEventLoop });
   return {
     store,
     vault: parts.vault,

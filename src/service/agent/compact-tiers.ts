@@ -36,7 +36,7 @@ export interface TierWork {
   readonly mustSucceed: boolean;
   /** Why nothing may be spent on making a summary anew; undefined when something may. */
   readonly whyNotRemake: () => Promise<string | undefined>;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly signal: AbortSignal;
 }
 
@@ -50,7 +50,7 @@ const READ_BYTES_MAX = 2_000_000;
 
 /** Makes both summaries of a compaction, each checked and with its receipt; rejects, in a sentence, when one is no use. */
 export async function compactTiers(work: TierWork): Promise<Made> {
-  const { log, row, fall, breathe } = work;
+  const { log, row, fall, yieldToEventLoop } = work;
   const notes: string[] = [];
   const older = fall.longterm === undefined ? [] : await summariesNow(work);
   const chained = older.length === 0 ? undefined : await writeSummary(work, messagesFrom(older), notes);
@@ -58,12 +58,12 @@ export async function compactTiers(work: TierWork): Promise<Made> {
   const recent = await writeSummary(work, messagesOf(gone), notes);
   const longterm = chained && (await settleLongterm(work, older, chained));
   const tail = messagesOf(placed(await log.memories(fall.recent.to + 1, fall.atCount)));
-  const receipt = receiptFor(breathe);
+  const receipt = receiptFor(yieldToEventLoop);
   const receipts = {
     recent: await receipt(recent, {
-      specifics: await specificsIn(gone, breathe),
+      specifics: await specificsIn(gone, yieldToEventLoop),
       tail: [...tail, ...shown(longterm?.made)],
-      recover: recoverByTexts(textsIn(messagesOf(gone)), breathe),
+      recover: recoverByTexts(textsIn(messagesOf(gone)), yieldToEventLoop),
     }),
     ...(longterm === undefined
       ? {}
@@ -71,7 +71,7 @@ export async function compactTiers(work: TierWork): Promise<Made> {
           longterm: await receipt(longterm.made, {
             specifics: longterm.specifics,
             tail: [...tail, ...shown(recent)],
-            recover: recoverByTexts(longterm.texts, breathe),
+            recover: recoverByTexts(longterm.texts, yieldToEventLoop),
           }),
         }),
   };
@@ -129,11 +129,11 @@ async function writeSummary(work: TierWork, sources: readonly Message[], notes: 
 }
 
 function checked(
-  { cutsInvented, breathe }: TierWork,
+  { cutsInvented, yieldToEventLoop }: TierWork,
   written: Pick<CheckedTier, "summary" | "by">,
   sources: readonly Message[],
 ): Promise<CheckedTier> {
-  return checkTier(written, { sources, sourceChars: lengthOf(textsIn(sources)), cutsInvented, breathe });
+  return checkTier(written, { sources, sourceChars: lengthOf(textsIn(sources)), cutsInvented, yieldToEventLoop });
 }
 
 interface Longterm {
@@ -147,10 +147,10 @@ interface Longterm {
 
 /** The long-term summary with its quality; where that is doubtful, the better of it and one made anew of the waterfall. */
 async function settleLongterm(work: TierWork, older: readonly SourceSummary[], made: CheckedTier): Promise<Longterm> {
-  const { row, breathe } = work;
+  const { row, yieldToEventLoop } = work;
   const of = sourcesOf(older);
   const before = row.longterm === undefined ? 1 : (row.longterm_quality ?? 1);
-  const quality = await measureLongterm({ made, ...of, before, breathe });
+  const quality = await measureLongterm({ made, ...of, before, yieldToEventLoop });
   const chained = { made, quality, ...of };
   if (!isDoubtful(quality.quality, row)) return chained;
   const waterfall = await readWaterfall(work);
@@ -173,10 +173,10 @@ async function holdAgainst(
   { sources, summaries }: Awaited<ReturnType<typeof readWaterfall>>,
   chained: Longterm,
 ): Promise<Longterm> {
-  const { breathe, signal } = work;
+  const { yieldToEventLoop, signal } = work;
   const of = sourcesOf(sources);
   const measure = (made: CheckedTier): Promise<LongtermQuality> =>
-    measureLongterm({ made, ...of, texts: fitTexts(of.texts, CHOSEN_FROM_BYTES_MAX), before: 1, breathe });
+    measureLongterm({ made, ...of, texts: fitTexts(of.texts, CHOSEN_FROM_BYTES_MAX), before: 1, yieldToEventLoop });
   const held = await measure(chained.made);
   const facts = {
     quality_before: chained.quality.quality,
@@ -236,7 +236,7 @@ interface Accounted {
   readonly recover: Recover;
 }
 
-function receiptFor(breathe: Clock["breathe"]) {
+function receiptFor(yieldToEventLoop: Clock["yieldToEventLoop"]) {
   return (made: CheckedTier, { specifics, tail, recover }: Accounted) =>
     writeReceipt({
       gone: [],
@@ -249,13 +249,13 @@ function receiptFor(breathe: Clock["breathe"]) {
       invented: made.invented,
       inventedCut: made.inventedCut,
       unverified: made.unverified,
-      breathe,
+      yieldToEventLoop,
       recover,
     });
 }
 
 /** Memories and summaries that are shown no more stay in the log: what they say can be recalled, or read in the history. */
-function recoverByTexts(texts: readonly string[], breathe: Clock["breathe"]): Recover {
-  const index = indexTexts(texts.flatMap(piecesOf), breathe);
+function recoverByTexts(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Recover {
+  const index = indexTexts(texts.flatMap(piecesOf), yieldToEventLoop);
   return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
 }

@@ -18,15 +18,15 @@ export interface SourceSummary {
 interface Reading {
   readonly log: AgentLog;
   readonly row: AgentRow;
-  readonly breathe: Clock["breathe"];
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
 /** Both summaries as they are, the older first: what the next long-term summary is made of. */
-export async function summariesNow({ log, row, breathe }: Reading): Promise<readonly SourceSummary[]> {
+export async function summariesNow({ log, row, yieldToEventLoop }: Reading): Promise<readonly SourceSummary[]> {
   const entry = await compactionAt(log, row.compacted_seq);
   const created_at_ms = row.compacted_at_ms ?? row.updated_at_ms;
   const read = async (tier: Tier | undefined, receipt: Receipt | undefined): Promise<readonly SourceSummary[]> =>
-    tier === undefined ? [] : [await sourceOf(tier, { receipt, created_at_ms, breathe })];
+    tier === undefined ? [] : [await sourceOf(tier, { receipt, created_at_ms, yieldToEventLoop })];
   const receipts = entry?.body.receipts;
   return [...(await read(row.longterm, receipts?.longterm)), ...(await read(row.recent, receipts?.recent))];
 }
@@ -45,18 +45,18 @@ interface FallenSummaries {
  * The waterfall: every short-term summary there was. What lies before the first that can be
  * followed back to is there by the long-term summary of that moment.
  */
-export async function readWaterfall({ log, row, breathe }: Reading): Promise<FallenSummaries> {
+export async function readWaterfall({ log, row, yieldToEventLoop }: Reading): Promise<FallenSummaries> {
   const found: SourceSummary[] = [];
   let summaries = 0;
   let entry = await compactionAt(log, row.compacted_seq);
   while (entry !== undefined) {
-    await breathe();
+    await yieldToEventLoop();
     const { body, timestamp_ms: created_at_ms } = entry;
     summaries += 1;
-    found.push(await sourceOf(body.recent, { receipt: body.receipts?.recent, created_at_ms, breathe }));
+    found.push(await sourceOf(body.recent, { receipt: body.receipts?.recent, created_at_ms, yieldToEventLoop }));
     const before = summaries < SUMMARIES_MAX ? await compactionAt(log, body.previous_seq) : undefined;
     if (before === undefined && body.longterm !== undefined) {
-      found.push(await sourceOf(body.longterm, { receipt: body.receipts?.longterm, created_at_ms, breathe }));
+      found.push(await sourceOf(body.longterm, { receipt: body.receipts?.longterm, created_at_ms, yieldToEventLoop }));
     }
     entry = before;
   }
@@ -65,13 +65,13 @@ export async function readWaterfall({ log, row, breathe }: Reading): Promise<Fal
 
 async function sourceOf(
   { summary: text, to }: Tier,
-  of: { receipt: Receipt | undefined; created_at_ms: number; breathe: Clock["breathe"] },
+  of: { receipt: Receipt | undefined; created_at_ms: number; yieldToEventLoop: Clock["yieldToEventLoop"] },
 ): Promise<SourceSummary> {
-  const { receipt, created_at_ms, breathe } = of;
+  const { receipt, created_at_ms, yieldToEventLoop } = of;
   // Of a summary without a receipt nobody knows which memory said what; the newest it speaks for stands for them.
   const specifics =
     receipt === undefined
-      ? await specificsIn([{ seq: to, message: said(text, created_at_ms) }], breathe)
+      ? await specificsIn([{ seq: to, message: said(text, created_at_ms) }], yieldToEventLoop)
       : receipt.items.filter(({ status }) => status === "in_summary");
   return { text, created_at_ms, specifics };
 }
@@ -90,6 +90,9 @@ export function said(content: string, created_at_ms: number): Message {
 }
 
 /** Every specific of such texts. What the last of them begins with is no question because it is the last. */
-export function specificsIn(texts: readonly Placed[], breathe: Clock["breathe"]): Promise<readonly Specific[]> {
-  return specificsOf([...texts, { seq: Number.MAX_SAFE_INTEGER, message: said("", 0) }], breathe);
+export function specificsIn(
+  texts: readonly Placed[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly Specific[]> {
+  return specificsOf([...texts, { seq: Number.MAX_SAFE_INTEGER, message: said("", 0) }], yieldToEventLoop);
 }

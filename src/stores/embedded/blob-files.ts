@@ -71,7 +71,7 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
       const ids: string[] = [];
       // The folders have the first two digits of what they hold.
       for (const name of (await namesIn(folder)).filter(
-        (shelf) => `sha256:${shelf}` >= after.slice(0, SHELF_ID_CHARS),
+        (prefix) => `sha256:${prefix}` >= after.slice(0, PREFIX_CHARS),
       )) {
         if (ids.length >= max) break;
         const hashes = (await namesIn(join(folder, name))).map((hash) => `sha256:${hash}`);
@@ -86,7 +86,7 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
   };
 }
 
-const SHELF_ID_CHARS = "sha256:00".length;
+const PREFIX_CHARS = "sha256:00".length;
 
 /** What lies in a folder, in order; nothing where there is none. */
 async function namesIn(folder: string): Promise<readonly string[]> {

@@ -12,9 +12,9 @@ const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
  * seen by whoever reads it, and costs a reading of the log.
  */
 export function createCheckpointFiles(folder: string, seal?: Seal): CheckpointStore {
-  const shelfOf = (sessionId: string): string | undefined => {
-    const shelf = SESSION_ID.exec(sessionId)?.[1];
-    return shelf === undefined ? undefined : join(folder, shelf);
+  const folderOf = (sessionId: string): string | undefined => {
+    const subfolder = SESSION_ID.exec(sessionId)?.[1];
+    return subfolder === undefined ? undefined : join(folder, subfolder);
   };
   /** What does not open is taken for none, as anything else that became of one. */
   const opened = (sessionId: string, bytes: Buffer): string | undefined => {
@@ -28,28 +28,28 @@ export function createCheckpointFiles(folder: string, seal?: Seal): CheckpointSt
   };
   return {
     get: async (sessionId) => {
-      const shelf = shelfOf(sessionId);
-      if (shelf === undefined) return undefined;
-      const bytes = await readFile(join(shelf, sessionId)).catch((error: NodeJS.ErrnoException) => {
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return undefined;
+      const bytes = await readFile(join(subfolder, sessionId)).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
         throw error;
       });
       return bytes === undefined ? undefined : opened(sessionId, bytes);
     },
     put: async (sessionId, text) => {
-      const shelf = shelfOf(sessionId);
-      if (shelf === undefined) return;
-      const path = join(shelf, sessionId);
-      await mkdir(shelf, { recursive: true, mode: 0o700 });
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return;
+      const path = join(subfolder, sessionId);
+      await mkdir(subfolder, { recursive: true, mode: 0o700 });
       // The same name each time: what a process that died has left is written over.
       const kept = seal === undefined ? text : seal.seal(sessionId, Buffer.from(text), PLACE);
       await writeFile(`${path}.new`, kept, { mode: 0o600 });
       await rename(`${path}.new`, path);
     },
     remove: async (sessionId) => {
-      const shelf = shelfOf(sessionId);
-      if (shelf === undefined) return;
-      for (const name of [sessionId, `${sessionId}.new`]) await rm(join(shelf, name), { force: true });
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return;
+      for (const name of [sessionId, `${sessionId}.new`]) await rm(join(subfolder, name), { force: true });
     },
   };
 }

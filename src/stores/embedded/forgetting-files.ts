@@ -112,10 +112,10 @@ export function createForgettingFiles({
         wipe(`${path}.ended`);
       });
     },
-    scan: async (texts, told) => {
+    scan: async (texts, onProgress) => {
       if (isThere()) alone(() => {});
       const { scanFolder } = await import("./scan-folder.ts");
-      return scanFolder({ folder: realmFolder, texts, except: `${FOLDER}/${JOBS}` }, told);
+      return scanFolder({ folder: realmFolder, texts, except: `${FOLDER}/${JOBS}` }, onProgress);
     },
     keep: async (receipt) =>
       alone(() => {

@@ -168,7 +168,7 @@ interface KeyFile {
 function createFile(path: string): KeyFile {
   return {
     alone: (work) => {
-      const lock = told(path, () => openSync(`${path}-lock`, "a", 0o600));
+      const lock = withPathInErrors(path, () => openSync(`${path}-lock`, "a", 0o600));
       try {
         waitForLock(lock, path);
         try {
@@ -181,7 +181,7 @@ function createFile(path: string): KeyFile {
       }
     },
     read: (keyId, seen) => {
-      const fd = told(path, () => openSync(path, "r"));
+      const fd = withPathInErrors(path, () => openSync(path, "r"));
       try {
         const bytes = fstatSync(fd).size;
         const head = headIn(path, readText(fd, 0, Math.min(bytes, HEAD_BYTES_MAX)), keyId);
@@ -258,7 +258,7 @@ function readText(fd: number, from: number, to: number): string {
 
 /** Behind the last whole line; durable when this returns. */
 function append(path: string, end: number, line: string): void {
-  told(path, () => {
+  withPathInErrors(path, () => {
     const fd = openSync(path, "r+");
     try {
       ftruncateSync(fd, end);
@@ -272,7 +272,7 @@ function append(path: string, end: number, line: string): void {
 
 /** Puts other lines in the place of the file, and writes over what it was: a key that was taken out must not be found there. */
 function replace(path: string, lines: readonly string[]): void {
-  told(path, () => {
+  withPathInErrors(path, () => {
     const old = openSync(path, "r+");
     try {
       writeAnew(path, lines);
@@ -288,7 +288,7 @@ function replace(path: string, lines: readonly string[]): void {
 
 /** All of it or nothing, and durable when this returns. */
 function writeAnew(path: string, lines: readonly string[]): void {
-  told(path, () => replaceFile(path, lines.map((line) => `${line}\n`).join("")));
+  withPathInErrors(path, () => replaceFile(path, lines.map((line) => `${line}\n`).join("")));
 }
 
 function wrongKey(path: string, realms: string, given: string): RuntimeError {
@@ -301,7 +301,7 @@ function failure(message: string): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-function told<T>(path: string, call: () => T): T {
+function withPathInErrors<T>(path: string, call: () => T): T {
   try {
     return call();
   } catch (cause) {

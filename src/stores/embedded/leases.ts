@@ -74,16 +74,16 @@ export function openLeases(options: LeaseOptions): Leases {
   /** Rights of ours that are given back as soon as the disk lets us. */
   const owed = new Set<string>();
   let giving: NodeJS.Timeout | undefined;
-  const heard = new Map<string, { readonly beat: number; readonly atMs: number }>();
+  const heartbeats = new Map<string, { readonly beat: number; readonly atMs: number }>();
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
 
   const isHeld = (name: string, lease: Lease | undefined, from: "dead" | "silent" = "silent"): boolean => {
     if (lease === undefined || (owed.has(name) && isOurs(lease))) return false;
     const alive = isAlive(lease.owner, self, signal);
     if (alive !== undefined || from === "dead") return alive ?? true;
-    const last = heard.get(name);
+    const last = heartbeats.get(name);
     if (last === undefined || last.beat !== lease.beat) {
-      heard.set(name, { beat: lease.beat, atMs: steadyNow() });
+      heartbeats.set(name, { beat: lease.beat, atMs: steadyNow() });
       return true;
     }
     return steadyNow() - last.atMs < silenceMsMax;

@@ -81,12 +81,12 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
     try {
       const isLong = entries.length > PIECE_ENTRIES;
       const record = isLong
-        ? await encodeInPieces(sessionId, entries, { fence, breathe, seal: sealing })
+        ? await encodeInPieces(sessionId, entries, { fence, yieldToEventLoop, seal: sealing })
         : encodeRecord(sessionId, entries, fence, sealing);
       let next = row;
       for (const [at, entry] of entries.entries()) {
         next = foldRow(next, sessionId, entry);
-        if (isLong && at % PIECE_ENTRIES === 0) await breathe();
+        if (isLong && at % PIECE_ENTRIES === 0) await yieldToEventLoop();
       }
       const { segment, file } = ownSegment();
       const { offset, bytes } = await file.append(record);
@@ -209,7 +209,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
       for (const place of places) {
         const record = rewritten<B>(parts, place, (entry) => bodies.get(entry.seq) ?? entry.body);
         if (record !== undefined) records.push({ place, record });
-        await breathe();
+        await yieldToEventLoop();
       }
       // Nobody reads them any more, and they say what was forgotten.
       for (const place of leftOut) {
@@ -227,7 +227,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
       for (const place of [...places, ...leftOut]) {
         const record = rewritten<B>(parts, place, ({ body }) => body, SHARED_OWNERS.forgotten);
         if (record !== undefined) records.push({ place, record });
-        await breathe();
+        await yieldToEventLoop();
       }
       await rewriteRecords(parts, records);
       await sealing.destroy(sessionId);
@@ -260,7 +260,7 @@ function rewritten<B>(
 }
 
 /** One round of the event loop. */
-function breathe(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -13,8 +13,8 @@ import {
   othersFile,
   type State,
   syncFile,
-  told,
   waitForLock,
+  withPathInErrors,
   writeWhole,
 } from "./table-file.ts";
 import { codecOf, type Encoding, type SealedValues } from "./table-values.ts";
@@ -139,7 +139,7 @@ export function openPrivateDb<Value, K extends Key>(
     }
   };
   const reading = <T>(work: (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>) => T): T =>
-    told(path, () => {
+    withPathInErrors(path, () => {
       if (held !== undefined && file !== undefined) return work(file, held.tables);
       const at = current();
       return work(at, tablesOf(at.state));
@@ -149,7 +149,7 @@ export function openPrivateDb<Value, K extends Key>(
 
   const transactionSync = <T>(work: () => T): T => {
     if (held?.isWriting) return work();
-    return told(path, () =>
+    return withPathInErrors(path, () =>
       alone(() => {
         const at = current();
         const tables = new Map(tablesOf(at.state));
@@ -263,7 +263,7 @@ export function openPrivateDb<Value, K extends Key>(
     };
   };
   const renew = (): void =>
-    told(path, () =>
+    withPathInErrors(path, () =>
       alone(() => {
         const damaged = file && fstatSync(file.fd).ino;
         letGo();
@@ -271,7 +271,7 @@ export function openPrivateDb<Value, K extends Key>(
       }),
     );
   try {
-    told(path, current);
+    withPathInErrors(path, current);
   } catch (error) {
     if (!(error instanceof DamagedDb)) throw error;
     warn(`${error.message}; it is made anew from the logs`);
@@ -292,18 +292,18 @@ export function openPrivateDb<Value, K extends Key>(
         }
       });
     },
-    generation: () => told(path, () => current().state.generation),
-    stamp: () => told(path, () => current().state),
+    generation: () => withPathInErrors(path, () => current().state.generation),
+    stamp: () => withPathInErrors(path, () => current().state),
     renew,
-    compact: () => told(path, () => alone(() => writeAnew(current()))),
+    compact: () => withPathInErrors(path, () => alone(() => writeAnew(current()))),
     close: async () => {
       if (isClosed) return;
       clearTimeout(syncing);
       try {
-        const at = told(path, current);
+        const at = withPathInErrors(path, current);
         const isGrown = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
-        if (isGrown) told(path, () => alone(() => writeAnew(current())));
-        else if (!noSync) told(path, () => fdatasyncSync(at.fd));
+        if (isGrown) withPathInErrors(path, () => alone(() => writeAnew(current())));
+        else if (!noSync) withPathInErrors(path, () => fdatasyncSync(at.fd));
       } catch (error) {
         // What could not be brought to the disk can be made again from the logs.
         if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;

@@ -80,18 +80,18 @@ describe("a record", () => {
   });
 
   it("[F4] is the same bytes when it is made in pieces, and may have any number of entries", async () => {
-    const breaths: number[] = [];
-    const breathe = async (): Promise<void> => void breaths.push(1);
+    const yields: number[] = [];
+    const yieldToEventLoop = async (): Promise<void> => void yields.push(1);
     for (const count of [1, 64, 65, 70_000]) {
       const entries = entriesOf({
         texts: Array.from({ length: count }, (_, at) => `text ${at} \ud800`),
         seq: 1,
         span: 2,
       });
-      breaths.length = 0;
-      const bytes = await encodeInPieces(ID, entries, { fence: 3, breathe });
+      yields.length = 0;
+      const bytes = await encodeInPieces(ID, entries, { fence: 3, yieldToEventLoop });
       expect(bytes.equals(encodeRecord(ID, entries, 3))).toBe(true);
-      expect(breaths).toHaveLength(Math.ceil(count / 64));
+      expect(yields).toHaveLength(Math.ceil(count / 64));
       expect(openRecord(bytes, 0).from(count, 2)).toEqual(
         decodeRecord(bytes, 0)
           .entries.slice((count - 1) >> 1)

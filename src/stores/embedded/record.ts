@@ -57,15 +57,15 @@ export async function encodeInPieces(
   entries: readonly Entry<unknown>[],
   {
     fence,
-    breathe,
+    yieldToEventLoop,
     seal,
-  }: { readonly fence: number; readonly breathe: () => Promise<void>; readonly seal?: Seal | undefined },
+  }: { readonly fence: number; readonly yieldToEventLoop: () => Promise<void>; readonly seal?: Seal | undefined },
 ): Promise<Buffer> {
   const pieces = [Buffer.alloc(HEADER_BYTES)];
   for (let first = 0; first < entries.length; first += PIECE_ENTRIES) {
     const rows = entries.slice(first, first + PIECE_ENTRIES).map(({ span, body }) => JSON.stringify([span, body]));
     pieces.push(Buffer.from(`${first === 0 ? "[" : ","}${rows.join(",")}`));
-    await breathe();
+    await yieldToEventLoop();
   }
   pieces.push(Buffer.from("]"));
   checked(pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES));

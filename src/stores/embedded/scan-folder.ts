@@ -23,23 +23,26 @@ export interface FolderScan {
   readonly except?: string | undefined;
 }
 
-type Told = (done: { readonly places: number; readonly bytes: number }) => void;
+type OnProgress = (done: { readonly places: number; readonly bytes: number }) => void;
 
-export type ScanAnswer = { readonly done: Parameters<Told>[0] } | { readonly scan: Scan } | { readonly fault: string };
+export type ScanAnswer =
+  | { readonly done: Parameters<OnProgress>[0] }
+  | { readonly scan: Scan }
+  | { readonly fault: string };
 
 /** Looks at every file below a folder, and at its name, in a thread of its own; rejects where one cannot be read. */
-export async function scanFolder(given: FolderScan, told: Told = () => {}): Promise<Scan> {
+export async function scanFolder(given: FolderScan, onProgress: OnProgress = () => {}): Promise<Scan> {
   // What is refused is refused here, with its code.
   requireTexts(given.texts);
   const entry = workerFile("stores/embedded/scan-thread");
   if (entry === undefined)
-    return scanHere(given, told).catch((thrown) => Promise.reject(incomplete(messageOf(thrown))));
+    return scanHere(given, onProgress).catch((thrown) => Promise.reject(incomplete(messageOf(thrown))));
   const worker = new Worker(entry, { workerData: given, execArgv: [] });
   try {
     return await new Promise<Scan>((resolve, reject) => {
       const fail = (why: string) => reject(incomplete(why));
       worker.on("message", (answer: ScanAnswer) => {
-        if ("done" in answer) told(answer.done);
+        if ("done" in answer) onProgress(answer.done);
         else if ("scan" in answer) resolve(answer.scan);
         else fail(answer.fault);
       });
@@ -56,8 +59,8 @@ function incomplete(why: string): RuntimeError {
 }
 
 /** The same in this thread, which others use between two reads. */
-export async function scanHere({ folder, texts, except }: FolderScan, told: Told): Promise<Scan> {
-  const tally = createTally(told);
+export async function scanHere({ folder, texts, except }: FolderScan, onProgress: OnProgress): Promise<Scan> {
+  const tally = createTally(onProgress);
   await lookBelow(folder, "", { finder: createFinder(texts), tally, except });
   return tally.end();
 }

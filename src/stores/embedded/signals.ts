@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { messageOf } from "../../contract/error.ts";
 import type { Signals } from "../../ports/signals.ts";
-import { createHearers } from "../hearers.ts";
+import { createSessionListeners } from "../session-listeners.ts";
 
 export interface FolderSignalParts {
   /** Where the segments are. */
@@ -29,7 +29,7 @@ const LOOK_MS_BLIND = 50;
  * watched; nothing grows, next to nothing is done.
  */
 export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts): FolderSignals {
-  const hearers = createHearers(() => attend());
+  const listeners = createSessionListeners(() => attend());
   let watcher: FSWatcher | undefined;
   let timer: NodeJS.Timeout | undefined;
   let gathering: NodeJS.Timeout | undefined;
@@ -56,10 +56,10 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
   const look = (): void =>
     attempt(() => {
       catchUp();
-      for (const id of hearers.heard()) grown(id);
+      for (const id of listeners.received()) grown(id);
     });
   const grown = (sessionId: string): void => {
-    if (hearers.isHeard(sessionId)) hearers.tell(sessionId, endOf(sessionId));
+    if (listeners.hasListeners(sessionId)) listeners.emit(sessionId, endOf(sessionId));
   };
   const openWatcher = (): void => {
     try {
@@ -86,7 +86,7 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
     gathering = undefined;
   };
   const attend = (): void => {
-    const neededMs = hearers.heard().length === 0 ? 0 : isBlind ? LOOK_MS_BLIND : LOOK_MS;
+    const neededMs = listeners.received().length === 0 ? 0 : isBlind ? LOOK_MS_BLIND : LOOK_MS;
     // Where readers come and go all the time, looks that began anew with each of them would never come.
     if (neededMs === everyMs) return;
     rest();
@@ -96,8 +96,8 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
     if (!isBlind) openWatcher();
   };
   return {
-    tell: hearers.tell,
-    hear: hearers.hear,
+    emit: listeners.emit,
+    subscribe: listeners.subscribe,
     grown,
     close: async () => rest(),
   };

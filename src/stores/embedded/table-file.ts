@@ -274,7 +274,7 @@ function readWhole(path: string, fd: number, { offset, bytes }: Pick<Place, "off
 }
 
 /** Calls, and says what fails in a sentence. */
-export function told<T>(path: string, call: () => T): T {
+export function withPathInErrors<T>(path: string, call: () => T): T {
   try {
     return call();
   } catch (cause) {

@@ -86,7 +86,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const readTo = new Map<number, number>();
   const recent = new Map<string, RecordPlace[]>();
   const rows = new Map<string, R>();
-  const told = new Set<string>();
+  const onProgress = new Set<string>();
   const chains = new Map<string, KnownChain>();
   let known = index.segments();
 
@@ -184,11 +184,11 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     const chain = soleChain({ segments, io }, everyPlace(sessionId));
     const { places, leftOut } = chain;
     const sentences = leftOut.map((place) => leftOutSentence(sessionId, place, segments.path(place.segment)));
-    const news = sentences.filter((sentence) => !told.has(sentence));
+    const news = sentences.filter((sentence) => !onProgress.has(sentence));
     if (news.length === 0) return chain;
-    if (told.size >= TOLD_MAX) told.clear();
+    if (onProgress.size >= TOLD_MAX) onProgress.clear();
     for (const sentence of news) {
-      told.add(sentence);
+      onProgress.add(sentence);
       warn(sentence);
     }
     foldAnew(sessionId, places);

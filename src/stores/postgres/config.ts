@@ -30,7 +30,7 @@ export async function openConfiguration(
     if (now.generation > kept.generation) kept = now;
   });
   const timer = setInterval(request, LOOK_MS).unref();
-  const deafen = channel.listen((kind) => {
+  const unsubscribe = channel.listen((kind) => {
     if (kind === "config") request();
   });
   return {
@@ -68,7 +68,7 @@ export async function openConfiguration(
     },
     close: () => {
       clearInterval(timer);
-      deafen();
+      unsubscribe();
     },
   };
 }

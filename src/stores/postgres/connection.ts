@@ -26,8 +26,8 @@ export interface Connection {
   runOnce<T>(work: Work<T>): Promise<T>;
   /** The work of one transaction, done as by `run`. */
   transaction<T>(work: Work<T>, mode?: "read only"): Promise<T>;
-  /** Calls `heard` with each notification of a channel, until the function that is returned is called. */
-  listen(channel: string, heard: (payload: string) => void): () => Promise<void>;
+  /** Calls `listener` with each notification of a channel, until the function that is returned is called. */
+  listen(channel: string, listener: (payload: string) => void): () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -95,13 +95,13 @@ export function createConnection({ url, isPooled, poolMax, patienceMs }: Connect
     run,
     runOnce,
     transaction: (work, mode) => run((query) => inTransaction(query, work, mode)),
-    listen: (channel, heard) => {
+    listen: (channel, listener) => {
       const over = new AbortController();
       let client: Client | undefined;
       const listening = (async () => {
         while (!over.signal.aborted) {
           client = new DatabaseClient();
-          client.on("notification", ({ payload = "" }) => heard(payload));
+          client.on("notification", ({ payload = "" }) => listener(payload));
           await listenOn(client, channel).catch(() => client?.end());
           await sleep(AGAIN_MS_MIN, undefined, { signal: over.signal }).catch(() => {});
         }

@@ -55,15 +55,15 @@ export function createForgettings(
       // The row would lie in the table's file until somebody cleans it up; who does not own the table is only warned.
       await connection.query`vacuum full rkat.forgetting_jobs`;
     },
-    scan: async (texts, told) => {
-      const tally = createTally(told);
+    scan: async (texts, onProgress) => {
+      const tally = createTally(onProgress);
       // The job of a forgetting names what it forgets, and ends with it.
       await scanTables({ connection, realm, finder: createFinder(texts), tally }, [JOBS]);
       const found = tally.end();
       if (folder === undefined) return found;
       const { scanFolder } = await import("../embedded/scan-folder.ts");
       const beside = await scanFolder({ folder, texts }, ({ places, bytes }) =>
-        told?.({ places: found.places + places, bytes: found.bytes + bytes }),
+        onProgress?.({ places: found.places + places, bytes: found.bytes + bytes }),
       );
       return {
         places: found.places + beside.places,

@@ -11,7 +11,7 @@ export interface LeaseParts {
   /** How long an owner may be silent before what it holds can be taken, by the database's clock. */
   readonly leaseMs: number;
   /** Leaves a word for the process that holds a session, which it hears sooner than it looks. */
-  tellInterrupt(sessionId: string): void;
+  onInterrupt(sessionId: string): void;
 }
 
 export interface HeldLocks extends SessionLocks {
@@ -35,7 +35,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   /** Asked for, and nobody knows yet whose they are. */
   const arriving = new Set<string>();
   /** No longer held here, and the database could not be told: as long as this process lives, nobody else could take them. */
-  const untold = new Set<string>();
+  const unreported = new Set<string>();
   /** Those that are being told of. */
   const freeing = new Map<string, Promise<void>>();
   const renewal = sql`
@@ -55,7 +55,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         and (is_interrupted or owner is distinct from ${owner})`;
     // What was taken is lost: its turn is stopped, and its appends are refused.
     for (const { id } of asked) holds.get(id)?.abort();
-    for (const id of untold) if (!held.has(id)) await free(id);
+    for (const id of unreported) if (!held.has(id)) await free(id);
     keepBeating();
   };
   // A database that is away is told of by the turn's own appends; the next beat tries again.
@@ -63,7 +63,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const keepBeating = (): void => {
     const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
     timer ??= setInterval(look.request, everyMs).unref();
-    if (held.size + untold.size === 0) {
+    if (held.size + unreported.size === 0) {
       clearInterval(timer);
       timer = undefined;
     }
@@ -75,7 +75,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   };
   /** Lets others have a session; what cannot be told now is told with a later beat. */
   const free = async (sessionId: string): Promise<void> => {
-    untold.add(sessionId);
+    unreported.add(sessionId);
     const asked = connection.query`
       with freed as (
         update rkat.sessions set owner = null, is_interrupted = false
@@ -84,7 +84,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       delete from rkat.sessions
       where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is null`;
     const over = asked.then(
-      () => void untold.delete(sessionId),
+      () => void unreported.delete(sessionId),
       () => {},
     );
     freeing.set(sessionId, over);
@@ -124,7 +124,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       try {
         // On another connection it could come before what frees the last hold, and be freed by that.
         await freeing.get(sessionId);
-        untold.delete(sessionId);
+        unreported.delete(sessionId);
         const taken = await connection.query`
           with beat as (${renewal})
           insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
@@ -135,7 +135,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       } catch (error) {
         held.delete(sessionId);
         // It may have been taken before the database was lost.
-        if (error !== busy) untold.add(sessionId);
+        if (error !== busy) unreported.add(sessionId);
         throw error;
       } finally {
         arriving.delete(sessionId);
@@ -159,11 +159,11 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);
       if (own !== undefined) return own.abort();
-      const told = await connection.query`
+      const onProgress = await connection.query`
         update rkat.sessions set is_interrupted = true
         where realm = ${realm} and id = ${sessionId} and owner is not null
         returning id`;
-      if (told.length > 0) parts.tellInterrupt(sessionId);
+      if (onProgress.length > 0) parts.onInterrupt(sessionId);
     },
     isOurs: (sessionId) => held.has(sessionId),
     interrupted: (sessionId) => {
@@ -172,11 +172,11 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     },
     close: async () => {
       isClosing = true;
-      const told = await Promise.allSettled([...held.keys()].map(release));
+      const onProgress = await Promise.allSettled([...held.keys()].map(release));
       clearInterval(timer);
       await look.settled();
       // A database that is away forgets us by itself.
-      if (told.some(({ status }) => status === "rejected")) return;
+      if (onProgress.some(({ status }) => status === "rejected")) return;
       // With it go those that ended without a word, a day ago or longer.
       await connection
         .runOnce(

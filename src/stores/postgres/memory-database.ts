@@ -1,8 +1,8 @@
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/terms.ts";
-import { seenFromMiddle } from "../recall/middle.ts";
+import { similarityFromMean } from "../recall/mean-similarity.ts";
 import { keyOf } from "../recall/posting-page.ts";
-import { indexBehind } from "./memory-index.ts";
+import { indexPending } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { createVectorExtension } from "./memory-pgvector.ts";
 import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
@@ -24,7 +24,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     behind: log.behind,
     add: async (batch) => {
       await log.add(batch);
-      await indexBehind(log);
+      await indexPending(log);
     },
     drop: log.drop,
     reset: log.reset,
@@ -33,7 +33,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     match: async (terms, scope) => {
       const isIndexed = scope.sessionId === undefined && scope.among === undefined;
       // What another process has added may not be in the table yet: then it is brought there.
-      if (isIndexed) await indexBehind(log);
+      if (isIndexed) await indexPending(log);
       return bounded(log, (query) => rank(query, { realm, isIndexed, scope }, terms));
     },
     nearest: compare,
@@ -218,7 +218,7 @@ const PAGE_VECTORS_MAX = 2_000;
 function createComparison(log: MemoryLog, warn: (sentence: string) => void): MemoryStore["nearest"] {
   const { realm } = log;
   const extension = createVectorExtension(log);
-  let isTold = false;
+  let isWarned = false;
   const isComparable = async (embedderId: string, vector: Float32Array): Promise<boolean> => {
     const [row] = await log.connection
       .query`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`;
@@ -253,8 +253,8 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       return bounded(log, (query) => extension.nearest(query, { embedderId, vector, max }, within(realm, scope)));
     }
     if (await isTooLarge(embedderId, scope)) {
-      if (!isTold) warn(TOO_LARGE);
-      isTold = true;
+      if (!isWarned) warn(TOO_LARGE);
+      isWarned = true;
       return [];
     }
     const asked = normalised(vector);
@@ -268,14 +268,14 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       if (rows.length < PAGE_VECTORS_MAX) break;
       after = rows.at(-1)?.id ?? after;
     }
-    const seen = seenFromMiddle(
+    const seen = similarityFromMean(
       asked,
       all.map(({ numbers }) => numbers),
     );
     return all
       .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
       .slice(0, max)
-      .map(({ id, similarity, numbers }) => ({ id, similarity, ...(seen && { fromMiddle: seen(numbers) }) }));
+      .map(({ id, similarity, numbers }) => ({ id, similarity, ...(seen && { fromMean: seen(numbers) }) }));
   };
 }
 

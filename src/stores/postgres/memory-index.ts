@@ -6,7 +6,7 @@ import type { Query } from "./transaction.ts";
 const PAGE_CHUNKS_MAX = 1_000;
 
 /** Brings the terms of chunks that were added since, by whomever, into the inverted table. */
-export async function indexBehind({ connection, realm }: MemoryLog): Promise<void> {
+export async function indexPending({ connection, realm }: MemoryLog): Promise<void> {
   for (;;) {
     const [row] = await connection.query`
       select known.last_id, coalesce(done.indexed_id, 0) as indexed_id from rkat.memory_realms as known

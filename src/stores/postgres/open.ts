@@ -86,9 +86,9 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         kind,
         owner,
         leaseMs,
-        tellInterrupt: (sessionId) => channel.say(`interrupt ${sessionId}`),
+        onInterrupt: (sessionId) => channel.say(`interrupt ${sessionId}`),
       });
-      const deafen = channel.listen((word, what) => {
+      const unsubscribe = channel.listen((word, what) => {
         if (word === "interrupt") interrupted(what);
       });
       const parts = { connection, realm, kind, owner, foldRow, rows, now, isHeld: isOurs };
@@ -104,9 +104,9 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
           await vacuum(connection.run);
         },
         forgettings: createForgettings(connection, { realm, folder: options.folder }),
-        signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
+        signals: { emit: channel.emit, subscribe: channel.subscribe, close: async () => {} },
         close: async () => {
-          deafen();
+          unsubscribe();
           await close();
         },
       };

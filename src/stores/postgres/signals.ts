@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 import type { Signals } from "../../ports/signals.ts";
-import { createHearers } from "../hearers.ts";
+import { createSessionListeners } from "../session-listeners.ts";
 import { type Connection, createLook } from "./connection.ts";
 
 /** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
-type Word = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
+type Notification = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
 
 export interface Channel extends Signals {
-  say(word: Exclude<Word, `log ${string}`>): void;
-  /** Calls `heard` with every interrupt and change of the configuration that is said; what is returned ends it. */
-  listen(heard: (kind: "interrupt" | "config", what: string) => void): () => void;
+  say(word: Exclude<Notification, `log ${string}`>): void;
+  /** Calls `received` with every interrupt and change of the configuration that is said; what is returned ends it. */
+  listen(received: (kind: "interrupt" | "config", what: string) => void): () => void;
 }
 
 export interface ChannelParts {
@@ -33,13 +33,13 @@ const DEAF_MAX = 3;
 export function createChannel({ connection, realm, isPooled, warn }: ChannelParts): Channel {
   const name = `rkat_${createHash("sha256").update(realm).digest("hex").slice(0, 16)}`;
   const others = new Set<(kind: "interrupt" | "config", what: string) => void>();
-  const hearers = createHearers(() => attend());
+  const listeners = createSessionListeners(() => attend());
   /** The furthest each heard log is known to reach. */
   const reached = new Map<string, number>();
   /** The furthest that others said of it, and what only looking found the last time. */
   const said = new Map<string, number>();
-  let unheard = new Set<string>();
-  let waiting = new Map<string, Word>();
+  let unheardSessions = new Set<string>();
+  let waiting = new Map<string, Notification>();
   let saying: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   let everyMs = 0;
@@ -49,25 +49,25 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let isClosed = false;
   if (isPooled) warn("the database is behind a pooler: what other processes do is looked for, not listened to");
 
-  const hearLog = (sessionId: string, seq: number): void => {
-    if (!hearers.isHeard(sessionId) || seq <= (reached.get(sessionId) ?? 0)) return;
+  const watchLog = (sessionId: string, seq: number): void => {
+    if (!listeners.hasListeners(sessionId) || seq <= (reached.get(sessionId) ?? 0)) return;
     reached.set(sessionId, seq);
-    hearers.tell(sessionId, seq);
+    listeners.emit(sessionId, seq);
   };
   const onPayload = (payload: string): void => {
     deafness = 0;
     for (const line of payload.split("\n")) {
       const [kind, what = "", seq] = line.split(" ");
       if (kind === "log") {
-        unheard.delete(what);
+        unheardSessions.delete(what);
         // Whoever may use the database may say anything: it is not taken for how far the log reaches.
-        if (hearers.isHeard(what)) said.set(what, Number(seq));
-        if (Number(seq) > (reached.get(what) ?? 0)) hearers.tell(what, Number(seq));
+        if (listeners.hasListeners(what)) said.set(what, Number(seq));
+        if (Number(seq) > (reached.get(what) ?? 0)) listeners.emit(what, Number(seq));
       }
-      if (kind === "interrupt" || kind === "config") for (const heard of others) heard(kind, what);
+      if (kind === "interrupt" || kind === "config") for (const received of others) received(kind, what);
     }
   };
-  const say = (word: Word, key: string = word): void => {
+  const say = (word: Notification, key: string = word): void => {
     waiting.set(key, word);
     saying ??= setTimeout(() => void sayAll(), SAY_MS).unref();
   };
@@ -84,15 +84,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
 
   /** Finds what nobody told, and whether notifications still come. */
   const look = async (): Promise<void> => {
-    const heard = hearers.heard();
-    if (heard.length === 0) return;
+    const received = listeners.received();
+    if (received.length === 0) return;
     const rows = await connection.query<{ id: string; last_seq: number }>`
-      select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${heard}::text[])`;
-    const isDeaf = [...unheard].some((id) => hearers.isHeard(id));
+      select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${received}::text[])`;
+    const isDeaf = [...unheardSessions].some((id) => listeners.hasListeners(id));
     // Where a log ended when it was first looked at is no news.
     const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, said.get(id) ?? 0);
-    unheard = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
-    for (const { id, last_seq } of rows) hearLog(id, last_seq);
+    unheardSessions = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
+    for (const { id, last_seq } of rows) watchLog(id, last_seq);
     if (isDeaf && endListening !== undefined) await listenAnew();
   };
   const listenAnew = async (): Promise<void> => {
@@ -118,8 +118,9 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   const looks = createLook(look);
   /** Listens and looks as long as somebody hears. */
   const attend = (): void => {
-    for (const known of [reached, said]) for (const id of known.keys()) if (!hearers.isHeard(id)) known.delete(id);
-    const isNeeded = !isClosed && (hearers.heard().length > 0 || others.size > 0);
+    for (const known of [reached, said])
+      for (const id of known.keys()) if (!listeners.hasListeners(id)) known.delete(id);
+    const isNeeded = !isClosed && (listeners.received().length > 0 || others.size > 0);
     if (isNeeded && endListening === undefined && deafness < DEAF_MAX) void listenAnew();
     const neededMs = !isNeeded ? 0 : deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS;
     // Where readers come and go all the time, looks that began anew with each of them would never come.
@@ -130,18 +131,18 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   };
 
   return {
-    tell: (sessionId, seq) => {
-      hearers.tell(sessionId, seq);
-      if (hearers.isHeard(sessionId)) reached.set(sessionId, Math.max(seq, reached.get(sessionId) ?? 0));
+    emit: (sessionId, seq) => {
+      listeners.emit(sessionId, seq);
+      if (listeners.hasListeners(sessionId)) reached.set(sessionId, Math.max(seq, reached.get(sessionId) ?? 0));
       say(`log ${sessionId} ${seq}`, sessionId);
     },
-    hear: hearers.hear,
+    subscribe: listeners.subscribe,
     say: (word) => say(word),
-    listen: (heard) => {
-      others.add(heard);
+    listen: (received) => {
+      others.add(received);
       attend();
       return () => {
-        others.delete(heard);
+        others.delete(received);
         attend();
       };
     },
@@ -155,7 +156,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   };
 }
 
-function payloadsOf(words: Iterable<Word>): string[] {
+function payloadsOf(words: Iterable<Notification>): string[] {
   const payloads: string[] = [];
   let payload = "";
   for (const word of words) {

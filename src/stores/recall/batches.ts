@@ -61,14 +61,14 @@ export interface Change {
   /** No two changes of two memories have the same. */
   readonly mark: string;
   readonly session_id: string;
-  readonly happened: Dropped | Taken;
+  readonly happened: Dropped | Added;
 }
 
 interface Dropped {
   readonly kind: "dropped";
 }
 
-interface Taken {
+interface Added {
   readonly kind: "added" | "begun anew";
   /** The first id of its chunks. */
   readonly firstId: number;

@@ -1,9 +1,9 @@
 import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../ports/memory.ts";
-import { seenFromMiddle } from "./middle.ts";
+import { similarityFromMean } from "./mean-similarity.ts";
 import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
 
 /** What is kept of a session. */
-interface Shelf {
+interface SessionChunks {
   readonly cursor: number;
   readonly discarded: MemoryBatch["discarded"];
   /** Of its chunks, ascending. */
@@ -22,45 +22,45 @@ interface Row {
 
 /** A memory store that lives as long as the process: every search looks at every chunk. */
 export function createMemoryStoreInMemory(): MemoryStore {
-  const shelves = new Map<string, Shelf>();
+  const sessions = new Map<string, SessionChunks>();
   const dropped = new Set<string>();
   const rows = new Map<number, Row>();
-  const shelvesOfVectors = new Map<string, Map<number, Float32Array>>();
+  const vectorsOfEmbedders = new Map<string, Map<number, Float32Array>>();
   const idsByPassage = new Map<string, number>();
   let lastId = 0;
 
   const vectorsOf = (embedderId: string): Map<number, Float32Array> => {
-    const vectors = shelvesOfVectors.get(embedderId) ?? new Map<number, Float32Array>();
-    shelvesOfVectors.set(embedderId, vectors);
+    const vectors = vectorsOfEmbedders.get(embedderId) ?? new Map<number, Float32Array>();
+    vectorsOfEmbedders.set(embedderId, vectors);
     return vectors;
   };
   const read = (id: number): readonly Chunk[] => {
     const row = rows.get(id);
     if (row === undefined) return [];
-    const ids = shelves.get(row.chunk.session_id)?.ids ?? [];
+    const ids = sessions.get(row.chunk.session_id)?.ids ?? [];
     return [{ ...row.chunk, before: ids[row.place - 1] ?? 0, after: ids[row.place + 1] ?? 0 }];
   };
   const inScope = (scope: Scope): Row[] =>
-    [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
+    [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, sessions.get(chunk.session_id)));
   const letGo = (sessionId: string): void => {
-    shelves.delete(sessionId);
+    sessions.delete(sessionId);
     for (const { chunk } of [...rows.values()].filter((row) => row.chunk.session_id === sessionId)) {
       rows.delete(chunk.id);
-      for (const vectors of shelvesOfVectors.values()) vectors.delete(chunk.id);
+      for (const vectors of vectorsOfEmbedders.values()) vectors.delete(chunk.id);
     }
   };
   const isIn = (id: number, scope: Scope): boolean => {
     const row = rows.get(id);
-    return row !== undefined && isInScope(row.chunk, scope, shelves.get(row.chunk.session_id));
+    return row !== undefined && isInScope(row.chunk, scope, sessions.get(row.chunk.session_id));
   };
 
   return {
     cursor: async (sessionId) =>
-      dropped.has(sessionId) ? Number.MAX_SAFE_INTEGER : (shelves.get(sessionId)?.cursor ?? 0),
+      dropped.has(sessionId) ? Number.MAX_SAFE_INTEGER : (sessions.get(sessionId)?.cursor ?? 0),
     add: async ({ session_id, cursor, chunks, discarded }) => {
-      const shelf = shelves.get(session_id);
-      const taken = shelf?.cursor ?? 0;
-      const ids: number[] = shelf?.ids ?? [];
+      const session = sessions.get(session_id);
+      const taken = session?.cursor ?? 0;
+      const ids: number[] = session?.ids ?? [];
       if (dropped.has(session_id) || cursor <= taken) return;
       // Made before the first is kept: a batch that cannot be read to its end leaves nothing.
       const added = chunks
@@ -71,7 +71,7 @@ export function createMemoryStoreInMemory(): MemoryStore {
         ids.push(row.chunk.id);
       }
       lastId += added.length;
-      shelves.set(session_id, { cursor, discarded, ids });
+      sessions.set(session_id, { cursor, discarded, ids });
     },
     read: async (ids, scope) => ids.filter((id) => scope === undefined || isIn(id, scope)).flatMap(read),
     match: async (query, scope) => rankPostings(matchRows(inScope(scope), query.weights.keys()), query),
@@ -81,24 +81,24 @@ export function createMemoryStoreInMemory(): MemoryStore {
         const other = vectors.get(id);
         return other === undefined ? [] : [{ id, other, similarity: cosine(vector, other) }];
       });
-      const seen = seenFromMiddle(
+      const seen = similarityFromMean(
         vector,
         there.map(({ other }) => other),
       );
       return there
         .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
         .slice(0, max)
-        .map(({ id, similarity, other }) => ({ id, similarity, ...(seen && { fromMiddle: seen(other) }) }));
+        .map(({ id, similarity, other }) => ({ id, similarity, ...(seen && { fromMean: seen(other) }) }));
     },
     vectors: {
       missing: async (embedderId, max, { scope, inUse, ids, byWords } = {}) => {
         const vectors = vectorsOf(embedderId);
         const asked = ids === undefined ? [...rows.values()] : ids.flatMap((id) => rows.get(id) ?? []);
         const isWanted = ({ chunk, byWordsAlone }: Row): boolean => {
-          const shelf = shelves.get(chunk.session_id);
+          const session = sessions.get(chunk.session_id);
           if (vectors.has(chunk.id) || (byWordsAlone && !byWords)) return false;
-          if (scope !== undefined && !isInScope(chunk, scope, shelf)) return false;
-          return !inUse?.has(chunk.session_id) || isInScope(chunk, { discardedOnly: true }, shelf);
+          if (scope !== undefined && !isInScope(chunk, scope, session)) return false;
+          return !inUse?.has(chunk.session_id) || isInScope(chunk, { discardedOnly: true }, session);
         };
         const wanted = asked.filter(isWanted).slice(0, max);
         return wanted.flatMap(({ chunk }) => read(chunk.id));
@@ -159,14 +159,14 @@ function toRow(
   return { chunk: { ...source, ...given }, place, terms: new Map(terms), byWordsAlone, length };
 }
 
-function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, shelf: Shelf | undefined): boolean {
+function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, session: SessionChunks | undefined): boolean {
   if (scope.among?.has(session_id) === false) return false;
   if (scope.sessionId !== undefined) {
     if (session_id !== scope.sessionId) return false;
     if (scope.upToSeq !== undefined && seq > scope.upToSeq) return false;
   }
   return (
-    !scope.discardedOnly || (shelf?.discarded ?? []).some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq)
+    !scope.discardedOnly || (session?.discarded ?? []).some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq)
   );
 }
 

@@ -1,12 +1,12 @@
 import type { Neighbour, Scope } from "../../ports/memory.ts";
+import { checksumOf, PAGE_IDS } from "./bitmap-page.ts";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
-import { MIDDLE_VECTORS_MIN, seenFromMiddle } from "./middle.ts";
-import { checksumOf, PRESENCE_IDS } from "./presence.ts";
+import { MEAN_VECTORS_MIN, similarityFromMean } from "./mean-similarity.ts";
 import { createScanner, type Scanner } from "./scanner.ts";
-import type { Shelf } from "./shelf.ts";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./simd.ts";
 import type { EmbedderState } from "./tables.ts";
 import { type EncodedQuery, encodeQuery, isSoundRow } from "./vector-files.ts";
+import type { VectorTable } from "./vector-table.ts";
 
 /** Up to so many ids every row is read: it takes no longer than finding candidates, and misses none. */
 const EXACT_IDS_MAX = 8_192;
@@ -24,12 +24,12 @@ const GAP_ROWS_MAX = 16;
 const ATTEMPTS_MAX = 8;
 
 /** Finds the vectors of a shelf that are nearest to one. */
-export function createNearest(shelf: Shelf, catalogue: Catalogue, kind: Scanner["kind"]) {
+export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: Scanner["kind"]) {
   let scan: Scan | undefined;
 
   const scanFor = (state: EmbedderState, ids: number): Scan => {
     if (scan !== undefined && ids <= scan.ids) return scan;
-    const room = 2 ** Math.ceil(Math.log2(Math.max(ids, PRESENCE_IDS)));
+    const room = 2 ** Math.ceil(Math.log2(Math.max(ids, PAGE_IDS)));
     const layout = layoutFor(state.dimensions, room);
     scan = { layout, ids: room, scanner: createScanner(layout, kind), loaded: new Set() };
     return scan;
@@ -39,9 +39,9 @@ export function createNearest(shelf: Shelf, catalogue: Catalogue, kind: Scanner[
     for (let attempt = 1; ; attempt += 1) {
       const reach = catalogue.reach(scope);
       const { lastId } = catalogue.refresh();
-      const state = shelf.refresh();
+      const state = vectors.refresh();
       if (state === undefined || state.dimensions !== vector.length || max <= 0) return [];
-      const look: Look = { shelf, catalogue, state, reach, scan: scanFor(state, lastId + 1) };
+      const look: Look = { vectors, catalogue, state, reach, scan: scanFor(state, lastId + 1) };
       const query = encodeQuery(vector, look.scan.layout);
       new Int16Array(look.scan.scanner.buffer, look.scan.layout.query).set(query.numbers);
       const wanted = joinRanges(reach.ranges);
@@ -51,9 +51,9 @@ export function createNearest(shelf: Shelf, catalogue: Catalogue, kind: Scanner[
       const damaged = best.find(({ isSound }) => !isSound);
       if (damaged === undefined || attempt === ATTEMPTS_MAX) {
         const sound = best.filter(({ isSound }) => isSound).map(({ id, similarity }) => ({ id, similarity }));
-        return withMiddle(look, vector, sound);
+        return withMean(look, vector, sound);
       }
-      shelf.mend(state, Math.floor(damaged.id / PRESENCE_IDS));
+      vectors.mend(state, Math.floor(damaged.id / PAGE_IDS));
     }
   };
 }
@@ -62,20 +62,20 @@ export function createNearest(shelf: Shelf, catalogue: Catalogue, kind: Scanner[
 const SAMPLE_PLACES_MAX = 512;
 
 /** The neighbours with how near they are as seen from the middle of the scope. */
-function withMiddle(look: Look, vector: Float32Array, neighbours: readonly Neighbour[]): readonly Neighbour[] {
+function withMean(look: Look, vector: Float32Array, neighbours: readonly Neighbour[]): readonly Neighbour[] {
   const ids = sampleOf(look);
-  if (ids.length < MIDDLE_VECTORS_MIN || neighbours.length === 0) return neighbours;
+  if (ids.length < MEAN_VECTORS_MIN || neighbours.length === 0) return neighbours;
   const { layout } = look.scan;
-  const files = look.shelf.files(look.state);
+  const files = look.vectors.files(look.state);
   const numbersOf = (id: number): readonly Int8Array[] => {
     const row = Buffer.alloc(layout.stride);
     files.readRows(id, row, 1);
     return isSoundRow(row, id, layout) ? [new Int8Array(row.buffer, row.byteOffset, vector.length)] : [];
   };
-  const seen = seenFromMiddle(vector, ids.flatMap(numbersOf));
+  const seen = similarityFromMean(vector, ids.flatMap(numbersOf));
   if (seen === undefined) return neighbours;
   return neighbours.flatMap((neighbour) =>
-    numbersOf(neighbour.id).map((numbers) => ({ ...neighbour, fromMiddle: seen(numbers) })),
+    numbersOf(neighbour.id).map((numbers) => ({ ...neighbour, fromMean: seen(numbers) })),
   );
 }
 
@@ -98,8 +98,8 @@ function sampleOf(look: Look): readonly number[] {
 }
 
 /** Whether an id is in the scope and has a vector. */
-function askedOf({ shelf, catalogue, reach }: Look): (id: number) => boolean {
-  const present = shelf.present();
+function askedOf({ vectors, catalogue, reach }: Look): (id: number) => boolean {
+  const present = vectors.present();
   return (id) =>
     ((catalogue.states[id] ?? 0) & (present[id] ?? 0) & reach.bits) === reach.bits &&
     (reach.sessions === undefined || reach.sessions.has(catalogue.sessions[id] ?? 0));
@@ -119,7 +119,7 @@ interface Scan {
 }
 
 interface Look {
-  readonly shelf: Shelf;
+  readonly vectors: VectorTable;
   readonly catalogue: Catalogue;
   readonly state: EmbedderState;
   readonly reach: Reach;
@@ -152,33 +152,33 @@ function findCandidates(look: Look, query: EncodedQuery, want: number): readonly
 }
 
 /** Brings signatures into memory that are not there, and checks them. */
-function loadSignatures({ shelf, state, scan }: Look): void {
+function loadSignatures({ vectors, state, scan }: Look): void {
   const { layout, scanner, loaded } = scan;
-  const files = shelf.files(state);
+  const files = vectors.files(state);
   const read = (page: number): Uint8Array => {
-    const at = layout.signatures + page * PRESENCE_IDS * layout.signatureBytes;
-    const into = new Uint8Array(scanner.buffer, at, PRESENCE_IDS * layout.signatureBytes);
-    files.readSignatures(page * PRESENCE_IDS, into);
+    const at = layout.signatures + page * PAGE_IDS * layout.signatureBytes;
+    const into = new Uint8Array(scanner.buffer, at, PAGE_IDS * layout.signatureBytes);
+    files.readSignatures(page * PAGE_IDS, into);
     return into;
   };
-  for (const page of shelf.pages()) {
-    if (loaded.has(page) && !shelf.stale.has(page)) continue;
-    const { bits, checksum } = shelf.page(page);
+  for (const page of vectors.pages()) {
+    if (loaded.has(page) && !vectors.stale.has(page)) continue;
+    const { bits, checksum } = vectors.page(page);
     const isSound = checksumOf(bits, read(page), layout.signatureBytes) === checksum;
     if (!isSound) {
-      shelf.mend(state, page);
+      vectors.mend(state, page);
       read(page);
     }
     loaded.add(page);
-    shelf.stale.delete(page);
+    vectors.stale.delete(page);
   }
 }
 
-function loadStates({ shelf, catalogue, scan }: Look): void {
+function loadStates({ vectors, catalogue, scan }: Look): void {
   const { layout, scanner } = scan;
   const bytes = new Uint8Array(scanner.buffer);
   bytes.set(catalogue.states.subarray(0, scan.ids), layout.states);
-  bytes.set(shelf.present().subarray(0, scan.ids), layout.present);
+  bytes.set(vectors.present().subarray(0, scan.ids), layout.present);
 }
 
 interface Scored extends Neighbour {
@@ -192,7 +192,7 @@ function scoreRows(
   { max, scale }: { readonly max: number; readonly scale: number },
 ): readonly Scored[] {
   const { layout, scanner } = look.scan;
-  const files = look.shelf.files(look.state);
+  const files = look.vectors.files(look.state);
   const rows = Buffer.from(scanner.buffer, layout.rows, SCAN_ROWS_MAX * layout.stride);
   const products = new Int32Array(scanner.buffer, layout.out);
   const scales = new Float32Array(scanner.buffer, layout.rows);

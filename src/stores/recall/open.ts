@@ -20,8 +20,8 @@ import { createMatcher } from "./match.ts";
 import { createNearest } from "./nearest.ts";
 import type { Scanner } from "./scanner.ts";
 import { withoutPostings } from "./segment.ts";
-import { createShelf } from "./shelf.ts";
 import { decodeRow, lacking, openTables, readManifest, type Tables, writeManifest } from "./tables.ts";
+import { createVectorTable } from "./vector-table.ts";
 
 export interface EmbeddedMemoryOptions {
   readonly folder: string;
@@ -149,11 +149,11 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     read: (ids, scope) => reading(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
     match: (query, scope) => reading(() => view.match(query, scope)),
     nearest: (embedderId, vector, { scope, max }) =>
-      reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
+      reading(() => view.vectorsOf(embedderId).nearest(vector, scope, max)),
     vectors: {
-      missing: (embedderId, max, wanted) => reading(() => view.read(view.shelfOf(embedderId).missing(max, wanted))),
-      known: (embedderId, passages) => reading(() => view.shelfOf(embedderId).known(passages)),
-      put: (embedderId, vectors) => writing(() => view.shelfOf(embedderId).put(vectors)),
+      missing: (embedderId, max, wanted) => reading(() => view.read(view.vectorsOf(embedderId).missing(max, wanted))),
+      known: (embedderId, passages) => reading(() => view.vectorsOf(embedderId).known(passages)),
+      put: (embedderId, vectors) => writing(() => view.vectorsOf(embedderId).put(vectors)),
     },
     following: {
       position: (embedderId) =>
@@ -174,7 +174,8 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
             }
           }),
         ),
-      followVectors: (embedderId, position, vectors) => writing(() => view.shelfOf(embedderId).put(vectors, position)),
+      followVectors: (embedderId, position, vectors) =>
+        writing(() => view.vectorsOf(embedderId).put(vectors, position)),
       empty: () => writing(renew),
     },
     drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
@@ -183,14 +184,14 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
       const { segments } = await reading(() => readManifest(tables));
       for (const { firstId } of segments) await writing(() => cleanSegment(tables, firstId));
       for (const { key } of await reading(() => tables.embedders.getRange()))
-        await writing(() => view.shelfOf(key).purge());
+        await writing(() => view.vectorsOf(key).purge());
       await writing(tables.root.compact);
     },
     status: (embedderId) =>
       reading(() => {
         const { entries } = readManifest(tables);
-        const shelf = view.shelfOf(embedderId);
-        return { entries, ...shelf.count(), bytes: bytesOf(folder) + shelf.bytes(), index: "exact" };
+        const found = view.vectorsOf(embedderId);
+        return { entries, ...found.count(), bytes: bytesOf(folder) + found.bytes(), index: "exact" };
       }),
     close: () => {
       closing ??= close();
@@ -222,11 +223,11 @@ function cleanSegment(tables: Tables, firstId: number): void {
 /** What is known of the tables in this process. */
 function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
   const catalogue = createCatalogue(tables);
-  const openShelf = (embedderId: string) => {
-    const shelf = createShelf({ tables, catalogue, folder, embedderId, warn, seal });
-    return { ...shelf, nearest: createNearest(shelf, catalogue, scanner) };
+  const openVectorTable = (embedderId: string) => {
+    const found = createVectorTable({ tables, catalogue, folder, embedderId, warn, seal });
+    return { ...found, nearest: createNearest(found, catalogue, scanner) };
   };
-  const shelves = new Map<string, ReturnType<typeof openShelf>>();
+  const opened = new Map<string, ReturnType<typeof openVectorTable>>();
   const nameOf = (session: number): string => {
     const name = tables.names.get(session);
     if (name === undefined) throw lacking(`session ${session} has no name`);
@@ -234,10 +235,10 @@ function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit
   };
   return {
     ...createMatcher(tables, catalogue),
-    shelfOf: (embedderId: string): ReturnType<typeof openShelf> => {
-      const shelf = shelves.get(embedderId) ?? openShelf(embedderId);
-      shelves.set(embedderId, shelf);
-      return shelf;
+    vectorsOf: (embedderId: string): ReturnType<typeof openVectorTable> => {
+      const found = opened.get(embedderId) ?? openVectorTable(embedderId);
+      opened.set(embedderId, found);
+      return found;
     },
     read: (ids: readonly number[]): readonly Chunk[] => {
       catalogue.refresh();
@@ -249,7 +250,7 @@ function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit
       });
     },
     close: (): void => {
-      for (const shelf of shelves.values()) shelf.close();
+      for (const found of opened.values()) found.close();
     },
   };
 }

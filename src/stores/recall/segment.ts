@@ -94,13 +94,13 @@ export function readColumns({ columns }: Tables, segment: Segment): Columns {
   if (value === undefined) throw lacking(`segment ${segment.number} has no columns`);
   const all = new Uint32Array(aligned(value));
   const { chunks } = segment;
-  const isTold = all.length > chunks * 3;
+  const isWarned = all.length > chunks * 3;
   return {
     sessions: all.subarray(0, chunks),
     seqs: all.subarray(chunks, chunks * 2),
     lengths: all.subarray(chunks * 2, chunks * 3),
     // A segment of before says nothing of it.
-    byWords: isTold ? new Uint8Array(all.buffer, all.byteOffset + chunks * 12, chunks) : new Uint8Array(chunks),
+    byWords: isWarned ? new Uint8Array(all.buffer, all.byteOffset + chunks * 12, chunks) : new Uint8Array(chunks),
   };
 }
 
@@ -203,12 +203,12 @@ export function withoutPostings(
     const { page, term } = reader;
     const from = page.starts[term] ?? 0;
     const to = page.starts[term + 1] ?? from;
-    let isTold = false;
+    let isWarned = false;
     for (let at = from; at < to; at += 1) {
       const place = page.places[at] ?? 0;
       if (isGone(place)) continue;
-      if (!isTold) writer.term(reader.key);
-      isTold = true;
+      if (!isWarned) writer.term(reader.key);
+      isWarned = true;
       writer.posting(place, countAt(page, at));
     }
   }

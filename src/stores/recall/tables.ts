@@ -78,7 +78,7 @@ export interface Tables {
   readonly pages: Table<Buffer, [number, number]>;
   readonly embedders: Table<EmbedderState, string>;
   /** Of an embedder: which chunks of a page of ids have a vector, by its number and that of a page. */
-  readonly presence: Table<Buffer, [number, number]>;
+  readonly bitmaps: Table<Buffer, [number, number]>;
 }
 
 const EMPTY: Manifest = {
@@ -106,7 +106,7 @@ export function openTables(path: string, warn: (sentence: string) => void, seal?
     fences: root.openDB("fences", "binary"),
     pages: root.openDB("pages", "binary"),
     embedders: root.openDB("embedders", "json"),
-    presence: root.openDB("presence", "binary"),
+    bitmaps: root.openDB("presence", "binary"),
   };
 }
 

@@ -207,8 +207,8 @@ export function quantise(vector: Float32Array, numbers: Int8Array): number {
 
 /** Whether a row is the one that was written for this id. */
 export function isSoundRow(row: Buffer, id: number, { rowBytes }: RowSizes): boolean {
-  const told = row.readUInt32LE(rowBytes + 8);
-  return row.readUInt32LE(rowBytes + 4) === id && crc32(row.subarray(0, rowBytes + 8)) === told;
+  const onProgress = row.readUInt32LE(rowBytes + 8);
+  return row.readUInt32LE(rowBytes + 4) === id && crc32(row.subarray(0, rowBytes + 8)) === onProgress;
 }
 
 /** Of the row and not of the vector, so that a signature that was lost can be made again. */

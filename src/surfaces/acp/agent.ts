@@ -34,19 +34,19 @@ export interface Agent {
 
 export function createAgent(parts: AgentParts): Agent {
   let capabilities: ClientCapabilities | undefined;
-  const tell: SessionsParts["tell"] = async (client, sessionId, updates) => {
+  const send: SessionsParts["send"] = async (client, sessionId, updates) => {
     for (const update of updates) await client.notify("session/update", { sessionId, update });
   };
-  const told = { tell, client: () => capabilities, wishes: () => wishesOf(capabilities) };
-  const sessions = createSessions({ ...told, folderOf: parts.folderOf, knownFolders: parts.knownFolders });
-  const prompting = { ...told, sessions, clock: parts.clock };
+  const reported = { send, client: () => capabilities, wishes: () => wishesOf(capabilities) };
+  const sessions = createSessions({ ...reported, folderOf: parts.folderOf, knownFolders: parts.knownFolders });
+  const prompting = { ...reported, sessions, clock: parts.clock };
   /** Clients that hear of a session before they know it hang. */
   const announceLater = (client: AgentContext, requestId: unknown, sessionId: string): void => {
     const update: SessionUpdate = {
       sessionUpdate: "available_commands_update",
       availableCommands: availableCommands(),
     };
-    parts.afterAnswer(requestId, () => tell(client, sessionId, [update]));
+    parts.afterAnswer(requestId, () => send(client, sessionId, [update]));
   };
 
   const app = agent({ name: "rkat" })
@@ -94,7 +94,7 @@ export function createAgent(parts: AgentParts): Agent {
         sessions.setMode(sessionId, modeId);
         const { configOptions } = await sessions.options(sessions.find(sessionId));
         const update: SessionUpdate = { sessionUpdate: "config_option_update", configOptions: configOptions ?? [] };
-        parts.afterAnswer(requestId, () => tell(client, sessionId, [update]));
+        parts.afterAnswer(requestId, () => send(client, sessionId, [update]));
         return {};
       }),
     )
@@ -104,7 +104,7 @@ export function createAgent(parts: AgentParts): Agent {
         const configOptions = (await sessions.setOption(sessionId, configId, value)) ?? [];
         const { mode } = sessions.find(sessionId);
         const update: SessionUpdate = { sessionUpdate: "current_mode_update", currentModeId: mode };
-        if (configId === "tools") parts.afterAnswer(requestId, () => tell(client, sessionId, [update]));
+        if (configId === "tools") parts.afterAnswer(requestId, () => send(client, sessionId, [update]));
         return { configOptions };
       }),
     )

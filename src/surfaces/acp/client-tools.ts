@@ -145,8 +145,8 @@ async function runInTerminal(
       client.request("terminal/output", terminal, how),
     );
     const { exitCode = null, signal: killedBy = null } = exit ?? {};
-    const told = { exit_code: exitCode, signal: killedBy, output, truncated, timed_out: exit === undefined };
-    return JSON.stringify(told);
+    const reported = { exit_code: exitCode, signal: killedBy, output, truncated, timed_out: exit === undefined };
+    return JSON.stringify(reported);
   } finally {
     over.abort("ended");
     // It kills what still runs.

@@ -1,16 +1,16 @@
-import type { ContentBlock as ToldBlock } from "@agentclientprotocol/sdk";
+import type { ContentBlock as PromptBlock } from "@agentclientprotocol/sdk";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
 
 /** What a client's blocks are to a session. What of it cannot be taken, or not be shown to the model, is said there. */
-export function contentOf(blocks: readonly ToldBlock[]): Content {
+export function contentOf(blocks: readonly PromptBlock[]): Content {
   const content = blocks.map((block, index) => blockOf(block, `prompt[${index}]`));
   const [first] = content;
   return content.length === 1 && first?.type === "text" ? first.text : content;
 }
 
 /** The one place that says which kinds of blocks are taken; `where` names the block in a refusal. */
-function blockOf(block: ToldBlock, where: string): ContentBlock {
+function blockOf(block: PromptBlock, where: string): ContentBlock {
   switch (block.type) {
     case "text":
       return { type: "text", text: block.text };
@@ -55,9 +55,9 @@ function linkedImage(url: string, media_type: string): ContentBlock {
 }
 
 /** A session's content as a client is shown it; what it cannot be shown is named. */
-export function toldBlocks(content: Content): readonly ToldBlock[] {
+export function promptBlocks(content: Content): readonly PromptBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map((block): ToldBlock => {
+  return content.map((block): PromptBlock => {
     if (block.type === "text") return { type: "text", text: block.text };
     const { media_type: mimeType } = block;
     if (block.type === "image" && block.source === "url") {

@@ -13,10 +13,10 @@ import { askPerson } from "./questions.ts";
 import { overlayOf } from "./session-options.ts";
 import { type OpenSession, type Sessions, type SessionsParts, serverNotices } from "./sessions.ts";
 import { parseSlash, runSlash } from "./slash-commands.ts";
-import { compactionUpdates, notice, type Telling, textBlock, updatesOf, usageUpdate } from "./updates.ts";
+import { compactionUpdates, notice, textBlock, type UpdateContext, updatesOf, usageUpdate } from "./updates.ts";
 
-export interface PromptParts extends Pick<SessionsParts, "tell" | "client"> {
-  readonly sessions: Pick<Sessions, "telling">;
+export interface PromptParts extends Pick<SessionsParts, "send" | "client"> {
+  readonly sessions: Pick<Sessions, "updateContext">;
   readonly clock: Clock;
 }
 
@@ -73,15 +73,15 @@ interface Turn extends Omit<Prompted, "blocks"> {
 
 async function runCommand(parts: PromptParts, turn: Turn, slash: { name: string; rest: string }): Promise<StopReason> {
   const { session, client, leaving } = turn;
-  const hearing = await hearTurn(parts, turn);
+  const following = await followTurn(parts, turn);
   try {
-    const call = { signal: leaving, listener: hearing.listener };
+    const call = { signal: leaving, listener: following.listener };
     const said = await runSlash({ dispatch: session.folder.runtime.dispatch, sessionId: session.id, call }, slash);
-    await hearing.finish();
-    await parts.tell(client, session.id, [{ sessionUpdate: "agent_message_chunk", content: textBlock(said) }]);
+    await following.finish();
+    await parts.send(client, session.id, [{ sessionUpdate: "agent_message_chunk", content: textBlock(said) }]);
     return "end_turn";
   } finally {
-    await hearing.finish();
+    await following.finish();
   }
 }
 
@@ -93,9 +93,9 @@ async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentB
   const own =
     mode === "workspace" ? createClientTools({ ...parts, client, capabilities: parts.client(), ...folder }) : [];
   const tools = [...own, ...(mode === "none" ? [] : (servers?.tools() ?? []))];
-  const hearing = await hearTurn(parts, turn);
+  const following = await followTurn(parts, turn);
   try {
-    await parts.tell(client, id, serverNotices(session, hearing.telling.wishes));
+    await parts.send(client, id, serverNotices(session, following.updateContext.wishes));
     const input = {
       session_id: id,
       prompt,
@@ -103,18 +103,18 @@ async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentB
       ...(session.isModelNew ? { model: session.model } : {}),
     };
     // An empty list, too: tools of another mode or of servers that were let go must not stay.
-    const call: CallContext = { signal: leaving, listener: hearing.listener, tools };
+    const call: CallContext = { signal: leaving, listener: following.listener, tools };
     // The output of a row that runs a turn.
     const result = (await furtherTurn(folder.runtime.dispatch, input, call)) as RunResult;
     session.isModelNew = false;
-    await hearing.finish();
-    const used = hearing.used();
+    await following.finish();
+    const used = following.used();
     if (used !== undefined) {
-      await parts.tell(client, id, usageUpdate(used, hearing.telling.window, result.usage.cost));
+      await parts.send(client, id, usageUpdate(used, following.updateContext.window, result.usage.cost));
     }
-    return stopReasonOf(result, hearing.lastStop());
+    return stopReasonOf(result, following.lastStop());
   } finally {
-    await hearing.finish();
+    await following.finish();
   }
 }
 
@@ -125,9 +125,9 @@ function stopReasonOf({ terminal_cause_kind }: RunResult, lastStop: string | und
 }
 
 /** The way of a turn's events to the client that asked for it. */
-interface Hearing {
+interface Following {
   readonly listener: Listener;
-  readonly telling: Telling;
+  readonly updateContext: UpdateContext;
   /** Tokens of the context as the last call left it; undefined before there was one. */
   used(): number | undefined;
   lastStop(): string | undefined;
@@ -135,13 +135,13 @@ interface Hearing {
   finish(): Promise<void>;
 }
 
-async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
+async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
   const { session, client, signal } = turn;
-  const telling = await parts.sessions.telling(session);
+  const updateContext = await parts.sessions.updateContext(session);
   const queue = createEventQueue();
   const ended = new AbortController();
   const asking = AbortSignal.any([signal, ended.signal]);
-  const compactions = createCompactionTeller(session, telling);
+  const compactions = createCompactionReporter(session, updateContext);
   let used: number | undefined;
   let lastStop: string | undefined;
 
@@ -155,8 +155,8 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
   };
   const send = async (): Promise<void> => {
-    for await (const { event: heard } of queue) {
-      const event = await withMedia(heard, telling);
+    for await (const { event: received } of queue) {
+      const event = await withMedia(received, updateContext);
       if (event.type === "turn_completed") {
         used = event.usage.input_tokens + event.usage.output_tokens;
         lastStop = event.stop_reason;
@@ -164,15 +164,15 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
       // Not waited for: the turn's other events go on, and its end must be heard. A client that cannot ask leaves the
       // question to others, until its time has passed.
       ask(event).catch(() => {});
-      const updates = (await compactions(event)) ?? updatesOf(event, telling);
-      await parts.tell(client, session.id, updates);
+      const updates = (await compactions(event)) ?? updatesOf(event, updateContext);
+      await parts.send(client, session.id, updates);
     }
   };
   // A client that has gone needs no updates; its turn ends by the signal of its request.
   const sent = send().catch(() => {});
   return {
     listener: queue.listener,
-    telling,
+    updateContext,
     used: () => used,
     lastStop: () => lastStop,
     finish: () => {
@@ -184,16 +184,19 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
 }
 
 /** What a tool gave, with the media that are kept apart. */
-async function withMedia(event: AgentEvent, { fill }: Telling): Promise<AgentEvent> {
+async function withMedia(event: AgentEvent, { fill }: UpdateContext): Promise<AgentEvent> {
   if (event.type !== "tool_execution_completed" || event.content === undefined) return event;
   const content = await fill(event.content);
   return typeof content === "string" ? event : { ...event, content };
 }
 
-type TellCompaction = (event: AgentEvent) => Promise<readonly SessionUpdate[] | undefined>;
+type ReportCompaction = (event: AgentEvent) => Promise<readonly SessionUpdate[] | undefined>;
 
 /** Tells compactions by the id a replay tells them by; the summary stands in the list of compactions. */
-function createCompactionTeller({ id: session_id, folder }: OpenSession, { wishes, window }: Telling): TellCompaction {
+function createCompactionReporter(
+  { id: session_id, folder }: OpenSession,
+  { wishes, window }: UpdateContext,
+): ReportCompaction {
   let compactionId = "";
   const update = (status: string, more: object = {}): readonly SessionUpdate[] =>
     wishes.compactions ? [{ sessionUpdate: "compaction_update", compactionId, status, ...more }] : [];

@@ -54,7 +54,7 @@ export async function serveStdio({ version, folderOf, knownFolders, ...streams }
   const take: TakeMessage = (message, bytes) => {
     // It was JSON a moment ago, and an object.
     const parsed = JSON.parse(Buffer.from(bytes).toString("utf8")) as AnyMessage;
-    if (message.kind === "request" && "id" in parsed) unanswered.hear(parsed.id);
+    if (message.kind === "request" && "id" in parsed) unanswered.add(parsed.id);
     controller.enqueue(parsed);
     // Piped requests do not wait for the answer to `initialize`; requests before it are refused.
     if (message.kind === "request" && message.method === "initialize") {

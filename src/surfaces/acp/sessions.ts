@@ -24,7 +24,7 @@ import {
   requireModel,
   windowOf,
 } from "./session-options.ts";
-import { notice, replayOf, type Telling, type Wishes } from "./updates.ts";
+import { notice, replayOf, type UpdateContext, type Wishes } from "./updates.ts";
 
 /** A folder that sessions work in, and the runtime that has them. */
 export interface Folder {
@@ -64,7 +64,7 @@ export interface SessionsParts {
   folderOf(cwd: string | undefined): Promise<Folder>;
   /** The folders that have been asked for so far. */
   knownFolders(): Promise<readonly Folder[]>;
-  tell(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
+  send(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
   readonly client: () => ClientCapabilities | undefined;
   readonly wishes: () => Wishes;
 }
@@ -83,7 +83,7 @@ export interface Sessions {
   setMode(sessionId: string, modeId: string): void;
   setOption(sessionId: string, configId: string, value: unknown): Promise<NewSessionResponse["configOptions"]>;
   options(session: OpenSession): Promise<Omit<NewSessionResponse, "sessionId">>;
-  telling(session: OpenSession): Promise<Telling>;
+  updateContext(session: OpenSession): Promise<UpdateContext>;
   /** Ends what runs in it and lets go of it; one that is not open is left alone. */
   close(sessionId: string): Promise<void>;
   remove(sessionId: string): Promise<void>;
@@ -139,7 +139,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     const message = `session ${sessionId} is not open on this connection; session/load or session/resume opens it`;
     throw new RuntimeError("SESSION_NOT_FOUND", message);
   };
-  const telling: Sessions["telling"] = async ({ folder, tasks, model }) => {
+  const updateContext: Sessions["updateContext"] = async ({ folder, tasks, model }) => {
     const catalogue = await folder.runtime.dispatch("readModels", {});
     const fill = (content: Content) => fillContent(content, { get: (blobId) => readBlob(folder.runtime, blobId) });
     return { root: folder.root, wishes: parts.wishes(), tasks, fill, window: windowOf(catalogue, model) };
@@ -181,8 +181,8 @@ export function createSessions(parts: SessionsParts): Sessions {
       const folder = await parts.folderOf(asked.cwd);
       const session = await opened(folder, asked.sessionId, asked);
       if (replay) {
-        for (const updates of await readReplay(session, await telling(session))) {
-          await parts.tell(client, session.id, await updates());
+        for (const updates of await readReplay(session, await updateContext(session))) {
+          await parts.send(client, session.id, await updates());
         }
       }
       await add(session);
@@ -222,7 +222,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       return (await options(session)).configOptions;
     },
     options,
-    telling,
+    updateContext,
     close,
     remove: async (sessionId) => {
       const { runtime } = open.get(sessionId)?.folder ?? (await folderWith(sessionId));
@@ -244,7 +244,7 @@ function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly M
   return serversOf(mcpServers);
 }
 
-async function readReplay(session: OpenSession, telling: Telling): Promise<ReturnType<typeof replayOf>> {
+async function readReplay(session: OpenSession, updateContext: UpdateContext): Promise<ReturnType<typeof replayOf>> {
   const { dispatch } = session.folder.runtime;
   const session_id = session.id;
   const messages: SessionHistory["messages"] = [];
@@ -253,7 +253,7 @@ async function readReplay(session: OpenSession, telling: Telling): Promise<Retur
     messages.push(...page.messages);
     hasMore = page.has_more;
   }
-  return replayOf(messages, await readCompactions(session), telling);
+  return replayOf(messages, await readCompactions(session), updateContext);
 }
 
 /** The models that there is a way to ask. */

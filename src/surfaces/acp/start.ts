@@ -56,7 +56,7 @@ function kindFor(
     parseFlags: (args) => serverFlags(readFlags(args, SERVER_OPTIONS)),
     realmFor: (flags) => realmOfFolder(cwd, flags),
     mayKeepInProject: true,
-    tellsPaths: () => false,
+    showsPaths: () => false,
     http: () => undefined,
     closeMsMax: CLOSE_MS_MAX,
     serve,

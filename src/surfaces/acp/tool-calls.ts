@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { ToolCall, ToolCallContent, ToolCallLocation, ToolKind } from "@agentclientprotocol/sdk";
 import type { Content } from "../../contract/message.ts";
 import { diffsOf, type FileDiff } from "./patch-diffs.ts";
-import { toldBlocks } from "./prompt-content.ts";
+import { promptBlocks } from "./prompt-content.ts";
 
 /** A call of a tool as the log has it. */
 export interface Called {
@@ -56,7 +56,7 @@ function describePatch(files: readonly FileDiff[], root: string): Pick<ToolCall,
 
 /** What a tool gave, as content of its call. */
 export function resultContent(content: Content): ToolCallContent[] {
-  return toldBlocks(content).map((block) => ({ type: "content", content: block }));
+  return promptBlocks(content).map((block) => ({ type: "content", content: block }));
 }
 
 function text(value: unknown): string {

@@ -2,9 +2,9 @@ import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclie
 import { describeEvent } from "../../contract/describe-event.ts";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
-import { heardIn } from "../../contract/sub-agents.ts";
+import { unwrapSubAgentEvent } from "../../contract/sub-agents.ts";
 import { type Tasks, takeTasks } from "./plan.ts";
-import { toldBlocks } from "./prompt-content.ts";
+import { promptBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";
 
 /** What a client wants to be told besides messages and tool calls. */
@@ -26,7 +26,7 @@ function isOffered(capability: object | null | undefined): boolean {
 }
 
 /** What the updates of a session depend on. */
-export interface Telling {
+export interface UpdateContext {
   readonly root: string;
   readonly wishes: Wishes;
   readonly tasks: Tasks;
@@ -37,18 +37,18 @@ export interface Telling {
 }
 
 /** What a client is told of an event; compactions, which have an id there, are told elsewhere. */
-export function updatesOf(event: AgentEvent, telling: Telling): readonly SessionUpdate[] {
+export function updatesOf(event: AgentEvent, updateContext: UpdateContext): readonly SessionUpdate[] {
   switch (event.type) {
     case "text_delta":
       return [{ sessionUpdate: "agent_message_chunk", content: textBlock(event.delta) }];
     case "reasoning_delta":
       return [{ sessionUpdate: "agent_thought_chunk", content: textBlock(event.delta) }];
     case "tool_call_requested":
-      return [{ sessionUpdate: "tool_call", status: "pending", ...describeCall(event, telling.root) }];
+      return [{ sessionUpdate: "tool_call", status: "pending", ...describeCall(event, updateContext.root) }];
     case "tool_execution_started":
       return [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "in_progress" }];
     case "tool_execution_completed":
-      return ended(event, telling);
+      return ended(event, updateContext);
     case "tool_execution_timed_out":
       return [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }];
     case "tool_result_received":
@@ -57,15 +57,15 @@ export function updatesOf(event: AgentEvent, telling: Telling): readonly Session
     case "sub_agent_started":
       return [titled(event.call_id, `${event.agent}: ${event.task}`)];
     case "sub_agent_event":
-      return callInside(event, telling);
+      return callInside(event, updateContext);
     case "sub_agent_completed":
       return [titled(event.call_id, `${event.agent}: ${event.status}, ${usedBy(event.usage)} tokens`)];
     case "turn_completed":
-      return usageUpdate(usedBy(event.usage), telling.window);
+      return usageUpdate(usedBy(event.usage), updateContext.window);
     case "context_evicted":
-      return notice(telling.wishes, "info", titleOf(event));
+      return notice(updateContext.wishes, "info", titleOf(event));
     default:
-      return describeEvent(event).level === "notice" ? notice(telling.wishes, "warning", titleOf(event)) : [];
+      return describeEvent(event).level === "notice" ? notice(updateContext.wishes, "warning", titleOf(event)) : [];
   }
 }
 
@@ -74,7 +74,7 @@ function titleOf(event: AgentEvent): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: Telling): readonly SessionUpdate[] {
+function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: UpdateContext): readonly SessionUpdate[] {
   const { id, name, result, is_error } = event;
   const content = name === "apply_patch" && !is_error ? {} : { content: resultContent(event.content ?? result) };
   const status = is_error ? "failed" : "completed";
@@ -94,10 +94,10 @@ function titled(toolCallId: string, words: string): SessionUpdate {
 }
 
 /** Of a sub-agent's own sub-agents the client knows no call. */
-function callInside(told: AgentEventOf<"sub_agent_event">, { root }: Telling): readonly SessionUpdate[] {
-  const { event, depth, agent } = heardIn(told);
+function callInside(reported: AgentEventOf<"sub_agent_event">, { root }: UpdateContext): readonly SessionUpdate[] {
+  const { event, depth, agent } = unwrapSubAgentEvent(reported);
   if (depth !== 1 || event.type !== "tool_call_requested") return [];
-  return [titled(told.call_id, `${agent}: ${describeCall(event, root).title ?? event.name}`)];
+  return [titled(reported.call_id, `${agent}: ${describeCall(event, root).title ?? event.name}`)];
 }
 
 function usedBy({ input_tokens, output_tokens }: Usage): number {
@@ -124,12 +124,12 @@ export function textBlock(text: string): ContentBlock {
 }
 
 /** A compaction as a client is told it, from its begin to its end. */
-export interface ToldCompaction {
+export interface ReportedCompaction {
   readonly compaction_id: string;
   readonly summary: string;
 }
 
-export function compactionUpdates({ compaction_id, summary }: ToldCompaction): readonly SessionUpdate[] {
+export function compactionUpdates({ compaction_id, summary }: ReportedCompaction): readonly SessionUpdate[] {
   const compactionId = compaction_id;
   const chunk = { sessionUpdate: "compaction_summary_chunk" as const, compactionId, content: textBlock(summary) };
   const done = { sessionUpdate: "compaction_update" as const, compactionId, status: "completed" };
@@ -137,26 +137,26 @@ export function compactionUpdates({ compaction_id, summary }: ToldCompaction): r
 }
 
 type SeqMessage = Message & { readonly seq: number };
-type SeqCompaction = ToldCompaction & { readonly seq: number };
+type SeqCompaction = ReportedCompaction & { readonly seq: number };
 
 /** The updates that would have told a transcript, compactions in their places; in parts, since media are large. */
 export function replayOf(
   messages: readonly SeqMessage[],
   compactions: readonly SeqCompaction[],
-  telling: Telling,
+  updateContext: UpdateContext,
 ): readonly (() => Promise<readonly SessionUpdate[]>)[] {
   const names = new Map<string, string>();
-  const told = telling.wishes.compactions ? compactions : [];
+  const reported = updateContext.wishes.compactions ? compactions : [];
   const parts = [
-    ...messages.map((message) => ({ seq: message.seq, updates: () => messageUpdates(message, telling, names) })),
-    ...told.map((compaction) => ({ seq: compaction.seq, updates: async () => compactionUpdates(compaction) })),
+    ...messages.map((message) => ({ seq: message.seq, updates: () => messageUpdates(message, updateContext, names) })),
+    ...reported.map((compaction) => ({ seq: compaction.seq, updates: async () => compactionUpdates(compaction) })),
   ];
   return parts.toSorted((one, other) => one.seq - other.seq).map(({ updates }) => updates);
 }
 
 async function messageUpdates(
   message: SeqMessage,
-  telling: Telling,
+  updateContext: UpdateContext,
   names: Map<string, string>,
 ): Promise<readonly SessionUpdate[]> {
   const messageId = String(message.seq);
@@ -165,24 +165,24 @@ async function messageUpdates(
     case "system_notice":
       return [];
     case "user":
-      return toldBlocks(await telling.fill(message.content)).map((content) => ({
+      return promptBlocks(await updateContext.fill(message.content)).map((content) => ({
         sessionUpdate: "user_message_chunk",
         content,
         messageId,
       }));
     case "block_assistant":
-      return message.blocks.flatMap((block) => blockUpdates(block, { messageId, root: telling.root, names }));
+      return message.blocks.flatMap((block) => blockUpdates(block, { messageId, root: updateContext.root, names }));
     case "tool_results": {
-      const told = message.results.map(async ({ tool_use_id, content: kept, is_error }) => {
+      const reported = message.results.map(async ({ tool_use_id, content: kept, is_error }) => {
         const name = names.get(tool_use_id) ?? "";
-        const content = await telling.fill(kept);
-        const blocks = toldBlocks(content);
+        const content = await updateContext.fill(kept);
+        const blocks = promptBlocks(content);
         const result = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
         const event = { type: "tool_execution_completed", id: tool_use_id, name, result, is_error, duration_ms: 0 };
         const whole = typeof content === "string" ? {} : { content };
-        return ended({ ...event, ...whole } as AgentEventOf<"tool_execution_completed">, telling); // Its fields, above.
+        return ended({ ...event, ...whole } as AgentEventOf<"tool_execution_completed">, updateContext); // Its fields, above.
       });
-      return (await Promise.all(told)).flat();
+      return (await Promise.all(reported)).flat();
     }
   }
 }

@@ -56,7 +56,7 @@ function begun(showsAnswers = true) {
   /** Without the sign that turns. */
   const words = (): string | undefined => shown.words?.slice(2);
   const after = (event: AgentEvent): string | undefined => {
-    activity.hear(event);
+    activity.onEvent(event);
     return words();
   };
   return { activity, after, words, shown: () => shown };

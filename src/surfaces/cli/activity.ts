@@ -1,12 +1,12 @@
 import type { AgentEvent } from "../../contract/event.ts";
-import { heardIn } from "../../contract/sub-agents.ts";
+import { unwrapSubAgentEvent } from "../../contract/sub-agents.ts";
 import { callHint, toolName } from "./commands/event-words.ts";
 import { counted, oneLine } from "./io.ts";
 
 /** Shows the current activity and its duration while nothing else is printed. */
 export interface Activity {
   begin(words: string): void;
-  hear(event: AgentEvent): void;
+  onEvent(event: AgentEvent): void;
   end(): void;
 }
 
@@ -48,7 +48,7 @@ export function createActivity(row: ActivityRow): Activity {
     const [first = model] = running.values();
     return running.size <= 1 ? first : `${first} and ${counted(running.size - 1, "other call")}`;
   };
-  const hear = (event: AgentEvent): void => {
+  const onEvent = (event: AgentEvent): void => {
     switch (event.type) {
       case "turn_started":
       case "compaction_completed":
@@ -98,11 +98,11 @@ export function createActivity(row: ActivityRow): Activity {
         draw();
       }, TICK_MS);
     },
-    hear: (told) => {
-      const { event, agent } = heardIn(told);
+    onEvent: (reported) => {
+      const { event, agent } = unwrapSubAgentEvent(reported);
       // A sub-agent shows only that it works; its approval requests are asked elsewhere.
       const isQuestion = event.type === "tool_approval_requested" || event.type === "tool_approval_answered";
-      if (agent === undefined || isQuestion) hear(event);
+      if (agent === undefined || isQuestion) onEvent(event);
       else if (event.type === "tool_call_requested")
         say(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)}: ${oneLine(toolName(event), NAME_CHARS_MAX)}`);
     },

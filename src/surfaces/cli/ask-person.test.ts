@@ -46,7 +46,7 @@ function person() {
       }),
   );
   return {
-    hear: asker.hear,
+    onEvent: asker.onEvent,
     answers,
     seen: () => seen,
     questions: () => waiting.length,
@@ -59,8 +59,8 @@ function person() {
 
 describe("a question of a sub-agent", () => {
   it("[O4] is put as one's own is, says whose it is, and is answered for the sub-agent's session", async () => {
-    const { hear, say, seen, answers } = person();
-    hear(from("reviewer", asked("reviewer-session", "git log")));
+    const { onEvent, say, seen, answers } = person();
+    onEvent(from("reviewer", asked("reviewer-session", "git log")));
     await turn();
     expect(seen()).toMatch(/^sub-agent reviewer asks:\nshell \(a rule asks\)\n {2}git log\nRun it\?/);
     await say("not today");
@@ -70,11 +70,11 @@ describe("a question of a sub-agent", () => {
   });
 
   it("[O4] waits until the one before it is answered, whoever asked first", async () => {
-    const { hear, say, questions, answers } = person();
-    hear(from("a", asked("a-session", "ls")));
-    hear(from("a", from("b", asked("b-session", "pwd"))));
-    hear(from("c", asked("c-session", "id"), 2));
-    hear(asked("own", "true"));
+    const { onEvent, say, questions, answers } = person();
+    onEvent(from("a", asked("a-session", "ls")));
+    onEvent(from("a", from("b", asked("b-session", "pwd"))));
+    onEvent(from("c", asked("c-session", "id"), 2));
+    onEvent(asked("own", "true"));
     for (const count of [1, 2, 3, 4]) {
       await turn();
       expect(questions()).toBe(count);
@@ -89,16 +89,18 @@ describe("a question of a sub-agent", () => {
   });
 
   it("[O4] is put no more when somebody else has answered it, or its sub-agent has ended", async () => {
-    const { hear, say, seen, questions, answers } = person();
-    hear(from("a", asked("a-session", "ls")));
-    hear(from("b", asked("b-session", "pwd")));
-    hear(from("c", asked("c-session", "id")));
+    const { onEvent, say, seen, questions, answers } = person();
+    onEvent(from("a", asked("a-session", "ls")));
+    onEvent(from("b", asked("b-session", "pwd")));
+    onEvent(from("c", asked("c-session", "id")));
     await turn();
     const word = { decision: "allow" as const, calls: ["c1"], remember: "once" as const, by: "ana" };
-    hear(from("a", { type: "tool_approval_answered", session_id: "a-session", approval_id: "of-a-session", ...word }));
+    onEvent(
+      from("a", { type: "tool_approval_answered", session_id: "a-session", approval_id: "of-a-session", ...word }),
+    );
     const usage = { input_tokens: 1, output_tokens: 1 };
     const ended = { call_id: "call", agent: "b", child_id: "b-session", status: "interrupted", usage, tool_calls: 0 };
-    hear({ type: "sub_agent_completed", ...ended } as AgentEvent); // Its fields, above.
+    onEvent({ type: "sub_agent_completed", ...ended } as AgentEvent); // Its fields, above.
     await turn();
     expect(seen()).toContain("(allowed by ana)");
     expect(seen()).not.toContain("pwd");

@@ -3,7 +3,7 @@ import type { Approval } from "../../contract/approval-operations.ts";
 import { asRuntimeError } from "../../contract/error.ts";
 import type { AgentEvent, AgentEventOf } from "../../contract/event.ts";
 import type { JsonObject } from "../../contract/session.ts";
-import { heardIn } from "../../contract/sub-agents.ts";
+import { unwrapSubAgentEvent } from "../../contract/sub-agents.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { patchLines, patchOf } from "./commands/work-lines.ts";
@@ -63,7 +63,7 @@ export const UNATTENDED = ({ allowing }: { readonly allowing?: readonly string[]
 
 /** Receives the events of a turn, and asks about the calls that wait for approval. */
 export interface Asker {
-  hear(event: AgentEvent): void;
+  onEvent(event: AgentEvent): void;
 }
 
 /** Asks on stderr, one question at a time, and sends each answer to the runtime. */
@@ -97,8 +97,8 @@ export function createAsker(
     await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
   };
   return {
-    hear: (told) => {
-      const { event, agent } = heardIn(told);
+    onEvent: (reported) => {
+      const { event, agent } = unwrapSubAgentEvent(reported);
       if (event.type === "tool_approval_answered") {
         drop(
           event.approval_id,

@@ -109,7 +109,7 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
       agent,
       ...attended,
       isStaged: stage !== undefined,
-      hear: (event) => stage?.activity.hear(event),
+      onEvent: (event) => stage?.activity.onEvent(event),
     });
     await mentionMissingMemory(io, opened.runtime, flags);
     await greet(io, opened, sessionId);
@@ -123,19 +123,19 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
       sayGoodbye(io, opened, conversation);
     }
   };
-  return open(invocation, use, { log: log.tell, isLasting: true, isPrivate: flags.private === true });
+  return open(invocation, use, { log: log.print, isLasting: true, isPrivate: flags.private === true });
 }
 
 /** Reads prompts to the end. A failure ends a piped chat, but not one at a terminal. */
 async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   const { io } = chat.invocation;
   const { source, conversation, stage } = chat;
-  const showStanding = (): void => {
+  const showChatStatus = (): void => {
     // In the background, since a long log takes a while to read.
-    if (stage !== undefined) void conversation.standing().then(stage.tellStanding);
+    if (stage !== undefined) void conversation.status().then(stage.showStatus);
   };
   for (;;) {
-    showStanding();
+    showChatStatus();
     const prompt = await source.next();
     if (prompt === undefined) return interruptedExit(io) ?? 0;
     if (prompt.trim() === "") continue;
@@ -158,7 +158,7 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
     } catch (thrown) {
       if (!isTyped || io.interrupt.aborted) throw thrown;
       const error = asRuntimeError(thrown);
-      tellFailure(io, error);
+      reportFailure(io, error);
       // The user can correct a prompt that was refused before it was sent.
       if (TO_MEND.includes(error.code) && !prompt.startsWith("/")) source.draft?.(prompt);
     }
@@ -183,7 +183,7 @@ async function takeTurn(
   return exit;
 }
 
-function tellFailure(io: Io, error: RuntimeError): void {
+function reportFailure(io: Io, error: RuntimeError): void {
   if (ERRORS[error.code] === ERRORS.REQUEST_CANCELLED) writeInterrupted(io);
   else writeError(io, error);
 }
@@ -194,18 +194,18 @@ const LAST_WORDS_CHARS_MAX = 200;
 
 async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | undefined): Promise<void> {
   const { dim, bold } = createPaint(io.stderr, io.env);
-  const tell = (line: string): void => io.stderr.write(`${dim(line)}\n`);
+  const print = (line: string): void => io.stderr.write(`${dim(line)}\n`);
   if (sessionId === undefined) {
     const kept = isKept ? "It is kept: rkat chat --continue comes back to it." : "It is not kept.";
-    tell(`A new session. ${kept}`);
-    return tell("/help lists commands, Ctrl-D ends.");
+    print(`A new session. ${kept}`);
+    return print("/help lists commands, Ctrl-D ends.");
   }
   const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
   const cut = state === "interrupted" ? " Its last turn was cut off." : "";
-  tell(
+  print(
     `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${withoutControls(model)}.${cut} /help lists commands.`,
   );
-  if (last_assistant_text !== undefined) tell(`Last answer: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
+  if (last_assistant_text !== undefined) print(`Last answer: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
 }
 
 /** Prints which agent the chat is with. */

@@ -2,7 +2,7 @@ import { type Activity, createActivity } from "./activity.ts";
 import { createPaint, type Io } from "./io.ts";
 import type { PromptSource } from "./prompts.ts";
 import { fitted, openScreen } from "./screen.ts";
-import { type Standing, statusLine } from "./status-line.ts";
+import { type ChatStatus, statusLine } from "./status-line.ts";
 import { openTypedPrompts, type TypingHelp } from "./typed-prompts.ts";
 
 /** The terminal of a chat: the conversation, the activity row, the input line and the status line. */
@@ -11,7 +11,7 @@ export interface Stage {
   readonly io: Io;
   readonly activity: Activity;
   openPrompts(help: TypingHelp): PromptSource;
-  tellStanding(standing: Standing): void;
+  showStatus(status: ChatStatus): void;
   close(): void;
 }
 
@@ -19,12 +19,12 @@ export function openStage(given: Io): Stage {
   const screen = openScreen(given);
   const { io } = screen;
   const paint = createPaint(io.stderr, io.env);
-  let standing: Standing | undefined;
-  const showStanding = (): void => {
-    if (standing !== undefined) screen.show("status", [statusLine(standing, screen.columns, paint)]);
+  let status: ChatStatus | undefined;
+  const showChatStatus = (): void => {
+    if (status !== undefined) screen.show("status", [statusLine(status, screen.columns, paint)]);
   };
   const { output } = io.stdin.terminal();
-  output.on("resize", showStanding);
+  output.on("resize", showChatStatus);
   return {
     io,
     activity: createActivity({
@@ -35,12 +35,12 @@ export function openStage(given: Io): Stage {
       },
     }),
     openPrompts: (help) => openTypedPrompts(screen, help),
-    tellStanding: (next) => {
-      standing = next;
-      showStanding();
+    showStatus: (next) => {
+      status = next;
+      showChatStatus();
     },
     close: () => {
-      output.off("resize", showStanding);
+      output.off("resize", showChatStatus);
       screen.close();
     },
   };

@@ -62,10 +62,10 @@ export function createProgram(
 }
 
 function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (sentence) => {
-    if (told.has(sentence)) return;
-    told.add(sentence);
+    if (reported.has(sentence)) return;
+    reported.add(sentence);
     stderr.write(`${createPaint(stderr, env).yellow(`! ${withoutControls(sentence)}`)}\n`);
   };
 }

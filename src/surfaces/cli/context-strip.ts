@@ -102,13 +102,13 @@ function headline({ messages, context_window }: Sized, used: number): string {
   return `${counted(messages.length, "message")}, about ${grouped(used)}${window} tokens`;
 }
 
-interface Told {
+interface ContextFigures {
   readonly used: number;
   readonly scale: number;
   readonly filled: readonly Filled[];
 }
 
-function legend(context: Sized, { filled, used, scale }: Told, paint: Paint): readonly string[] {
+function legend(context: Sized, { filled, used, scale }: ContextFigures, paint: Paint): readonly string[] {
   const { auto_compact_threshold: threshold, context_window: window } = context;
   const end = window ?? threshold ?? used;
   const seen = scale < end ? `of which the bar shows ${grouped(Math.round(scale - used))}` : "";

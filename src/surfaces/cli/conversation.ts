@@ -25,7 +25,7 @@ import type { Invocation } from "./parts.ts";
 import type { Picker } from "./picker.ts";
 import type { LogLines } from "./progress.ts";
 import type { Candidate, PromptSource } from "./prompts.ts";
-import type { Standing } from "./status-line.ts";
+import type { ChatStatus } from "./status-line.ts";
 
 /** The context of a slash command. */
 export interface Chat {
@@ -63,7 +63,7 @@ export function viewOf(chat: Chat): View {
 }
 
 /** Prints a note about the chat itself. */
-export function tell({ invocation }: Chat, text: string): false {
+export function printNote({ invocation }: Chat, text: string): false {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
   return false;
 }
@@ -73,7 +73,7 @@ export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Pro
   if (chat.source.pick !== undefined) return chat.source.pick(picker);
   const rows = picker.choices.map(({ label, note = "" }) => [label, note].map((cell) => oneLine(cell, CELL_CHARS_MAX)));
   if (rows.length > 0) chat.invocation.io.stdout.write(`${alignColumns(rows).join("\n")}\n`);
-  tell(chat, how);
+  printNote(chat, how);
   return undefined;
 }
 
@@ -101,7 +101,7 @@ export interface Conversation {
   /** From the next turn on. */
   useModel(name: string): void;
   /** How things stand now. */
-  standing(): Promise<Standing>;
+  status(): Promise<ChatStatus>;
   /** Loads a skill before the next prompt. */
   useSkill(name: string): void;
 }
@@ -116,7 +116,7 @@ export interface ChatStart {
   /** Whether the usage of a turn is printed on its own line. */
   readonly isStaged?: boolean;
   /** Receives every event of its turns. */
-  hear?(event: AgentEvent): void;
+  onEvent?(event: AgentEvent): void;
 }
 
 /** The flags of a chat: calls of the shell and of patches ask first. */
@@ -136,7 +136,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
   let { sessionId, agent } = start;
   let { model } = flags;
-  let spent: Standing["usage"];
+  let spent: ChatStatus["usage"];
   // Flags change a resumed session once.
   let skills: readonly object[] = [];
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
@@ -172,9 +172,9 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
         complete: withSessionRef(opened),
         // Also for a turn that fails later: its session exists and can be continued.
-        hear: (event) => {
-          asker?.hear(event);
-          start.hear?.(event);
+        onEvent: (event) => {
+          asker?.onEvent(event);
+          start.onEvent?.(event);
           if (event.type === "tool_approval_requested") wasAsked = true;
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
@@ -192,12 +192,12 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       await agent?.keep(prompt, result);
       return judge(result, limits);
     },
-    standing: async () => {
+    status: async () => {
       const wanted = flags.yolo ? "full" : (flags.tools ?? "safe");
-      const { readStanding, UNKNOWN } = await import("./status-line.ts");
+      const { readChatStatus, UNKNOWN } = await import("./status-line.ts");
       // If the status cannot be read, the line shows less; commands report the error.
       const known =
-        sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId, wanted).catch(() => UNKNOWN);
+        sessionId === undefined ? UNKNOWN : await readChatStatus(opened, sessionId, wanted).catch(() => UNKNOWN);
       return {
         ...known,
         agent: agent?.name,

@@ -50,7 +50,7 @@ interface Played {
 }
 
 async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): Promise<number> {
-  const page = json ? createPage(unheard(io), false) : createPage(io, io.stdout.isTerminal && fast !== true);
+  const page = json ? createPage(missed(io), false) : createPage(io, io.stdout.isTerminal && fast !== true);
   const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
   const opened: Runtime[] = [];
   const played: Played[] = [];
@@ -108,7 +108,7 @@ async function announce(page: Page, { title, story }: Scene, number: number): Pr
   await page.paragraph(story, 3, page.paint.dim);
 }
 
-type Showing = Pick<Stage, "show" | "table" | "tell" | "claim">;
+type Showing = Pick<Stage, "show" | "table" | "print" | "claim">;
 
 function showing(page: Page, played: Played): Showing {
   const { green, red, dim } = page.paint;
@@ -123,7 +123,7 @@ function showing(page: Page, played: Played): Showing {
       await page.line(dim(`  ${head}`));
       for (const line of lines) await page.line(`  ${line}`);
     },
-    tell: async (word, sentence) => {
+    print: async (word, sentence) => {
       if (word !== "") played.shown.push({ [word]: sentence });
       page.speaker(word);
       await page.say(sentence);
@@ -143,7 +143,7 @@ function tableLines(rows: readonly Row[]): readonly string[] {
 }
 
 /** An output that discards everything. */
-function unheard(io: Io): Io {
+function missed(io: Io): Io {
   return { ...io, stdout: { isTerminal: false, columns: undefined, write: () => {} } };
 }
 

@@ -109,9 +109,9 @@ async function takeQuietly(
   stage: Stage,
   { session, prompt, turn }: { readonly session: Session; readonly prompt: string; readonly turn: number },
 ): Promise<void> {
-  await stage.tell(`turn ${turn}`, prompt);
+  await stage.print(`turn ${turn}`, prompt);
   for await (const event of session.stream(prompt)) {
-    if (event.type === "compaction_completed") await stage.tell("", describeEvent(event).text);
+    if (event.type === "compaction_completed") await stage.print("", describeEvent(event).text);
   }
 }
 
@@ -126,8 +126,8 @@ async function recallDetail(stage: Stage, session: Session): Promise<void> {
   const [call] = eventsOf(turn, "tool_call_requested");
   const [answer] = eventsOf(turn, "tool_execution_completed");
   const [hit] = hitsIn(answer?.result);
-  await stage.tell("asked", String(call?.args.query));
-  await stage.tell("found", `“${hit?.content}”, score ${hit?.score}, turn ${hit?.turn}`);
+  await stage.print("asked", String(call?.args.query));
+  await stage.print("found", `“${hit?.content}”, score ${hit?.score}, turn ${hit?.turn}`);
   await stage.claim("it asked its memory by itself", call?.name === "memory_search");
   await stage.claim("and found the very words of turn 2", hit?.content === DETAIL && hit.turn === 2);
   await stage.claim("the answer has the port", turn.result.text.includes(PORT));
@@ -152,8 +152,8 @@ async function undo(stage: Stage, session: Session): Promise<void> {
   const undone = first === undefined ? [] : await session.undoCompaction(first.compaction_id);
   const [after, history] = await Promise.all([session.context(), session.history()]);
   const sizes = `${before.messages.length} → ${after.messages.length} messages`;
-  await stage.tell("undo", `the first, and with it those built on it: ${counted(undone.length, "compaction")}`);
-  await stage.tell("context", sizes);
+  await stage.print("undo", `the first, and with it those built on it: ${counted(undone.length, "compaction")}`);
+  await stage.print("context", sizes);
   const said = (messages: readonly unknown[]): string => messages.map((message) => JSON.stringify(message)).join("\n");
   await stage.claim("the model is shown every message again", said(after.messages) === said(history.messages));
   await stage.claim("turn 2 with its port among them", said(after.messages).includes(DETAIL));

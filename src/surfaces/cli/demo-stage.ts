@@ -114,7 +114,7 @@ export interface Stage {
   /** Shows rows of the same columns. */
   table(rows: readonly Row[]): Promise<void>;
   /** Prints a text with a label. */
-  tell(word: string, sentence: string): Promise<void>;
+  print(word: string, sentence: string): Promise<void>;
   /** Prints a claim, and records whether it holds. */
   claim(sentence: string, isTrue: boolean): Promise<void>;
 }

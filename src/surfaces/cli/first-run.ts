@@ -64,15 +64,15 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
       title: "Choose a model",
       choices: [...configuredOffers(config), ...offersOf(servers, providers)],
     });
-    if (offer?.kind === "key") return tellKeys(io, providers);
+    if (offer?.kind === "key") return printKeys(io, providers);
     const path = offer && (await choosePlace(invocation));
-    if (offer === undefined || path === undefined) return tellUnchanged(io);
+    if (offer === undefined || path === undefined) return printUnchanged(io);
     await changeConfigFile(invocation, path, (before) => withOffer(before, offer));
     const done = `model = "${offer.model}" is written to ${shownPath(invocation, path)}`;
     io.stderr.write(`${withoutControls(done)}\n`);
     return done;
   } catch (thrown) {
-    if (io.interrupt.aborted) tellUnchanged(io);
+    if (io.interrupt.aborted) printUnchanged(io);
     throw asRuntimeError(thrown);
   }
 }
@@ -143,7 +143,7 @@ function withOffer(before: ConfigText, { model, server }: Extract<Offer, { kind:
 }
 
 /** Keys are never written to a file: every reader of the project would have them. */
-function tellKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): undefined {
+function printKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): undefined {
   const isFish = env.SHELL?.endsWith("fish") === true;
   const profile = isFish
     ? "~/.config/fish/config.fish"
@@ -159,7 +159,7 @@ function tellKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): un
   return undefined;
 }
 
-function tellUnchanged({ stderr }: Io): undefined {
+function printUnchanged({ stderr }: Io): undefined {
   stderr.write("Nothing was changed. Name a model with --model, set a provider's key, or try --model offline.\n");
   return undefined;
 }

@@ -2,12 +2,12 @@ import { InvalidArgumentError, Option } from "commander";
 import { AgentName } from "../../contract/agent.ts";
 import {
   accepts,
+  type CliField,
+  cliFields,
   isJsonTable,
   metaOf,
   parseDuration,
   unwrapped,
-  type WrittenField,
-  writtenFields,
 } from "../../contract/input.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { JsonObject } from "../../contract/session.ts";
@@ -126,7 +126,7 @@ export interface FieldFlag {
 /** The flags of an operation's fields: named, explained and read as the fields' schemas say. */
 export function fieldFlags(operation: OperationName): readonly FieldFlag[] {
   return (
-    writtenFields(OPERATIONS[operation].input)
+    cliFields(OPERATIONS[operation].input)
       // What changes a session that has run is written as what makes one, and no command does both.
       .filter(({ path, word }) => word.startsWith("-") && path[0] !== "change_settings")
       .map((field) => ({ path: field.path, option: optionOf(field) }))
@@ -173,7 +173,7 @@ class GivenJson {
 
 const isPairs = (flags: string): boolean => flags.endsWith("<key=value>");
 
-function optionOf({ word, schema }: WrittenField): Option {
+function optionOf({ word, schema }: CliField): Option {
   const { description = "", examples } = metaOf(schema);
   const { def } = unwrapped(schema)._zod;
   const option = new Option(word, description);

@@ -50,14 +50,14 @@ describe("[G5] a call that is asked about", () => {
 
 describe("[G5] a row that is drawn", () => {
   it("shows the name of a model without what steers a terminal", () => {
-    const standing = {
+    const status = {
       ...UNKNOWN,
       agent: undefined,
       tools: "safe",
       isKept: true,
       model: "a\u001b]0;stolen\u0007\nb\u202ec",
     };
-    const row = statusLine(standing, 80, createPaint(output(), { NO_COLOR: "1" }));
+    const row = statusLine(status, 80, createPaint(output(), { NO_COLOR: "1" }));
     expect(row).toBe("a]0;stolen b‹U+202E›c · tools safe");
   });
 });

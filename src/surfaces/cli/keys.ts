@@ -35,7 +35,7 @@ export interface Keys {
   close(): void;
 }
 
-export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" | "paste"> & { end(): void }): Keys {
+export function openKeys({ input, output }: Terminal, handlers: Pick<Mode, "press" | "paste"> & { end(): void }): Keys {
   /** What was pasted so far; undefined outside of a paste. */
   let pasted: string | undefined;
   let pastedAtMs = 0;
@@ -50,8 +50,8 @@ export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" 
     else if (key?.name === "paste-end") {
       const whole = pasted ?? "";
       pasted = undefined;
-      hears.paste(whole);
-    } else if (pasted === undefined) hears.press(text, key ?? {});
+      handlers.paste(whole);
+    } else if (pasted === undefined) handlers.press(text, key ?? {});
     else if (pasted.length < PASTE_CHARS_MAX) pasted += text ?? key?.sequence ?? "";
   };
   const take = (): void => {
@@ -69,7 +69,7 @@ export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" 
   emitKeypressEvents(input);
   input.on("keypress", press);
   // A terminal that was closed.
-  input.on("end", hears.end);
+  input.on("end", handlers.end);
   take();
   let isOpen = true;
   return {
@@ -83,7 +83,7 @@ export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" 
       if (!isOpen) return;
       isOpen = false;
       input.off("keypress", press);
-      input.off("end", hears.end);
+      input.off("end", handlers.end);
       leave();
     },
   };

@@ -82,7 +82,7 @@ function lengthOfWords(text: string, from: number): number {
 }
 
 /** Whether a piece may decide about text that is held back. */
-export function tellsMore(held: string, piece: string): boolean {
+export function hasMore(held: string, piece: string): boolean {
   const closer = held.length < HELD_CHARS_MIN ? undefined : CLOSERS[held[0] ?? ""];
   if (closer === undefined || closer.test(piece)) return true;
   return held.length > (closer === BEHIND_ADDRESS ? ADDRESS_CHARS_MAX : SPAN_CHARS_MAX);

@@ -1,7 +1,7 @@
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createHighlight, languageOf } from "./highlight.ts";
 import type { Paint } from "./io.ts";
-import { addInline, createInks, tellsMore } from "./markdown-inline.ts";
+import { addInline, createInks, hasMore } from "./markdown-inline.ts";
 import { bodyOf, fenceOf, headingOf, isSureOf, type Kind, kindOf, openingOf } from "./markdown-lines.ts";
 import { createTable, type Table } from "./markdown-table.ts";
 import { createWrappedText, type Ink, inInk, inked, inkOf, NO_INK } from "./wrapped-text.ts";
@@ -310,7 +310,7 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
       if (block === "table") close();
       left = openText(body, isSure ? kindOf(body) : "text");
       isBegun = true;
-    } else if (!tellsMore(left, piece)) return left;
+    } else if (!hasMore(left, piece)) return left;
     return addText(left, false);
   };
   return {

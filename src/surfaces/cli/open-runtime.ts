@@ -150,26 +150,26 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
     projectRoot,
     stateFolder,
     warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
-    log: log ?? createLogLines(io).tell,
-    isBrief: !isLasting,
+    log: log ?? createLogLines(io).print,
+    isShortLived: !isLasting,
   });
 }
 
 interface HowRead {
   /** Whether every problem is printed, and not only the first. */
-  readonly tellsAll?: boolean;
+  readonly showsAll?: boolean;
 }
 
 /** The configuration of the command's folder; prints once what is left out of the project's files. */
 export async function readConfiguration(
   invocation: Invocation,
-  { tellsAll = false }: HowRead = {},
+  { showsAll = false }: HowRead = {},
 ): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
   for (const sentence of loaded.advice) invocation.warnOnce(sentence);
   const [first, ...more] = loaded.problems;
-  if (tellsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
+  if (showsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
   else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor lists them)`);
   return loaded;
 }

@@ -181,7 +181,7 @@ function createBar({ stderr, env }: Io): Bar {
 
 /** Log lines about agents' memories on stderr. */
 export interface LogLines {
-  tell(line: string): void;
+  print(line: string): void;
   /** Lines that arrive while something else owns the screen are written after it. */
   heldDuring<T>(work: () => Promise<T>): Promise<T>;
   /** From now on lines are written within this, which makes room for them on the screen. */
@@ -208,7 +208,7 @@ export function createLogLines({ stderr, env }: Io): LogLines {
     else stderr.write(text);
   };
   return {
-    tell: (line) => {
+    print: (line) => {
       if (holders === 0) write([line]);
       else if (held.length < HELD_LINES_MAX) held.push(line);
     },

@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
-import type { KeptElement, KeptSession } from "../../contract/kept-session.ts";
+import type { KeptElement, SessionPage } from "../../contract/session-page.ts";
 import type { SimulationElement } from "../../contract/simulation.ts";
 import { builtConsoleFolder, consoleNotBuilt } from "../wire/console-folder.ts";
 import type { View } from "./command-row.ts";
 import { refuseExisting, writeFileWhole } from "./commands/output-file.ts";
+import { CONTEXTS_MAX, exportPage } from "./export-page.ts";
 import { bytesText, counted, type Io, writeJson } from "./io.ts";
-import { CONTEXTS_MAX, keepSession } from "./keep-session.ts";
 import type { Opened } from "./open-runtime.ts";
 
 const SESSION: KeptElement = "kept-session";
@@ -17,7 +17,7 @@ const SESSION: KeptElement = "kept-session";
 const ENDS = /<\/(?:script|style)|<!--/i;
 
 /** A session as one page. */
-function sessionPage(session: KeptSession, folder = builtConsoleFolder()): Promise<string> {
+function sessionPage(session: SessionPage, folder = builtConsoleFolder()): Promise<string> {
   return keptPage(SESSION, session, folder);
 }
 
@@ -115,8 +115,8 @@ export async function makeSessionPage(
   { version, interrupt: signal }: Io,
   { dispatch }: Opened["runtime"],
   session_id: string,
-): Promise<{ readonly session: KeptSession; readonly page: Buffer }> {
-  const session = await keepSession({ dispatch, session_id, version, keptAt: new Date(), signal });
+): Promise<{ readonly session: SessionPage; readonly page: Buffer }> {
+  const session = await exportPage({ dispatch, session_id, version, keptAt: new Date(), signal });
   const page = Buffer.from(await sessionPage(session));
   if (page.length <= PAGE_BYTES_MAX) return { session, page };
   const message = `the page would have ${bytesText(page.length)}, and browsers open at most ${bytesText(PAGE_BYTES_MAX)}; rkat session show --history --json has it all`;

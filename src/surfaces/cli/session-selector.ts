@@ -121,7 +121,7 @@ export async function findCompaction(opened: Opened, { id, word = "last" }: Name
 }
 
 /** The compaction that a change is about; without a word, the newest that was not undone. */
-export async function findStanding(opened: Opened, { id, word }: Named): Promise<Compaction> {
+export async function findActiveCompaction(opened: Opened, { id, word }: Named): Promise<Compaction> {
   if (word !== undefined) return findCompaction(opened, { id, word });
   const compactions = await compactionsOf(opened, id);
   const standing = compactions.findLast(({ undone }) => !undone);

@@ -3,7 +3,7 @@ import { print } from "./command-row.ts";
 import { compactAgent } from "./commands/agent-changes.ts";
 import { agentStatusLines, strangerText } from "./commands/agent-views.ts";
 import { agentsHere } from "./commands/overview.ts";
-import { type Chat, choose, type SlashCommand, tell } from "./conversation.ts";
+import { type Chat, choose, printNote, type SlashCommand } from "./conversation.ts";
 import { ageSince, alignColumns, counted, createPaint, oneLine } from "./io.ts";
 
 /** The slash command that chooses an agent. */
@@ -21,7 +21,7 @@ export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const { count } = await chat.opened.runtime.dispatch("readAgentStatus", { agent: name });
       chat.conversation.talkTo(name);
       const known = count === 0 ? strangerText(name) : `${name} has ${counted(count, "memory")}.`;
-      return tell(chat, `The next prompt starts a session with ${name}. ${known}`);
+      return printNote(chat, `The next prompt starts a session with ${name}. ${known}`);
     },
   },
 };
@@ -34,7 +34,7 @@ async function chooseAgent(chat: Chat): Promise<string | undefined> {
   chat.invocation.io.stdout.write(`Sub-agents:\n${alignColumns(rows).join("\n")}\n`);
   const { agents } = await chat.opened.runtime.dispatch("listAgents", {});
   if (agents.length === 0) {
-    tell(chat, "No agent has memories yet; /agents NAME starts one.");
+    printNote(chat, "No agent has memories yet; /agents NAME starts one.");
     return undefined;
   }
   const choices = agents.map(({ agent, count, updated_at }) => {

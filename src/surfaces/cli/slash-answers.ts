@@ -5,7 +5,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { piecesOf } from "./commands/export-session.ts";
 import { patchLines, patchOf, unfolded } from "./commands/work-lines.ts";
-import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "./io.ts";
 
 /** The slash commands on answers. */
@@ -33,7 +33,7 @@ export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       const text = await textToCopy(chat, rest);
       const how = await copyText(chat.invocation.io, text);
-      return tell(chat, `Copied ${counted(text.length, "character")} ${how}.`);
+      return printNote(chat, `Copied ${counted(text.length, "character")} ${how}.`);
     },
   },
 };
@@ -51,7 +51,7 @@ async function expandTurn(chat: Chat, session_id: string): Promise<void> {
   const messages = await newest(chat, session_id, isTurn);
   const steps = stepsOf(messages.slice(messages.findLastIndex(isPrompt) + 1));
   if (steps.length === 0) {
-    tell(chat, "The last turn had no reasoning and no tool calls; /history shows the conversation.");
+    printNote(chat, "The last turn had no reasoning and no tool calls; /history shows the conversation.");
     return;
   }
   let number = steps.filter(({ kind }) => kind === "call").length;

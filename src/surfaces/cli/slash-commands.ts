@@ -8,7 +8,7 @@ import { showCompaction } from "./commands/compaction-views.ts";
 import { searchAndShow, statusLines } from "./commands/memory.ts";
 import { skillLines } from "./commands/overview.ts";
 import { contextBar } from "./context-strip.ts";
-import { type Chat, type ChatPlace, currentOf, type SlashCommand, tell, viewOf } from "./conversation.ts";
+import { type Chat, type ChatPlace, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { createPaint, oneLine } from "./io.ts";
 import type { Candidate } from "./prompts.ts";
 import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
@@ -61,7 +61,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "show the newest compaction: its summary, and what it removed",
     run: async (chat, rest) => {
       requireCompaction(chat);
-      if (!(await wasCompacted(chat))) return tell(chat, "There is no compaction yet; /compact makes one.");
+      if (!(await wasCompacted(chat))) return printNote(chat, "There is no compaction yet; /compact makes one.");
       await showCompaction(viewOf(chat), { word: undefined, all: rest === "all", allHint: "/receipt all" });
       return false;
     },
@@ -71,7 +71,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "undo a compaction, by default the newest; later messages stay",
     run: async (chat, rest) => {
       requireCompaction(chat);
-      if (!(await wasCompacted(chat, { isStanding: true }))) return tell(chat, "There is no compaction to undo.");
+      if (!(await wasCompacted(chat, { isStanding: true }))) return printNote(chat, "There is no compaction to undo.");
       await undoCompaction(viewOf(chat), { word: rest === "" ? undefined : rest });
       return false;
     },
@@ -87,7 +87,7 @@ async function compact(chat: Chat, rest: string): Promise<void> {
   if (failure !== undefined) throw failure;
   const { compaction, reason } = result;
   if (compaction === undefined) {
-    tell(chat, `Not compacted: ${reason ?? ""}.`);
+    printNote(chat, `Not compacted: ${reason ?? ""}.`);
     return;
   }
   io.stdout.write(`${compactedLines(io, compaction).join("\n")}\n`);
@@ -147,7 +147,7 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       // A missing or unreadable skill is reported now, not with the prompt.
       const { name } = await runtime.dispatch("readSkill", { skill_name: rest });
       chat.conversation.useSkill(name);
-      return tell(chat, `${name} is loaded with the next prompt.`);
+      return printNote(chat, `${name} is loaded with the next prompt.`);
     },
   },
 };

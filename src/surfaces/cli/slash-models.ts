@@ -2,7 +2,7 @@ import type { CatalogModel } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { nearMiss } from "../../text/near-miss.ts";
 import { keyNote, priceText } from "./commands/overview.ts";
-import { type Chat, type ChatPlace, choose, type SlashCommand, tell } from "./conversation.ts";
+import { type Chat, type ChatPlace, choose, printNote, type SlashCommand } from "./conversation.ts";
 import { grouped } from "./io.ts";
 import type { Choice } from "./picker.ts";
 
@@ -16,7 +16,7 @@ export const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const name = rest === "" ? await chooseModel(chat) : await requireKnown(chat, rest);
       if (name === undefined) return false;
       chat.conversation.useModel(name);
-      return tell(chat, `The next turn uses ${name}.`);
+      return printNote(chat, `The next turn uses ${name}.`);
     },
   },
 };

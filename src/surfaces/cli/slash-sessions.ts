@@ -8,7 +8,7 @@ import { print } from "./command-row.ts";
 import { piecesOf } from "./commands/export-session.ts";
 import { outputPath, writeFileWhole } from "./commands/output-file.ts";
 import { messageText, sessionTable, showSession } from "./commands/session-views.ts";
-import { type Chat, choose, currentOf, type SlashCommand, tell, viewOf } from "./conversation.ts";
+import { type Chat, choose, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { ageOf, bytesText, counted, oneLine } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import { isFile, typedText } from "./past-prompts.ts";
@@ -23,7 +23,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "start a new session",
     run: async (chat) => {
       chat.conversation.switchTo(undefined);
-      return tell(chat, "The next prompt starts a new session.");
+      return printNote(chat, "The next prompt starts a new session.");
     },
   },
   sessions: {
@@ -46,7 +46,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       if (id === undefined) return false;
       const { message_count, model } = await chat.opened.runtime.readSession(id);
       chat.conversation.switchTo(id);
-      return tell(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
+      return printNote(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
     },
   },
   history: {
@@ -156,16 +156,19 @@ async function forkBefore(chat: Chat, session_id: string, message_index: number)
   const { messages } = await runtime.dispatch("readHistory", { session_id, offset: message_index, limit: 1 });
   const fork = await runtime.dispatch("forkSession", { session_id, message_index });
   chat.conversation.switchTo(fork.session_id);
-  tell(chat, `Now in ${shortId(fork.session_id)}, a fork of ${shortId(session_id)} before message ${message_index}.`);
+  printNote(
+    chat,
+    `Now in ${shortId(fork.session_id)}, a fork of ${shortId(session_id)} before message ${message_index}.`,
+  );
   const [message] = messages;
   if (message?.role !== "user") return;
   const { content } = message;
   const files =
     typeof content === "string" ? [] : content.filter((block) => block.type !== "text" || isFile(block.text));
   if (files.length > 0)
-    tell(chat, `It had ${counted(files.length, "file")} with it; name them with @ to attach them again.`);
+    printNote(chat, `It had ${counted(files.length, "file")} with it; name them with @ to attach them again.`);
   const text = typedText(content);
-  if (chat.source.draft === undefined) tell(chat, `It was:\n${text}`);
+  if (chat.source.draft === undefined) printNote(chat, `It was:\n${text}`);
   else chat.source.draft(text);
 }
 
@@ -188,5 +191,5 @@ async function exportTo(chat: Chat, session_id: string, given: string): Promise<
   if (isThere) throw new RuntimeError("INVALID_PARAMS", `${shown} exists already; name another: /export FILE`);
   const pieces = piecesOf(io, chat.opened.runtime, { session_id, format });
   const bytes = await writeFileWhole(path, pieces, { shown, isForced: false });
-  tell(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);
+  printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);
 }

@@ -4,13 +4,13 @@ import { fc } from "../../../test/support/property.ts";
 import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
 import { createInMemoryStore } from "../../runtime.ts";
 import { createPaint } from "./io.ts";
-import { readStanding, type Standing, statusLine } from "./status-line.ts";
+import { type ChatStatus, readChatStatus, statusLine } from "./status-line.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
 const output = { isTerminal: true, columns: 80, write: () => {} };
 const plain = createPaint(output, { NO_COLOR: "1" });
 
-const ALL: Standing = {
+const ALL: ChatStatus = {
   model: "gpt-5",
   agent: "ada",
   tools: "workspace",
@@ -45,7 +45,7 @@ describe("[G5] how things stand", () => {
 
   it("[G5] says what is known of a context, and in another colour when it is nearly full", () => {
     const paint = createPaint(output, { FORCE_COLOR: "1" });
-    const row = (context: Standing["context"]) => statusLine({ ...ALL, context }, 200, paint);
+    const row = (context: ChatStatus["context"]) => statusLine({ ...ALL, context }, 200, paint);
     expect(row({ used: 95, window: undefined, threshold: 100 })).toBe(
       paint.yellow(stripVTControlCharacters(row({ used: 95, window: undefined, threshold: 100 }))),
     );
@@ -68,9 +68,9 @@ describe("[G5] how things stand", () => {
       const { runtime } = scriptedRuntime([{ text: "Noted." }], { store: createInMemoryStore(), memory: {} });
       const { id } = await runtime.createSession("Begin.", { toolPreset });
       const opened = { runtime, isKept: true, config: configWith({}) };
-      expect((await readStanding(opened, id, toolPreset)).tools).toBe(toolPreset);
+      expect((await readChatStatus(opened, id, toolPreset)).tools).toBe(toolPreset);
       // A session that was found again: nobody has asked for tools here.
-      if (toolPreset === "workspace") expect((await readStanding(opened, id, "safe")).tools).toBe("workspace");
+      if (toolPreset === "workspace") expect((await readChatStatus(opened, id, "safe")).tools).toBe("workspace");
     },
   );
 });

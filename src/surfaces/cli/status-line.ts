@@ -4,7 +4,7 @@ import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
 /** The status of a chat. */
-export interface Standing {
+export interface ChatStatus {
   readonly model: string | undefined;
   readonly agent: string | undefined;
   readonly tools: string;
@@ -29,7 +29,7 @@ interface Spent {
 }
 
 /** What is read of a session. */
-type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "model"> & {
+type Read = Pick<ChatStatus, "context" | "usage" | "tokensLeft" | "costLeft" | "model"> & {
   /** Undefined where there is no session yet. */
   readonly tools: string | undefined;
 };
@@ -38,7 +38,7 @@ type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "mo
  * The status of a stored session; for others only the usage is known. Where two presets give the same
  * tools, `wanted` is named.
  */
-export async function readStanding(
+export async function readChatStatus(
   { runtime, isKept, config }: Pick<Opened, "runtime" | "isKept" | "config">,
   sessionId: string,
   wanted: string,
@@ -84,8 +84,8 @@ const BETWEEN = " · ";
 const NAME_CHARS_MAX = 200;
 
 /** Everything in one row; the least important parts are left out where there is no room. */
-export function statusLine(standing: Standing, columns: number, paint: Paint): string {
-  const { model, agent, tools, context, usage, tokensLeft, costLeft, isKept } = standing;
+export function statusLine(status: ChatStatus, columns: number, paint: Paint): string {
+  const { model, agent, tools, context, usage, tokensLeft, costLeft, isKept } = status;
   // The lowest weight is left out first.
   const parts: readonly { readonly text: string | undefined; readonly weight: number }[] = [
     { text: agent === undefined ? undefined : `with ${oneLine(agent, NAME_CHARS_MAX)}`, weight: 5 },

@@ -68,9 +68,9 @@ describe("commands of a person's own", () => {
     await type("!seq 1 20000", "(exit 0;");
     await type("!nonsense-that-is-no-command", "(exit 127;");
     await type("hello", "Yes.");
-    const told = JSON.stringify(asked().at(-1));
-    expect(told).toMatch(/instruction:\\n1\\n2\\n.*\\n… \d+ characters left out …\\n.*\\n20000"/);
-    expect(told.length).toBeLessThan(50_000);
+    const reported = JSON.stringify(asked().at(-1));
+    expect(reported).toMatch(/instruction:\\n1\\n2\\n.*\\n… \d+ characters left out …\\n.*\\n20000"/);
+    expect(reported.length).toBeLessThan(50_000);
     await type("/quit", "Come back");
     await ended;
   });
@@ -83,8 +83,8 @@ describe("commands of a person's own", () => {
   });
 
   it("[G5] are known by what follows the mark", () => {
-    expect(parseShell("!ls -l\nwc")).toEqual({ command: "ls -l\nwc", isTold: true });
-    expect(parseShell("!! ls")).toEqual({ command: "ls", isTold: false });
+    expect(parseShell("!ls -l\nwc")).toEqual({ command: "ls -l\nwc", isShown: true });
+    expect(parseShell("!! ls")).toEqual({ command: "ls", isShown: false });
     for (const prompt of ["!", "!!", "!!! really", "hello!", ""]) expect(parseShell(prompt)).toBe(undefined);
   });
 });

@@ -36,7 +36,7 @@ export interface ToolCall {
   /** Absent where the client cannot ask the person in front of it. */
   readonly elicit?: Elicit | undefined;
   /** Whether the client has not asked for quiet. */
-  readonly hearsEvents: () => boolean;
+  readonly listensToEvents: () => boolean;
 }
 
 /** Calls a tool. What goes wrong is a result, too: a model can read it and do better. It does not reject. */
@@ -93,12 +93,12 @@ function requireAction(field: string, wanted: string, action: string): void {
 
 /** A failure as the model is told of it: the code is of the one table. */
 export function toolFailure(error: RuntimeError): CallToolResult {
-  const told = { error: error.message, ...error.toWire() };
-  return { content: [{ type: "text", text: JSON.stringify(told) }], isError: true };
+  const reported = { error: error.message, ...error.toWire() };
+  return { content: [{ type: "text", text: JSON.stringify(reported) }], isError: true };
 }
 
 async function runTurn({ dispatch, caller }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
-  const { args, signal, notices, hearsEvents } = call;
+  const { args, signal, notices, listensToEvents } = call;
   const { stream, builtin_config, tools } = parseParams(TurnExtras, args);
   const { tool_results, ...plain } = args;
   const shell = builtin_config?.enable_shell;
@@ -110,17 +110,17 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
     ...(tools === undefined ? {} : { client_tools: tools.map(({ handler: _, ...tool }) => tool) }),
   };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
-  const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
+  const turnNotices = createTurnNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
   try {
     const asking =
       call.elicit &&
-      askingClient(dispatch, call.elicit, { next: telling.listener, call: caller === undefined ? {} : { caller } });
-    const context = { signal, listener: asking ?? telling.listener };
+      askingClient(dispatch, call.elicit, { next: turnNotices.listener, call: caller === undefined ? {} : { caller } });
+    const context = { signal, listener: asking ?? turnNotices.listener };
     return await (operation === "resumeSession"
       ? furtherTurn(dispatch, input, context)
       : dispatch(operation, input, context));
   } finally {
-    await telling.finish();
+    await turnNotices.finish();
   }
 }
 
@@ -137,7 +137,7 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
 }
 
 /** A session's times are objects here, and what it has used stands apart. */
-function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session }: SessionInfo) {
+function readPayload({ session_ref, total_tokens, cost: _reported, usage, ...session }: SessionInfo) {
   const time = (secs_since_epoch: number): SystemTime => ({ secs_since_epoch, nanos_since_epoch: 0 });
   const { session_id, created_at, updated_at } = session;
   return {

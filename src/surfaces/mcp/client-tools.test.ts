@@ -60,8 +60,8 @@ describe("tools that the client of MCP runs", () => {
     const last = await give(result("Tromsø", "snow"));
     expect(last.payload).toMatchObject({ content: [{ text: "All is well." }], turns: 1, tool_calls: 1 });
     expect(last.payload.status).toBeUndefined();
-    const told = model.requests[1]?.messages.at(-1);
-    expect(told).toMatchObject({
+    const reported = model.requests[1]?.messages.at(-1);
+    expect(reported).toMatchObject({
       role: "tool_results",
       results: [
         { tool_use_id: "call-Oslo", content: "no station", is_error: true },

@@ -4,7 +4,7 @@ import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf } from "../../contract/mcp-
 import { parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { listenTo, type Params, toEnvelope, withPlainIds } from "../wire/events.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
@@ -15,7 +15,7 @@ export interface ExtraTools {
   close(): void;
 }
 
-interface ExtraParts extends Asked {
+interface ExtraParts extends CallerRuntime {
   readonly realm: string;
   readonly clock: Clock;
 }

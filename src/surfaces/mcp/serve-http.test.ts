@@ -79,14 +79,14 @@ describe("MCP over streamable HTTP", () => {
   it("[G4] serves clients side by side, with progress and events on their own streams", async () => {
     const { connect } = await serve();
     const [one, two] = [await connect(), await connect()];
-    const heard: unknown[] = [];
-    two.client.setNotificationHandler(LoggingMessageNotificationSchema, (notice) => void heard.push(notice));
+    const received: unknown[] = [];
+    two.client.setNotificationHandler(LoggingMessageNotificationSchema, (notice) => void received.push(notice));
     const events: unknown[] = [];
     one.client.setNotificationHandler(LoggingMessageNotificationSchema, (notice) => void events.push(notice));
     const { payload } = await one.call("meerkat_run", { prompt: "What is 2 + 3?", stream: true });
     expect(payload.content[0].text).toContain("5");
     expect(events.length).toBeGreaterThan(3);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     const steps: unknown[] = [];
     const args = { session_id: payload.session_id, prompt: "and 4 + 4?" };
     await two.client.callTool({ name: "meerkat_resume", arguments: args }, undefined, {

@@ -121,11 +121,11 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
 /** The clients that are connected, each with a server of its own. */
 interface Connections {
   /** Answers a request for MCP; throws when there is no such connection or no room for another. */
-  handle(request: IncomingMessage, response: ServerResponse, asked: AskedBy): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, asked: RequestCaller): Promise<void>;
   close(): Promise<void>;
 }
 
-interface AskedBy {
+interface RequestCaller {
   readonly message: unknown;
   readonly caller: Caller;
 }

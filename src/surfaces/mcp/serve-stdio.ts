@@ -36,16 +36,16 @@ export async function serveStdio({ server, ...streams }: StdioConnection): Promi
     },
     close: async () => transport.onclose?.(),
   };
-  const hear = (message: JSONRPCMessage): void => {
+  const onMessage = (message: JSONRPCMessage): void => {
     if (!("method" in message)) return;
-    if ("id" in message) unanswered.hear(message.id);
+    if ("id" in message) unanswered.add(message.id);
     else if (message.method === "notifications/cancelled") unanswered.forget(message.params?.requestId);
   };
   const take: TakeMessage = (message, bytes) => {
     // It was JSON a moment ago.
     const parsed = JSONRPCMessageSchema.safeParse(JSON.parse(Buffer.from(bytes).toString("utf8")));
     if (parsed.success) {
-      hear(parsed.data);
+      onMessage(parsed.data);
       transport.onmessage?.(parsed.data);
       return unread < UNREAD_MAX ? undefined : newest;
     }

@@ -131,12 +131,12 @@ describe("a turn", () => {
   it("tells of every step to a client that gives a token, and of nothing else", async () => {
     const model = createScriptedModel([{ calls: [{ name: "datetime" }] }, { text: "noon" }]);
     const { client } = await connect({ model });
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const args = { prompt: "what time is it?", tool_preset: "safe" };
     await client.callTool({ name: "meerkat_run", arguments: args }, undefined, {
-      onprogress: (progress) => heard.push(progress),
+      onprogress: (progress) => received.push(progress),
     });
-    expect(heard).toEqual([
+    expect(received).toEqual([
       { progress: 1, message: "model call 1" },
       { progress: 2, message: "tool datetime" },
       { progress: 3, message: "model call 2" },
@@ -145,21 +145,21 @@ describe("a turn", () => {
 
   it("streams every event as a log message, unless the client wants fewer of those", async () => {
     const { client, call } = await connect();
-    const heard: { source: string; session_id: string; event: { payload: { type: string } } }[] = [];
+    const received: { source: string; session_id: string; event: { payload: { type: string } } }[] = [];
     client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
-      heard.push(params.data as (typeof heard)[number]); // What the assertions below look at.
+      received.push(params.data as (typeof received)[number]); // What the assertions below look at.
     });
     const { payload } = await call("meerkat_run", { prompt: "hi", stream: true });
-    expect(heard[0]).toMatchObject({
+    expect(received[0]).toMatchObject({
       source: "meerkat",
       session_id: payload.session_id,
       event: { source_id: `session:${payload.session_id}`, seq: 2, payload: { type: "run_started" } },
     });
-    expect(heard.at(-1)?.event.payload.type).toBe("run_completed");
-    heard.length = 0;
+    expect(received.at(-1)?.event.payload.type).toBe("run_completed");
+    received.length = 0;
     await client.setLoggingLevel("warning");
     await call("meerkat_resume", { session_id: payload.session_id, prompt: "again", stream: true });
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 
   it("[G4] is interrupted when its request is cancelled, and what was said is kept", async () => {

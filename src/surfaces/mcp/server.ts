@@ -12,7 +12,7 @@ import {
 import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { type Asked, askedBy } from "../wire/asked-by.ts";
+import { type CallerRuntime, forCaller } from "../wire/caller-runtime.ts";
 import { type CallParts, callTool, toolFailure } from "./call-tool.ts";
 import { createExtraTools, describeExtraTools } from "./extra-tools.ts";
 import { createTools } from "./tools.ts";
@@ -21,7 +21,7 @@ import { createTools } from "./tools.ts";
 export type McpServer = Server;
 
 export interface ServerParts {
-  readonly runtime: Asked;
+  readonly runtime: CallerRuntime;
   readonly realm: string;
   readonly version: string;
   readonly memoryOnly: boolean;
@@ -60,7 +60,7 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
   const info = { name: "rkat-mcp", version };
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return (caller) => {
-    const asked = caller === undefined ? runtime : askedBy(runtime, caller);
+    const asked = caller === undefined ? runtime : forCaller(runtime, caller);
     const calling: CallParts = { dispatch: asked.dispatch, realm, caller };
     const server = new Server(info, { capabilities: { tools: {}, logging: {} }, instructions });
     const extra = memoryOnly ? undefined : createExtraTools({ ...asked, realm, clock });
@@ -89,7 +89,7 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
             args,
             signal,
             notices: { send: sendNotification, newId, progressToken: _meta?.progressToken },
-            hearsEvents: () => isHeard(level),
+            listensToEvents: () => isLogged(level),
             elicit:
               server.getClientCapabilities()?.elicitation === undefined
                 ? undefined
@@ -109,7 +109,7 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
 }
 
 /** Events are told at the level `info`. */
-function isHeard(level: LoggingLevel): boolean {
+function isLogged(level: LoggingLevel): boolean {
   const levels = LoggingLevelSchema.options;
   return levels.indexOf(level) <= levels.indexOf("info");
 }

@@ -34,7 +34,7 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
     parseFlags: parseMcpFlags,
     realmFor: (flags) => realmOfFolder(io.cwd, flags),
     mayKeepInProject: true,
-    tellsPaths: () => false,
+    showsPaths: () => false,
     http: ({ http }) => http,
     closeMsMax: CLOSE_MS_MAX,
     serve: (serving) => serve(io, serving),

@@ -14,7 +14,7 @@ export interface ChatAnswer {
   /** Whether it is JSON of a schema, which is told when it is whole. */
   readonly isStructured: boolean;
   /** Whether a stream ends with what the turn took. */
-  readonly tellsUsage: boolean;
+  readonly sendsUsage: boolean;
   /** What the session had used before the turn. */
   usedBefore(): Usage | undefined;
 }
@@ -23,60 +23,60 @@ type Finish = "stop" | "length" | "tool_calls" | "content_filter";
 
 /** Tells a turn as a chat completion, whole or in chunks. */
 export function createChatEncoder(answer: ChatAnswer): Encoder {
-  const heard = beginHearing();
+  const state = beginEncoding();
   const chunk = (delta: object, finish_reason: Finish | null = null): Frame => ({
     data: {
       ...headOf(answer, "chat.completion.chunk"),
       choices: [{ index: 0, delta, logprobs: null, finish_reason }],
-      ...(answer.tellsUsage ? { usage: null } : {}),
+      ...(answer.sendsUsage ? { usage: null } : {}),
     },
   });
-  const told = (message: ChatMessage, finish: Finish, usage: unknown): readonly Frame[] => [
+  const reported = (message: ChatMessage, finish: Finish, usage: unknown): readonly Frame[] => [
     ...(message.tool_calls ?? []).map((call, index) => chunk({ tool_calls: [{ index, ...call }] })),
     chunk({}, finish),
-    ...(answer.tellsUsage ? [{ data: { ...headOf(answer, "chat.completion.chunk"), choices: [], usage } }] : []),
+    ...(answer.sendsUsage ? [{ data: { ...headOf(answer, "chat.completion.chunk"), choices: [], usage } }] : []),
   ];
   const say = (text: string): readonly Frame[] =>
     text === "" || answer.isStructured ? [] : [chunk({ content: text })];
 
   return {
-    sessionId: () => heard.sessionId,
-    hear: ({ event }) => {
+    sessionId: () => state.sessionId,
+    encode: ({ event }) => {
       if (event.type === "run_started") {
-        heard.sessionId = event.session_id;
+        state.sessionId = event.session_id;
         return [chunk({ role: "assistant", content: "", refusal: null })];
       }
-      return say(take(heard, event));
+      return say(take(state, event));
     },
     end: (thrown) => {
-      const failure = thrown ?? heard.mismatch;
+      const failure = thrown ?? state.mismatch;
       if (failure !== undefined) {
         return { frames: [{ data: { error: errorOf(failure) } }], body: undefined, isFailed: true, failure };
       }
-      const calls = heard.pending.flatMap((id) => heard.calls.get(id) ?? []);
-      const text = heard.structured ?? answerText(heard.texts);
+      const calls = state.pending.flatMap((id) => state.calls.get(id) ?? []);
+      const text = state.structured ?? answerText(state.texts);
       const message = messageOf(text, calls);
-      const finish = calls.length > 0 ? "tool_calls" : finishOf(heard);
-      const usage = usageOf(heard.usage, answer.usedBefore());
+      const finish = calls.length > 0 ? "tool_calls" : finishOf(state);
+      const usage = usageOf(state.usage, answer.usedBefore());
       const body = {
         ...headOf(answer, "chat.completion"),
         choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
         usage,
       };
       const late = answer.isStructured && text !== "" ? [chunk({ content: text })] : [];
-      return { frames: [...late, ...told(message, finish, usage)], body, isFailed: false };
+      return { frames: [...late, ...reported(message, finish, usage)], body, isFailed: false };
     },
     replay: (body) => {
       // The body of an earlier answer of this encoder.
       const { choices, usage } = body as { choices: [{ message: ChatMessage; finish_reason: Finish }]; usage: unknown };
       const [{ message, finish_reason }] = choices;
       const first = chunk({ role: "assistant", content: message.content ?? "", refusal: null });
-      return [first, ...told(message, finish_reason, usage)];
+      return [first, ...reported(message, finish_reason, usage)];
     },
   };
 }
 
-interface Heard {
+interface EncoderState {
   sessionId: string | undefined;
   /** The answers of the turn that are whole. */
   readonly texts: string[];
@@ -94,7 +94,7 @@ interface Heard {
   mismatch: RuntimeError | undefined;
 }
 
-function beginHearing(): Heard {
+function beginEncoding(): EncoderState {
   return {
     sessionId: undefined,
     texts: [],
@@ -110,41 +110,41 @@ function beginHearing(): Heard {
 }
 
 /** What an event adds to what a client is told. */
-function take(heard: Heard, event: AgentEvent): string {
+function take(state: EncoderState, event: AgentEvent): string {
   switch (event.type) {
     case "turn_started":
-      heard.open = undefined;
+      state.open = undefined;
       return "";
     case "text_delta": {
-      const isFirst = heard.open === undefined;
-      heard.open = (heard.open ?? "") + event.delta;
-      return `${isFirst && heard.texts.length > 0 ? BETWEEN_ANSWERS : ""}${event.delta}`;
+      const isFirst = state.open === undefined;
+      state.open = (state.open ?? "") + event.delta;
+      return `${isFirst && state.texts.length > 0 ? BETWEEN_ANSWERS : ""}${event.delta}`;
     }
     case "text_complete": {
-      const before = heard.open ?? "";
-      const isFirst = heard.open === undefined && heard.texts.length > 0;
-      heard.texts.push(event.content);
-      heard.open = undefined;
+      const before = state.open ?? "";
+      const isFirst = state.open === undefined && state.texts.length > 0;
+      state.texts.push(event.content);
+      state.open = undefined;
       // What was said too fast for its reader comes late rather than never.
       const rest = event.content.startsWith(before) ? event.content.slice(before.length) : "";
       return rest === "" ? "" : `${isFirst ? BETWEEN_ANSWERS : ""}${rest}`;
     }
     case "tool_call_requested":
-      heard.calls.set(event.id, { id: event.id, name: event.name, args: event.args });
+      state.calls.set(event.id, { id: event.id, name: event.name, args: event.args });
       return "";
     case "turn_completed":
-      heard.stop = event.stop_reason;
+      state.stop = event.stop_reason;
       return "";
     case "run_completed":
-      heard.pending = event.pending_calls ?? [];
-      heard.cause = event.terminal_cause_kind;
-      heard.usage = event.usage;
+      state.pending = event.pending_calls ?? [];
+      state.cause = event.terminal_cause_kind;
+      state.usage = event.usage;
       return "";
     case "extraction_succeeded":
-      heard.structured = JSON.stringify(event.structured_output);
+      state.structured = JSON.stringify(event.structured_output);
       return "";
     case "extraction_failed":
-      heard.mismatch = mismatch(event);
+      state.mismatch = mismatch(event);
       return "";
     default:
       return "";
@@ -173,7 +173,7 @@ function headOf({ id, createdSecs, model }: ChatAnswer, object: string) {
 }
 
 /** A limit that ended the turn cuts it as one of tokens does. */
-function finishOf({ stop, cause }: Heard): Finish {
+function finishOf({ stop, cause }: EncoderState): Finish {
   if (stop === "content_filter") return "content_filter";
   return stop === "max_tokens" || cause !== undefined ? "length" : "stop";
 }

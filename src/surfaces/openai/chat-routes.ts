@@ -24,7 +24,7 @@ export function createChatRoutes(place: Place): readonly StreamedRoute[] {
       createdSecs: Math.floor(place.clock.now() / 1_000),
       model: chat.asked.model ?? "default",
       isStructured: chat.isStructured,
-      tellsUsage: chat.asked.stream_options?.include_usage === true,
+      sendsUsage: chat.asked.stream_options?.include_usage === true,
       usedBefore: () => before,
     });
     const found = (used: Usage | undefined): void => {
@@ -34,9 +34,9 @@ export function createChatRoutes(place: Place): readonly StreamedRoute[] {
       isStreamed: chat.asked.stream === true,
       goesOn: false,
       encoder,
-      run: (hearing, failedIn) => {
+      run: (context, failedIn) => {
         const traceparent = request.headers.traceparent?.toString();
-        const call = { ...hearing, ...chat.first, traceparent, found, failedIn };
+        const call = { ...context, ...chat.first, traceparent, found, failedIn };
         return runChat(request.runtime, conversations, chat.turn, call);
       },
     });
@@ -66,8 +66,8 @@ function readChat(request: RestRequest, place: Place): Chat {
   const { change_settings, ...further } = continuation(asks, request, place);
   const { system_prompt: _same, ...changes } = change_settings;
   // A session that is found has this system prompt; one that is named keeps its own unless it is told another.
-  const isTold = named !== undefined && talk.system !== undefined;
-  const change = isTold ? { ...changes, system_prompt: talk.system } : changes;
+  const isReported = named !== undefined && talk.system !== undefined;
+  const change = isReported ? { ...changes, system_prompt: talk.system } : changes;
   const turn = {
     talk,
     party,

@@ -2,7 +2,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import { type RunResult, SessionId } from "../../contract/session.ts";
 import type { CallContext } from "../../service/dispatch.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { historyOf, resultOf, type Talk } from "./chat-messages.ts";
 import { BEGINNING_LABEL, beginningOf, type Conversations, hashTalk, type Party } from "./conversations.ts";
 import { parseConversationId } from "./ids.ts";
@@ -25,7 +25,7 @@ const LOOKS_MAX = 3;
 
 /** Runs the turn of a conversation in the session that is known to be it, or in a new one; never in another. */
 export async function runChat(
-  { dispatch, subscribe }: Asked,
+  { dispatch, subscribe }: CallerRuntime,
   conversations: Conversations,
   chat: ChatTurn,
   call: CallContext & { found(before: Usage | undefined): void; readonly failedIn?: string | undefined },

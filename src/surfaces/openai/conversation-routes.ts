@@ -146,14 +146,14 @@ async function begin({ settings }: Place, { runtime }: RestRequest, beginning: B
 async function compact(place: Place, request: RestRequest): Promise<Answer> {
   const asked = parseParams(CompactRequest, fieldsOf(request.body));
   const { id, session_id } = await compacted(place, request, asked);
-  const { compaction, ...told } = await request.runtime.dispatch("compactSession", { session_id });
+  const { compaction, ...reported } = await request.runtime.dispatch("compactSession", { session_id });
   const body = {
     id,
     object: "response.compaction",
     created_at: Math.floor(place.clock.now() / 1_000),
     output: [{ id: id.replace(/^resp_/, "cmp_"), type: "compaction", encrypted_content: id }],
     usage: usageOf(compaction?.usage ?? { input_tokens: 0, output_tokens: 0 }),
-    ...told,
+    ...reported,
     ...(compaction === undefined ? {} : { compaction }),
   };
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: session_id } };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { beginView, type ClientView, endsWith, saidIn, viewEvent, viewSaid } from "./client-view.ts";
 import { type ChainHash, chainHash, type Said } from "./said.ts";
 
@@ -23,7 +23,7 @@ type Place =
 
 export interface Conversations {
   /** Finds where a conversation goes on; what that costs does not grow with the conversation. */
-  find(runtime: Asked, talk: HashedTalk): Promise<Place>;
+  find(runtime: CallerRuntime, talk: HashedTalk): Promise<Place>;
 }
 
 /** A conversation up to its newest answer, as it is looked for. */
@@ -69,7 +69,7 @@ export function createConversations(): Conversations {
       views.delete(oldest);
     }
   };
-  const look = async (runtime: Asked, session: Candidate, beginning: ChainHash): Promise<ClientView> => {
+  const look = async (runtime: CallerRuntime, session: Candidate, beginning: ChainHash): Promise<ClientView> => {
     const { session_id, message_count } = session;
     const view = views.get(session_id)?.view ?? beginView(beginning);
     await refresh(runtime, session_id, view);
@@ -116,7 +116,7 @@ interface Candidate {
 }
 
 /** Advances a view to the end of its session. */
-async function refresh({ dispatch }: Asked, session_id: string, view: ClientView): Promise<void> {
+async function refresh({ dispatch }: CallerRuntime, session_id: string, view: ClientView): Promise<void> {
   const scope = { type: "session" as const, session_id };
   // A log grows while it is read, but not without end.
   for (;;) {
@@ -136,7 +136,7 @@ async function refresh({ dispatch }: Asked, session_id: string, view: ClientView
 
 /** Of the messages a session began with there are no events. */
 async function viewBeginning(
-  dispatch: Asked["dispatch"],
+  dispatch: CallerRuntime["dispatch"],
   session_id: string,
   view: ClientView,
   until: number,
@@ -150,7 +150,7 @@ async function viewBeginning(
 }
 
 /** How many messages of a transcript come before, or with, an event. */
-async function messagesUpTo({ dispatch }: Asked, session_id: string, seq: number): Promise<number> {
+async function messagesUpTo({ dispatch }: CallerRuntime, session_id: string, seq: number): Promise<number> {
   const { messages } = await dispatch("readHistory", { session_id });
   return messages.filter((message) => message.seq <= seq).length;
 }

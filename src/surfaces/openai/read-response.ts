@@ -1,5 +1,5 @@
 import type { SessionInfo } from "../../contract/session-info.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 import { metadataIn } from "./metadata.ts";
 import { ECHO, type Echo } from "./response-echo.ts";
@@ -7,7 +7,7 @@ import { createResponseEncoder } from "./response-encoder.ts";
 import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 
 /** A response as the log has it, and what a stream of it is; `echo` is what is remembered of its request. Throws SESSION_NOT_FOUND. */
-export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: Echo) {
+export async function readResponse(runtime: CallerRuntime, place: ResponsePlace, echo?: Echo) {
   const session = await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
   const turn = await readTurn(runtime, place);
   const { deliveries, endSeq } = turn;
@@ -19,7 +19,7 @@ export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: 
     isClientCall: ({ id }) => pending.has(id),
     wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
   });
-  const frames = deliveries.flatMap((delivery) => encoder.hear(delivery));
+  const frames = deliveries.flatMap((delivery) => encoder.encode(delivery));
   if (endSeq === undefined) return { body: encoder.body(), frames };
   const end = encoder.end(undefined);
   return { body: end.body, frames: [...frames, ...end.frames] };
@@ -27,7 +27,7 @@ export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: 
 
 /** What the session has of a request that is no longer in memory: settings of its newest turn, labels of its first. */
 async function keptOf(
-  runtime: Asked,
+  runtime: CallerRuntime,
   { session_id, seq }: ResponsePlace,
   { model, labels }: SessionInfo,
   { isNewest }: { readonly isNewest: boolean },

@@ -1,6 +1,6 @@
 import { type CreateResponse, InputItem } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { notThere, parseItemId, responseId } from "./ids.ts";
 import { readResponse } from "./read-response.ts";
 import type { Item } from "./response-items.ts";
@@ -12,7 +12,7 @@ type Reference = Extract<InputItem, { type: "item_reference" }>;
  * on from a response or in a conversation knows them.
  */
 export async function withReferenced(
-  runtime: Asked,
+  runtime: CallerRuntime,
   asked: Pick<CreateResponse, "input" | "previous_response_id" | "conversation">,
 ): Promise<CreateResponse["input"]> {
   const { input, previous_response_id, conversation } = asked;
@@ -30,7 +30,7 @@ export async function withReferenced(
 
 const isReference = (item: InputItem): item is Reference => item.type === "item_reference";
 
-async function find(runtime: Asked, id: string, outputs: Map<string, readonly Item[]>): Promise<Item> {
+async function find(runtime: CallerRuntime, id: string, outputs: Map<string, readonly Item[]>): Promise<Item> {
   const named = parseItemId(id);
   if (named === undefined) throw notThere("item", id);
   const key = responseId(named.place);

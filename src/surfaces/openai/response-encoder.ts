@@ -6,7 +6,7 @@ import type { Echo } from "./response-echo.ts";
 import { createItems, type Item } from "./response-items.ts";
 import type { Encoder, Frame } from "./turn-route.ts";
 
-interface Told {
+interface ResponseParts {
   readonly echo: Echo;
   /** Which calls are the client's to run. */
   isClientCall(call: { readonly id: string; readonly name: string }): boolean;
@@ -25,7 +25,7 @@ interface ResponseEncoder extends Encoder {
 }
 
 /** Tells a turn as a response; a turn of the log and one that runs are told alike. */
-export function createResponseEncoder(told: Told): ResponseEncoder {
+export function createResponseEncoder(parts: ResponseParts): ResponseEncoder {
   let place: { readonly id: string; readonly session_id: string; readonly created_at: number } | undefined;
   let completedAt: number | null = null;
   let number = 0;
@@ -50,7 +50,7 @@ export function createResponseEncoder(told: Told): ResponseEncoder {
     status,
     error: status === "failed" ? { code: "server_error", message: failureText() } : null,
     incomplete_details: status === "incomplete" ? { reason: reasonOf(stop, end) } : null,
-    ...told.echo,
+    ...parts.echo,
     output: items.all(status),
     output_text: textIn(items.all(status)),
     usage: status === "in_progress" ? null : usageOf(usage),
@@ -63,12 +63,12 @@ export function createResponseEncoder(told: Told): ResponseEncoder {
     return reasonOf(stop, end) === undefined ? "failed" : "incomplete";
   };
 
-  const hear = ({ seq, event, timestamp_ms }: Delivery): readonly Frame[] => {
+  const encode = ({ seq, event, timestamp_ms }: Delivery): readonly Frame[] => {
     switch (event.type) {
       case "run_started": {
         const { session_id } = event;
         place = { id: responseId({ session_id, seq }), session_id, created_at: Math.floor(timestamp_ms / 1_000) };
-        told.began?.(place.id);
+        parts.began?.(place.id);
         const response = body("in_progress");
         return [frame("response.created", { response }), frame("response.in_progress", { response })];
       }
@@ -77,11 +77,11 @@ export function createResponseEncoder(told: Told): ResponseEncoder {
       case "reasoning_complete":
         return items.finish("reasoning", event.content);
       case "text_delta":
-        return told.wantsJson ? [] : items.add("message", event.delta);
+        return parts.wantsJson ? [] : items.add("message", event.delta);
       case "text_complete":
-        return told.wantsJson ? [] : items.finish("message", event.content);
+        return parts.wantsJson ? [] : items.finish("message", event.content);
       case "tool_call_requested":
-        return told.isClientCall(event) ? items.callFunction(event) : items.callTool(event);
+        return parts.isClientCall(event) ? items.callFunction(event) : items.callTool(event);
       case "tool_execution_completed":
         return items.answerTool(event);
       case "retrying":
@@ -107,12 +107,12 @@ export function createResponseEncoder(told: Told): ResponseEncoder {
   };
   return {
     sessionId: () => place?.session_id,
-    hear,
+    encode,
     body: () => body(),
     end: (thrown) => {
       failure = thrown;
       const frames = [...items.abandon()];
-      if (told.wantsJson && structured !== undefined)
+      if (parts.wantsJson && structured !== undefined)
         frames.push(...items.finish("message", JSON.stringify(structured)));
       const status = statusOf();
       const response = body(status);

@@ -2,7 +2,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { SessionHistory, SessionInfo } from "../../contract/session-info.ts";
 import type { Delivery } from "../../service/event-queue.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 
 export type SeqMessage = SessionHistory["messages"][number];
@@ -21,7 +21,7 @@ const PAGE_EVENTS = 1_000;
 const PAGES_MAX = 100;
 
 /** The events of a response's turn; throws SESSION_NOT_FOUND where there is none. */
-export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promise<LoggedTurn> {
+export async function readTurn({ dispatch }: CallerRuntime, place: ResponsePlace): Promise<LoggedTurn> {
   const scope = { type: "session", session_id: place.session_id };
   const deliveries: Delivery[] = [];
   let endSeq: number | undefined;
@@ -58,14 +58,18 @@ function endOf(event: AgentEvent): "last" | "before extraction" | undefined {
 }
 
 /** Resolves when a response's turn is over, or the signal aborts. */
-export async function turnEnd({ subscribe }: Asked, place: ResponsePlace, signal: AbortSignal): Promise<void> {
+export async function turnEnd({ subscribe }: CallerRuntime, place: ResponsePlace, signal: AbortSignal): Promise<void> {
   for await (const { event } of subscribe(place.session_id, { after: place.seq, signal })) {
     if (event.type === "extraction_failed" || endOf(event) === "last") return;
   }
 }
 
 /** The session of a response; archived sessions are not found. */
-export async function readOpen({ dispatch }: Asked, session_id: string, missing: RuntimeError): Promise<SessionInfo> {
+export async function readOpen(
+  { dispatch }: CallerRuntime,
+  session_id: string,
+  missing: RuntimeError,
+): Promise<SessionInfo> {
   try {
     const session = await dispatch("readSession", { session_id });
     if (session.state !== "archived") return session;
@@ -77,7 +81,7 @@ export async function readOpen({ dispatch }: Asked, session_id: string, missing:
 
 /** A session's messages up to a seq, the system message among them. */
 export async function messagesUpTo(
-  { dispatch }: Asked,
+  { dispatch }: CallerRuntime,
   session_id: string,
   seq: number,
 ): Promise<readonly SeqMessage[]> {

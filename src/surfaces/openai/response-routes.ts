@@ -3,8 +3,8 @@ import { RuntimeError } from "../../contract/error.ts";
 import { CreateResponse } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { CallContext } from "../../service/dispatch.ts";
-import type { Asked } from "../wire/asked-by.ts";
 import { fieldsOf } from "../wire/body.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { createEventWriter } from "../wire/event-writer.ts";
 import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import { isRecord } from "../wire/incoming.ts";
@@ -50,7 +50,7 @@ const CANCEL_MS_MAX = 10_000;
 export function createResponseRoutes(place: Place): readonly Route[] {
   const echoes = new Map<string, Echo>();
   const remember = (id: string, echo: Echo): void => keepNewest(echoes, id, echo, ECHOES_MAX);
-  const parts: Parts = { ...place, remember, echoOf: (id) => echoes.get(id), told: new Map() };
+  const parts: Parts = { ...place, remember, echoOf: (id) => echoes.get(id), reported: new Map() };
   const at = (request: RestRequest): ResponsePlace => parseResponseId(request.params.response_id ?? "");
   return [
     {
@@ -67,8 +67,8 @@ export function createResponseRoutes(place: Place): readonly Route[] {
       operation: "listEvents",
       stream: (request, response) =>
         isStreamAsked(request.query)
-          ? tellAgain(parts, request, response, at(request))
-          : tell(parts, request, at(request)),
+          ? streamAgain(parts, request, response, at(request))
+          : streamResponse(parts, request, at(request)),
     },
     {
       method: "DELETE",
@@ -94,7 +94,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
           await request.runtime.dispatch("interruptTurn", { session_id });
           await turnEnd(request.runtime, where, AbortSignal.timeout(CANCEL_MS_MAX));
         }
-        return tell(parts, request, where);
+        return streamResponse(parts, request, where);
       },
     },
     {
@@ -117,7 +117,7 @@ interface Parts extends Place {
   remember(id: string, echo: Echo): void;
   echoOf(id: string): Echo | undefined;
   /** What responses were told as, with the numbers that a client knows. */
-  readonly told: Map<string, Frames>;
+  readonly reported: Map<string, Frames>;
 }
 
 async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
@@ -135,7 +135,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   const frames = createFrames();
   const began = (id: string): void => {
     parts.remember(id, echo);
-    if (isStreamed || background) keepNewest(parts.told, id, frames, TOLD_MAX);
+    if (isStreamed || background) keepNewest(parts.reported, id, frames, TOLD_MAX);
   };
   const encoder = createResponseEncoder({
     echo,
@@ -161,7 +161,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   };
   if (!background || isStreamed)
     return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, frames, run });
-  return parts.once(request, () => runBehind(parts, request, { encoder, frames }, run));
+  return parts.once(request, () => runInBackground(parts, request, { encoder, frames }, run));
 }
 
 /** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
@@ -179,7 +179,7 @@ function fromCompaction(asked: CreateResponse): CreateResponse {
 }
 
 /** Answers once the turn has begun; how it goes on is asked for by its id. */
-async function runBehind(
+async function runInBackground(
   parts: Parts,
   request: RestRequest,
   { encoder, frames }: { readonly encoder: ReturnType<typeof createResponseEncoder>; readonly frames: Frames },
@@ -187,7 +187,7 @@ async function runBehind(
 ) {
   const { promise: begun, resolve } = Promise.withResolvers<Answer>();
   const listener: CallContext["listener"] = (delivery) => {
-    frames.add(encoder.hear(delivery));
+    frames.add(encoder.encode(delivery));
     const session = encoder.sessionId();
     if (session === undefined) return;
     resolve({ ...jsonAnswer(encoder.body()), headers: { [SESSION_HEADER]: session } });
@@ -218,7 +218,7 @@ function goneOnFrom(from: Origin) {
   };
 }
 
-async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded): Promise<Origin> {
+async function originOf(runtime: CallerRuntime, asked: CreateResponse, decoded: Decoded): Promise<Origin> {
   const { previous_response_id: previous, conversation } = asked;
   const isNew = (previous ?? undefined) === undefined && (conversation ?? undefined) === undefined;
   const isSilent = decoded.results.length === 0 && textless(decoded);
@@ -311,7 +311,7 @@ async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): 
   return place;
 }
 
-async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
+async function streamResponse(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
   const { body } = await readResponse(request.runtime, place, parts.echoOf(responseId(place)));
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
 }
@@ -324,7 +324,7 @@ function isStreamAsked(query: URLSearchParams): boolean {
 }
 
 /** Tells a response once more as a stream: as it was told first where that is kept, else from the log when it has ended. */
-async function tellAgain(
+async function streamAgain(
   parts: Parts,
   request: RestRequest,
   response: ServerResponse,
@@ -339,7 +339,7 @@ async function tellAgain(
   const left = new AbortController();
   const leave = (): void => left.abort("the client has left");
   response.once("close", leave);
-  const kept = parts.told.get(id);
+  const kept = parts.reported.get(id);
   if (kept === undefined && after !== null) {
     throw invalid(
       "starting_after: the events of this response are not kept any more; leave it out to have all of them",

@@ -336,8 +336,11 @@ describe("OpenAI's client at /v1/responses", () => {
     ],
   ])("[K1] [H1] %j is refused in a sentence that names the field", async (body, param) => {
     const { call, runtime } = await setUp([{ text: "1." }]);
-    const { status, body: told } = await call("POST /v1/responses", body);
-    expect({ status, told }).toMatchObject({ status: 400, told: { error: { type: "invalid_request_error", param } } });
+    const { status, body: reported } = await call("POST /v1/responses", body);
+    expect({ status, reported }).toMatchObject({
+      status: 400,
+      reported: { error: { type: "invalid_request_error", param } },
+    });
     expect(await runtime.listSessions()).toEqual([]);
   });
 });

@@ -85,11 +85,18 @@ describe("OpenAI's endpoints as they are served", () => {
       return { text: "Noted." };
     };
     const { client, runtime } = await setUp(searching, { memory: {}, compaction: true, settings: { tools: "memory" } });
-    const told = await client.responses.create({ model: "scripted", input: "The key lies under the third flowerpot." });
+    const reported = await client.responses.create({
+      model: "scripted",
+      input: "The key lies under the third flowerpot.",
+    });
     await runtime.searchHistory("where is the key");
     const other = await client.responses.create({ model: "scripted", input: "Where?" });
     expect(other.output_text).not.toContain("flowerpot");
-    const own = await client.responses.create({ model: "scripted", input: "Where?", previous_response_id: told.id });
+    const own = await client.responses.create({
+      model: "scripted",
+      input: "Where?",
+      previous_response_id: reported.id,
+    });
     expect(own.output_text).toContain("flowerpot");
   });
 

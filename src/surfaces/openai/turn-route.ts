@@ -34,7 +34,7 @@ export interface Frame {
 export interface Encoder {
   /** The session, once its turn has begun. */
   sessionId(): string | undefined;
-  hear(delivery: Delivery): readonly Frame[];
+  encode(delivery: Delivery): readonly Frame[];
   /** The whole answer, and what a stream ends with. */
   end(failure: RuntimeError | undefined): {
     readonly frames: readonly Frame[];
@@ -56,7 +56,7 @@ interface TurnRequest {
   /** Where a stream is told, for readers that come later, too. */
   readonly frames?: Frames;
   /** `failedIn` is the session where the same request has just failed. */
-  run(hearing: { readonly signal: AbortSignal; readonly listener: Listener }, failedIn?: string): Promise<unknown>;
+  run(context: { readonly signal: AbortSignal; readonly listener: Listener }, failedIn?: string): Promise<unknown>;
 }
 
 /** Runs a turn and answers with it, at its end or as it happens. A client that leaves stops it. */
@@ -73,8 +73,8 @@ export async function answerTurn(
   if (!goesOn && response.destroyed) leave();
   const frames = turn.frames ?? createFrames();
   const listener: Listener = (delivery) => {
-    const told = encoder.hear(delivery);
-    if (isStreamed) frames.add(told);
+    const reported = encoder.encode(delivery);
+    if (isStreamed) frames.add(reported);
   };
   const work = async (aborted: AbortSignal): Promise<Answer> => {
     const signal = AbortSignal.any([aborted, left.signal]);
@@ -134,7 +134,7 @@ export interface Frames {
 }
 
 export function createFrames(): Frames {
-  const told: Frame[] = [];
+  const reported: Frame[] = [];
   let isEnded = false;
   let changed = Promise.withResolvers<void>();
   const wake = (): void => {
@@ -143,7 +143,7 @@ export function createFrames(): Frames {
   };
   return {
     add: (frames) => {
-      told.push(...frames);
+      reported.push(...frames);
       wake();
     },
     end: () => {
@@ -151,8 +151,8 @@ export function createFrames(): Frames {
       wake();
     },
     at: async (place) => {
-      while (told[place] === undefined && !isEnded) await changed.promise;
-      return told[place];
+      while (reported[place] === undefined && !isEnded) await changed.promise;
+      return reported[place];
     },
   };
 }

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../contract/event.ts";
 import { createUiEncoder } from "./ui-encoder.ts";
 
-function told(events: readonly AgentEvent[], tellsPieces = true) {
-  const encoder = createUiEncoder({ isClientTool: (name) => name === "look", tellsPieces });
-  return events.flatMap((event, seq) => encoder.hear({ seq, timestamp_ms: 0, event }));
+function state(events: readonly AgentEvent[], sendsDeltas = true) {
+  const encoder = createUiEncoder({ isClientTool: (name) => name === "look", sendsDeltas });
+  return events.flatMap((event, seq) => encoder.encode({ seq, timestamp_ms: 0, event }));
 }
 
 const delta = (text: string): AgentEvent => ({ type: "text_delta", delta: text });
@@ -17,24 +17,24 @@ describe("the encoder of UI message streams", () => {
       { type: "text-delta", id: "1", delta: "Hello." },
       { type: "text-end", id: "1" },
     ];
-    expect(told([whole("Hello.")])).toEqual(once);
-    expect(told([delta("Hello."), whole("Hello.")])).toEqual(once);
-    expect(told([delta("Hel"), whole("Hello.")], false)).toEqual(once);
-    expect(told([delta("Hel"), whole("Hello.")])).toEqual([
+    expect(state([whole("Hello.")])).toEqual(once);
+    expect(state([delta("Hello."), whole("Hello.")])).toEqual(once);
+    expect(state([delta("Hel"), whole("Hello.")], false)).toEqual(once);
+    expect(state([delta("Hel"), whole("Hello.")])).toEqual([
       once[0],
       { type: "text-delta", id: "1", delta: "Hel" },
       { type: "text-delta", id: "1", delta: "lo." },
       once[2],
     ]);
     // Two texts of one answer, whose pieces came before either was whole.
-    expect(told([delta("One."), delta("Two."), whole("One."), whole("Two.")])).toEqual([
+    expect(state([delta("One."), delta("Two."), whole("One."), whole("Two.")])).toEqual([
       once[0],
       { type: "text-delta", id: "1", delta: "One." },
       { type: "text-delta", id: "1", delta: "Two." },
       once[2],
     ]);
     // What does not fit what was told stands beside it.
-    expect(told([delta("Bye"), whole("Hello.")]).map(({ type, id }) => [type, id])).toEqual([
+    expect(state([delta("Bye"), whole("Hello.")]).map(({ type, id }) => [type, id])).toEqual([
       ["text-start", "1"],
       ["text-delta", "1"],
       ["text-end", "1"],
@@ -46,7 +46,7 @@ describe("the encoder of UI message streams", () => {
 
   it("[K1] tells what everybody should know as a notice, and nothing of steps", () => {
     const retrying = { attempt: 1, max_attempts: 3, error: "overloaded", delay_ms: 500 };
-    expect(told([{ type: "retrying", ...retrying }, { type: "compaction_prepared" } as AgentEvent])).toEqual([
+    expect(state([{ type: "retrying", ...retrying }, { type: "compaction_prepared" } as AgentEvent])).toEqual([
       {
         type: "data-notice",
         data: { event: "retrying", text: "retrying in 0.5 s (1 of 3): overloaded" },
@@ -68,7 +68,7 @@ describe("the encoder of UI message streams", () => {
       tokens_after: 5,
     };
     expect(
-      told([
+      state([
         { type: "compaction_started", ...started },
         { type: "compaction_completed", ...completed },
         { type: "compaction_failed", error: "no summary" },
@@ -93,7 +93,7 @@ describe("the encoder of UI message streams", () => {
     });
     const peek: AgentEvent = { type: "tool_call_requested", id: "c2", name: "peek", args: {} };
     expect(
-      told([
+      state([
         { type: "tool_call_requested", id: "c1", name: "look", args: { at: "pond" } },
         peek,
         result("c0"),

@@ -15,19 +15,19 @@ interface EncoderOptions {
   /** Whether a tool is run by the page. */
   isClientTool(name: string): boolean;
   /** Whether what comes in pieces is told so; where its beginning was missed, it is told when it is whole. */
-  readonly tellsPieces: boolean;
+  readonly sendsDeltas: boolean;
 }
 
 interface UiEncoder {
-  hear(delivery: Delivery): readonly UiChunk[];
+  encode(delivery: Delivery): readonly UiChunk[];
   /** The calls the turn ended with for the page to run. */
   pendingCalls(): readonly string[];
 }
 
 /** Encodes a turn as the parts of one message; the caller, who knows the message's id, writes its start. */
 export function createUiEncoder(options: EncoderOptions): UiEncoder {
-  const told = beginTelling();
-  return { hear: ({ event }) => tell(event, told, options), pendingCalls: () => told.pending };
+  const state = beginEncoding();
+  return { encode: ({ event }) => chunksOf(event, state, options), pendingCalls: () => state.pending };
 }
 
 /** How a message begins, for each reader of it. */
@@ -49,7 +49,7 @@ export function parseApprovalId(id: string): { readonly approval_id: string; rea
   return { approval_id: id.slice(0, colon), call: id.slice(colon + 1) };
 }
 
-interface Told {
+interface EncoderState {
   isInStep: boolean;
   /** Parts begun so far; a part is known by its number. */
   parts: number;
@@ -70,7 +70,7 @@ interface OpenPart {
   said: string;
 }
 
-function beginTelling(): Told {
+function beginEncoding(): EncoderState {
   return {
     isInStep: false,
     parts: 0,
@@ -83,23 +83,27 @@ function beginTelling(): Told {
   };
 }
 
-function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: EncoderOptions): readonly UiChunk[] {
+function chunksOf(
+  event: AgentEvent,
+  state: EncoderState,
+  { isClientTool, sendsDeltas }: EncoderOptions,
+): readonly UiChunk[] {
   switch (event.type) {
     case "turn_started": {
-      const before = endStep(told);
-      told.isInStep = true;
+      const before = endStep(state);
+      state.isInStep = true;
       return [...before, { type: "start-step" }];
     }
     case "reasoning_delta":
-      return tellsPieces ? say(told, told.reasoning, event.delta) : [];
+      return sendsDeltas ? say(state, state.reasoning, event.delta) : [];
     case "text_delta":
-      return tellsPieces ? say(told, told.text, event.delta) : [];
+      return sendsDeltas ? say(state, state.text, event.delta) : [];
     case "reasoning_complete":
-      return complete(told, told.reasoning, event.content);
+      return complete(state, state.reasoning, event.content);
     case "text_complete":
-      return complete(told, told.text, event.content);
+      return complete(state, state.text, event.content);
     case "tool_call_requested":
-      told.calls.set(event.id, event);
+      state.calls.set(event.id, event);
       return [
         {
           type: "tool-input-available",
@@ -111,18 +115,18 @@ function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: Enco
         },
       ];
     case "tool_result_received":
-      return resultOf(event, told, isClientTool);
+      return resultOf(event, state, isClientTool);
     case "tool_approval_requested":
       return askFor(event);
     case "tool_approval_answered":
-      return answered(event, told);
+      return answered(event, state);
     case "sub_agent_event": {
       // Without a part for the call, which the page has never seen: the word is given to the sub-agent's own session.
       const question = questionIn(event);
       return question === undefined ? [] : [approvalPart(question)];
     }
     case "turn_completed":
-      told.stop = event.stop_reason;
+      state.stop = event.stop_reason;
       return [];
     case "compaction_started":
       return [compaction({ phase: "started", ...withoutType(event) })];
@@ -133,9 +137,9 @@ function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: Enco
     case "context_evicted":
       return [compaction({ phase: "evicted", ...withoutType(event) })];
     case "run_completed":
-      return finish(event, told);
+      return finish(event, state);
     case "run_failed": {
-      const last = endStep(told);
+      const last = endStep(state);
       if (event.error_class === "cancelled") return [...last, { type: "abort", reason: event.error }];
       return [...last, { type: "error", errorText: event.error }];
     }
@@ -152,12 +156,12 @@ function noticeOf(event: AgentEvent): readonly UiChunk[] {
 }
 
 /** A part of a stream that only says something. */
-function say(told: Told, part: OpenPart, delta: string): readonly UiChunk[] {
+function say(state: EncoderState, part: OpenPart, delta: string): readonly UiChunk[] {
   if (delta === "") return [];
   const chunks: UiChunk[] = [];
   if (part.id === undefined) {
-    told.parts += 1;
-    part.id = String(told.parts);
+    state.parts += 1;
+    part.id = String(state.parts);
     chunks.push({ type: `${part.kind}-start`, id: part.id });
   }
   part.said += delta;
@@ -165,14 +169,14 @@ function say(told: Told, part: OpenPart, delta: string): readonly UiChunk[] {
 }
 
 /** What was said too fast for its reader comes late rather than never. */
-function complete(told: Told, part: OpenPart, content: string): readonly UiChunk[] {
+function complete(state: EncoderState, part: OpenPart, content: string): readonly UiChunk[] {
   if (part.said.startsWith(content)) {
     // Several texts of one answer may have come as one.
     part.said = part.said.slice(content.length);
     return part.said === "" ? close(part) : [];
   }
   const before = content.startsWith(part.said) ? [] : close(part);
-  const rest = say(told, part, content.slice(part.said.length));
+  const rest = say(state, part, content.slice(part.said.length));
   return [...before, ...rest, ...close(part)];
 }
 
@@ -183,16 +187,16 @@ function close(part: OpenPart): readonly UiChunk[] {
   return id === undefined ? [] : [{ type: `${kind}-end`, id }];
 }
 
-function endStep(told: Told): readonly UiChunk[] {
-  const open = [...close(told.reasoning), ...close(told.text)];
-  if (!told.isInStep) return open;
-  told.isInStep = false;
+function endStep(state: EncoderState): readonly UiChunk[] {
+  const open = [...close(state.reasoning), ...close(state.text)];
+  if (!state.isInStep) return open;
+  state.isInStep = false;
   return [...open, { type: "finish-step" }];
 }
 
 function resultOf(
   { id, name, content = [], is_error }: AgentEventOf<"tool_result_received">,
-  { calls, denied }: Told,
+  { calls, denied }: EncoderState,
   isClientTool: (name: string) => boolean,
 ): readonly UiChunk[] {
   const call = calls.get(id);
@@ -247,16 +251,16 @@ function approvalPart(event: AgentEventOf<"tool_approval_requested">): UiChunk {
 
 function answered(
   { approval_id, decision, calls, reason }: AgentEventOf<"tool_approval_answered">,
-  told: Told,
+  state: EncoderState,
 ): readonly UiChunk[] {
   const approved = decision === "allow";
   return calls
-    .filter((id) => told.calls.has(id))
+    .filter((id) => state.calls.has(id))
     .flatMap((id) => {
       const because = reason === undefined ? {} : { reason };
       const word = { type: "tool-approval-response", approvalId: approvalIdOf(approval_id, id), approved, ...because };
       if (approved) return [word];
-      told.denied.add(id);
+      state.denied.add(id);
       return [word, { type: "tool-output-denied", toolCallId: id }];
     });
 }
@@ -270,12 +274,12 @@ function withoutType<E extends AgentEvent>({ type: _type, ...fields }: E): Omit<
 }
 
 /** A limit that ended the turn cuts it as one of tokens does. */
-function finish(event: AgentEventOf<"run_completed">, told: Told): readonly UiChunk[] {
+function finish(event: AgentEventOf<"run_completed">, state: EncoderState): readonly UiChunk[] {
   const { usage, turn_cost, pending_calls = [], terminal_cause_kind } = event;
-  told.pending = pending_calls;
+  state.pending = pending_calls;
   const data: UiChatData["usage"] = turn_cost === undefined ? { usage } : { usage, turn_cost };
-  const isCut = told.stop === "max_tokens" || terminal_cause_kind !== undefined;
-  const filtered = told.stop === "content_filter" ? "content-filter" : "stop";
+  const isCut = state.stop === "max_tokens" || terminal_cause_kind !== undefined;
+  const filtered = state.stop === "content_filter" ? "content-filter" : "stop";
   const finishReason = pending_calls.length > 0 ? "tool-calls" : isCut ? "length" : filtered;
-  return [...endStep(told), { type: "data-usage", data }, { type: "finish", finishReason }];
+  return [...endStep(state), { type: "data-usage", data }, { type: "finish", finishReason }];
 }

@@ -12,7 +12,7 @@ export interface News {
   /** What tools of the page's gave. */
   readonly results: readonly PageResult[];
   /** A person's words on calls. */
-  readonly words: readonly Word[];
+  readonly words: readonly ApprovalAnswer[];
   /** What the user said before, oldest first, as far as the page sent it. */
   readonly before: readonly string[];
   /** What the newest message stands in the place of: itself, to be answered again, or what it was before an edit. */
@@ -27,7 +27,7 @@ interface PageResult {
   readonly is_error: boolean;
 }
 
-interface Word {
+interface ApprovalAnswer {
   readonly approval_id: string;
   readonly call: string;
   readonly decision: "allow" | "deny";
@@ -104,16 +104,16 @@ const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;charset=[\w-]{1,40})
 
 function fileOf({ url, mediaType, filename }: UiPart, at: string): ContentBlock {
   if (typeof url !== "string") throw invalid(`${at}.url: write a data: URL, or the address of an image`);
-  const told = typeof mediaType === "string" ? mediaType : undefined;
+  const reported = typeof mediaType === "string" ? mediaType : undefined;
   if (/^https?:/i.test(url)) {
-    if (told?.startsWith("image/") !== true) throw invalid(`${at}.url: only images are taken by their address`);
-    return { type: "image", source: "url", media_type: told, url };
+    if (reported?.startsWith("image/") !== true) throw invalid(`${at}.url: only images are taken by their address`);
+    return { type: "image", source: "url", media_type: reported, url };
   }
   const [, inside, data] = DATA_URL.exec(url) ?? [];
   if (inside === undefined || data === undefined || data === "") {
     throw invalid(`${at}.url: write a data: URL like data:image/png;base64,…, or the address of an image`);
   }
-  const media_type = told ?? inside;
+  const media_type = reported ?? inside;
   if (media_type.startsWith("image/")) return { type: "image", source: "inline", media_type, data };
   const name = typeof filename === "string" && filename !== "" ? { name: plainName(filename) } : {};
   return { type: "file", source: "inline", media_type, data, ...name };
@@ -146,7 +146,7 @@ function textValue(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-function wordIn(part: UiPart): readonly Word[] {
+function wordIn(part: UiPart): readonly ApprovalAnswer[] {
   const { approval, state } = part;
   if (!isTool(part) || state !== "approval-responded") return [];
   if (typeof approval !== "object" || approval === null || !("id" in approval) || !("approved" in approval)) return [];

@@ -14,7 +14,7 @@ import { createUiEncoder } from "./ui-encoder.ts";
 import { messagesOf } from "./ui-history.ts";
 import { type News, readNews } from "./ui-messages.ts";
 import { findSession, noChat, runUiTurn, type UiChat, type UiSettings } from "./ui-sessions.ts";
-import { createUiTurn, createUiTurns, tellTurn, type UiTurn, type UiTurns } from "./ui-turns.ts";
+import { chunksFrom, createUiTurn, createUiTurns, type UiTurn, type UiTurns } from "./ui-turns.ts";
 
 interface UiPlace extends MountParts {
   readonly settings: UiSettings;
@@ -60,7 +60,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const asked = parseParams(UiChatRequest, fieldsOf(request.body));
   const news = readNews(asked);
   const chat: UiChat = { caller: request.caller.name, id: asked.id };
-  if (news.words.length > 0) return giveWords(place, request, response, { chat, news });
+  if (news.words.length > 0) return answerApprovals(place, request, response, { chat, news });
   const { chats, clock, settings } = place;
   const key = keyOf(chat);
   const before = chats.running(key);
@@ -68,7 +68,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   if (before !== undefined && !before.isRead()) await stopTurn(request, before);
   const names = new Set(asked.client_tools?.map(({ name }) => name));
   const turn = createUiTurn({
-    encoder: createUiEncoder({ isClientTool: (name) => names.has(name), tellsPieces: true }),
+    encoder: createUiEncoder({ isClientTool: (name) => names.has(name), sendsDeltas: true }),
     clock,
     graceMs: settings.grace_ms,
     carried: news.goesOn === undefined ? [] : chats.carried(key),
@@ -79,7 +79,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const traceparent = request.headers.traceparent?.toString();
   const work = async (aborted: AbortSignal): Promise<Answer> => {
     const signal = AbortSignal.any([aborted, turn.signal]);
-    const call = { signal, listener: turn.hear, traceparent };
+    const call = { signal, listener: turn.onDelivery, traceparent };
     const failure = await failureOf(runUiTurn(request.runtime, { chat, asked, news, settings }, call));
     turn.end(failure);
     return failure === undefined ? jsonAnswer({}) : errorAnswer(failure);
@@ -88,11 +88,11 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
     .run(request.headers["x-meerkat-request-id"]?.toString(), request.caller, work)
     .finally(() => turn.end(undefined));
   answered.catch(() => {}); // The caller gets the failure.
-  return tell(place, response, { turn, from, refused: answered });
+  return streamTurn(place, response, { turn, from, refused: answered });
 }
 
 /** A person's words on calls, and what comes of them. */
-async function giveWords(
+async function answerApprovals(
   place: UiPlace,
   request: RestRequest,
   response: ServerResponse,
@@ -115,18 +115,18 @@ async function giveWords(
   } finally {
     if (waiting > 0) turn.setWaiting(true);
   }
-  return tell(place, response, { turn, from });
+  return streamTurn(place, response, { turn, from });
 }
 
 async function resume(place: UiPlace, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
   const chat = chatIn(request);
   const running = place.chats.running(keyOf(chat));
-  if (running !== undefined) return tell(place, response, { turn: running, from: 0 });
+  if (running !== undefined) return streamTurn(place, response, { turn: running, from: 0 });
   const session = await findSession(request.runtime, chat);
   if (session?.state !== "running" && session?.state !== "waiting") return NOTHING_RUNS;
   const turn = await follow(place, request, chat, session.session_id);
   if (turn === undefined) return NOTHING_RUNS;
-  return tell(place, response, { turn, from: 0 });
+  return streamTurn(place, response, { turn, from: 0 });
 }
 
 const NOTHING_RUNS: Answer = { status: 204, type: "text/plain", text: "" };
@@ -161,21 +161,21 @@ async function show(request: RestRequest): Promise<Answer> {
   if (session === undefined) return jsonAnswer({ id: chat.id, messages: [] });
   const { session_id, state } = session;
   const { messages } = await request.runtime.dispatch("readHistory", { session_id });
-  const told = messagesOf(session_id, messages, { isOpen: state === "running" || state === "waiting" });
-  return { ...jsonAnswer({ id: chat.id, session_id, messages: told }), headers: { [SESSION_HEADER]: session_id } };
+  const reported = messagesOf(session_id, messages, { isOpen: state === "running" || state === "waiting" });
+  return { ...jsonAnswer({ id: chat.id, session_id, messages: reported }), headers: { [SESSION_HEADER]: session_id } };
 }
 
-interface Telling {
+interface StreamedTurn {
   readonly turn: UiTurn;
   readonly from: number;
   /** The answer where the turn never begins. */
   readonly refused?: Promise<Answer>;
 }
 
-async function tell(
+async function streamTurn(
   { clock }: UiPlace,
   response: ServerResponse,
-  { turn, from, refused }: Telling,
+  { turn, from, refused }: StreamedTurn,
 ): Promise<Answer | undefined> {
   const left = new AbortController();
   response.once("close", () => left.abort("the reader left"));
@@ -186,7 +186,7 @@ async function tell(
     if (begun === undefined) return refused ?? NOTHING_RUNS;
     const headers = { "x-vercel-ai-ui-message-stream": "v1", [SESSION_HEADER]: begun.sessionId };
     const writer = createEventWriter({ response, clock, headers, giveUp: (why) => left.abort(why) });
-    for await (const data of tellTurn(turn, from, left.signal)) await writer.write({ data });
+    for await (const data of chunksFrom(turn, from, left.signal)) await writer.write({ data });
     writer.end({ data: "[DONE]" });
     return undefined;
   } finally {
@@ -208,7 +208,7 @@ async function follow(
 ): Promise<UiTurn | undefined> {
   const { dispatch, subscribe } = request.runtime;
   const turn = createUiTurn({
-    encoder: createUiEncoder({ isClientTool: () => false, tellsPieces: false }),
+    encoder: createUiEncoder({ isClientTool: () => false, sendsDeltas: false }),
     clock: place.clock,
     graceMs: undefined,
     carried: [],
@@ -222,7 +222,7 @@ async function follow(
   for (let hasMore = true; hasMore; ) {
     const page = await dispatch("listEvents", { scope, cursor: { scope, sequence: after }, limit: PAGE_EVENTS });
     for (const { payload: event, cursor, timestamp_ms } of page.events) {
-      turn.hear({ seq: cursor.sequence, timestamp_ms, event });
+      turn.onDelivery({ seq: cursor.sequence, timestamp_ms, event });
       after = cursor.sequence;
       if (event.type === "run_started") isOpen = true;
       if (isEnd(event)) isOpen = false;
@@ -236,7 +236,7 @@ async function follow(
   place.chats.keep(key, turn);
   const listen = async (): Promise<void> => {
     for await (const delivery of subscribe(session_id, { after, signal: turn.signal })) {
-      turn.hear(delivery);
+      turn.onDelivery(delivery);
       if (isEnd(delivery.event)) return;
     }
   };

@@ -2,7 +2,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { SessionSummary } from "../../contract/session-info.ts";
 import type { UiChatRequest } from "../../contract/ui-chat.ts";
 import type { CallContext } from "../../service/dispatch.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
 import { historyOf } from "./chat-messages.ts";
 import { textOf } from "./content.ts";
@@ -26,7 +26,7 @@ export interface UiChat {
 const FORKS_MAX = 256;
 
 /** The session of a chat: of those that were forked from it, the newest. */
-export async function findSession({ dispatch }: Asked, chat: UiChat): Promise<SessionSummary | undefined> {
+export async function findSession({ dispatch }: CallerRuntime, chat: UiChat): Promise<SessionSummary | undefined> {
   const { sessions } = await dispatch("listSessions", { labels: labelsOf(chat), limit: FORKS_MAX });
   // Made in the same second, it is the one that changed last.
   return sessions.toSorted((one, other) => other.created_at - one.created_at)[0];
@@ -44,7 +44,7 @@ interface UiTurnRequest {
 }
 
 /** Runs the turn that a request asks for: in the chat's session, in a fork where something is replaced, or in a new one. */
-export async function runUiTurn(runtime: Asked, request: UiTurnRequest, call: CallContext): Promise<unknown> {
+export async function runUiTurn(runtime: CallerRuntime, request: UiTurnRequest, call: CallContext): Promise<unknown> {
   const { dispatch } = runtime;
   const { asked, news, chat, settings } = request;
   const { model, system_prompt, client_tools = [] } = asked;
@@ -70,7 +70,7 @@ function ownTools(preset: UiSettings["tools"]) {
 }
 
 /** The session in which the newest message is said: its own, or a fork from before what it replaces. */
-async function placeOf({ dispatch }: Asked, session_id: string, news: News): Promise<string> {
+async function placeOf({ dispatch }: CallerRuntime, session_id: string, news: News): Promise<string> {
   if (news.prompt === undefined || (news.replaces === undefined && news.before.length === 0)) return session_id;
   const { messages } = await dispatch("readHistory", { session_id });
   const said = messages.flatMap((message, index) =>

@@ -52,9 +52,9 @@ describe("a turn of a page", () => {
     const again = await chat.resume();
     if (again === null) throw new Error("the turn was not there any more");
     const reader = again.getReader();
-    const told = [];
-    while (told.length < 6) told.push((await reader.read()).value);
-    expect(told).toEqual([
+    const reported = [];
+    while (reported.length < 6) reported.push((await reader.read()).value);
+    expect(reported).toEqual([
       start,
       expect.objectContaining({ type: "data-session" }),
       { type: "start-step" },

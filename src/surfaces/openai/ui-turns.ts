@@ -6,7 +6,7 @@ import { type createUiEncoder, startOf, type UiChunk } from "./ui-encoder.ts";
 /** A turn of a chat and its readers: the page that started it, and pages loaded since. */
 export interface UiTurn {
   /** Hears the turn. */
-  readonly hear: (delivery: Delivery) => void;
+  readonly onDelivery: (delivery: Delivery) => void;
   /** Resolves when the turn has begun; undefined where it has not and will not. */
   readonly begun: Promise<Begun | undefined>;
   /** Aborts when the turn is to stop. */
@@ -108,14 +108,14 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     begun: begun.promise,
     over: over.promise,
     signal: stopping.signal,
-    hear: (delivery) => {
+    onDelivery: (delivery) => {
       const { event, seq } = delivery;
       if (event.type === "run_started") {
         const id = messageId ?? `msg_${event.session_id.replaceAll("-", "")}_${seq}`;
         begun.resolve({ sessionId: event.session_id, messageId: id });
       }
       if (event.type === "tool_approval_requested") isWaiting = true;
-      add(encoder.hear(delivery));
+      add(encoder.encode(delivery));
     },
     isWaiting: () => isWaiting,
     isRead: () => readers > 0,
@@ -138,8 +138,8 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
       if (isOver) return;
       isOver = true;
       alone.abort("the turn is over");
-      const isTold = chunks.slice(carried.length).some(({ type }) => ENDS.includes(type));
-      if (failure !== undefined && !isTold) add([{ type: "error", errorText: failure.message }]);
+      const isReported = chunks.slice(carried.length).some(({ type }) => ENDS.includes(type));
+      if (failure !== undefined && !isReported) add([{ type: "error", errorText: failure.message }]);
       begun.resolve(undefined);
       over.resolve();
       wake();
@@ -183,7 +183,7 @@ export function createUiTurns(): UiTurns {
 }
 
 /** A reader of a turn: the beginning of the message, and what is told from somewhere on. */
-export async function* tellTurn(turn: UiTurn, from: number, left: AbortSignal): AsyncGenerator<UiChunk> {
+export async function* chunksFrom(turn: UiTurn, from: number, left: AbortSignal): AsyncGenerator<UiChunk> {
   const begun = await turn.begun;
   if (begun === undefined) return;
   yield* startOf(begun.messageId, begun.sessionId);

@@ -40,16 +40,16 @@ describe("a session's events", () => {
 
     expect(events[0]).toEqual({ type: "session_loaded", id: undefined, data: { session_id, message_count: 2 } });
     expect(events.at(-1)).toEqual({ type: "done", id: undefined, data: {} });
-    const told = events.slice(1, -1);
-    expect(told[0]).toMatchObject({
+    const reported = events.slice(1, -1);
+    expect(reported[0]).toMatchObject({
       type: "run_started",
       data: { source: { type: "session", session_id }, payload: { type: "run_started", session_id } },
     });
-    for (const { type, id, data } of told) {
+    for (const { type, id, data } of reported) {
       expect(data.payload?.type).toBe(type);
       expect(data.seq).toBe(id ?? 0);
     }
-    expect(typesOf(told)).toContain("text_delta");
+    expect(typesOf(reported)).toContain("text_delta");
   });
 
   it("[G3] can be resumed from any id without loss or repeat; 0 is all of them", async () => {
@@ -103,13 +103,13 @@ describe("a session's events", () => {
     const turning = (async () => {
       for (let turn = 0; turn < TURNS; turn += 1) await call(`POST /sessions/${session_id}/messages`, { prompt: "go" });
     })();
-    const heard: SseEvent[] = [];
-    const isWhole = () => typesOf(heard).filter((type) => type === "run_completed").length === TURNS;
+    const received: SseEvent[] = [];
+    const isWhole = () => typesOf(received).filter((type) => type === "run_completed").length === TURNS;
     // It leaves after one event, then two, then three, up to seven, and begins again.
     for (let visit = 1; !isWhole(); visit += 1) {
       let patience = (visit % 7) + 1;
-      for await (const event of readEvents(at, { "last-event-id": String(idsOf(heard).at(-1) ?? 0) })) {
-        if (event.id !== undefined) heard.push(event);
+      for await (const event of readEvents(at, { "last-event-id": String(idsOf(received).at(-1) ?? 0) })) {
+        if (event.id !== undefined) received.push(event);
         patience -= event.id === undefined ? 0 : 1;
         if (patience === 0 || isWhole()) break;
       }
@@ -118,7 +118,7 @@ describe("a session's events", () => {
     const { events } = (await call(`GET /sessions/${session_id}/events/list`)).body;
     // Rows of the list are envelopes in other words.
     const durableOnes = events as { payload: unknown }[];
-    expect(heard.map(({ data }) => data.payload)).toEqual(durableOnes.map(({ payload }) => payload));
+    expect(received.map(({ data }) => data.payload)).toEqual(durableOnes.map(({ payload }) => payload));
   }, 20_000);
 
   it("[H5] a reader that takes nothing delays no turn, and finds everything durable again", async () => {

@@ -3,7 +3,7 @@ import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { OpenStream, parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
-import type { Asked } from "../wire/asked-by.ts";
+import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { createEventWriter, type EventWriter } from "../wire/event-writer.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../wire/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../wire/http-answer.ts";
@@ -48,7 +48,7 @@ export function createEventStreams(parts: StreamParts): EventStreams {
     caller.until?.addEventListener("abort", onEnd);
     if (caller.until?.aborted) onEnd();
     try {
-      await tell(parts, { session_id, asked, response, stopping, runtime });
+      await streamEvents(parts, { session_id, asked, response, stopping, runtime });
     } finally {
       caller.until?.removeEventListener("abort", onEnd);
       streams.delete(stopping);
@@ -71,11 +71,14 @@ interface Stream {
   readonly asked: number | undefined;
   readonly response: ServerResponse;
   readonly stopping: AbortController;
-  readonly runtime: Asked;
+  readonly runtime: CallerRuntime;
 }
 
 /** Sends a session's events until the reader leaves or the server ends; it throws only before anything was sent. */
-async function tell(parts: StreamParts, { session_id, asked, response, stopping, runtime }: Stream): Promise<void> {
+async function streamEvents(
+  parts: StreamParts,
+  { session_id, asked, response, stopping, runtime }: Stream,
+): Promise<void> {
   const { signal } = stopping;
   const { loaded, after } = await place(runtime, session_id, asked);
   const deliveries = await listenTo(runtime.subscribe, session_id, { ...after, signal });
@@ -101,7 +104,7 @@ async function tell(parts: StreamParts, { session_id, asked, response, stopping,
 
 /** Where a reader stands, and what it is told first. */
 async function place(
-  runtime: Asked,
+  runtime: CallerRuntime,
   session_id: string,
   asked: number | undefined,
 ): Promise<{ readonly loaded: Readonly<Record<string, unknown>>; readonly after: { after?: number } }> {

@@ -17,7 +17,7 @@ interface HostParts {
 export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
   const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
   const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });
-  const told = [
+  const reported = [
     { ...get("/runtime/host_info"), serve: async () => jsonAnswer(await about["runtime/host_info"]()) },
     { ...get("/runtime/capabilities"), serve: async () => jsonAnswer(await about["runtime/capabilities"]()) },
     { ...get("/runtime/health"), serve: () => jsonAnswer(about["runtime/health"]()) },
@@ -31,7 +31,7 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
       isLasting: true,
       serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }),
     },
-    ...told,
+    ...reported,
     {
       ...get("/sessions/{session_id}/status"),
       serve: async (request) => {

@@ -203,27 +203,33 @@ const resume =
 const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>> = {
   "/health": {
     get: {
-      ...told("health", "Say that the server is there; no token is needed.", "text/plain"),
+      ...textOperation("health", "Say that the server is there; no token is needed.", "text/plain"),
       security: [{}],
     },
   },
   "/ready": {
     get: {
-      ...told("ready", "Say whether work can be sent here; without the token, in one word."),
+      ...textOperation("ready", "Say whether work can be sent here; without the token, in one word."),
       description: "503 where it is `unready`: the disk or the store fails, or it is ending. `checks` say why.",
       security: [{}],
     },
   },
-  "/metrics": { get: told("metrics", "Read what is counted, in the text format of Prometheus.", "text/plain") },
+  "/metrics": {
+    get: textOperation("metrics", "Read what is counted, in the text format of Prometheus.", "text/plain"),
+  },
   "/sessions/{session_id}/status": {
     get: {
-      ...told("sessionStatus", "Read whether a session is idle, running, interrupted or archived."),
+      ...textOperation("sessionStatus", "Read whether a session is idle, running, interrupted or archived."),
       parameters: [sessionId],
     },
   },
   "/sessions/{session_id}/events": {
     get: {
-      ...told("sessionEvents", "Follow a session's events as a stream of server-sent events.", "text/event-stream"),
+      ...textOperation(
+        "sessionEvents",
+        "Follow a session's events as a stream of server-sent events.",
+        "text/event-stream",
+      ),
       description:
         "First session_loaded, then each event by its type with its envelope as data, at the end done, with archived true where none can come any more. Durable events have an id.",
       parameters: [
@@ -235,18 +241,21 @@ const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperat
   },
   "/requests/{request_id}/cancel": {
     post: {
-      ...told("cancelRequest", "Interrupt the turn of a request that was given a name; the request answers 499."),
+      ...textOperation(
+        "cancelRequest",
+        "Interrupt the turn of a request that was given a name; the request answers 499.",
+      ),
       parameters: [{ name: "request_id", in: "path", required: true, schema: text }],
     },
   },
-  "/runtime/host_info": { get: told("hostInfo", "Say what this server is and serves.") },
-  "/runtime/capabilities": { get: told("hostCapabilities", "Say which features this server has.") },
-  "/runtime/health": { get: told("hostHealth", "Say that the server is there, in JSON.") },
-  "/openapi.json": { get: told("openapi", "Read this document.") },
-  "/docs": { get: told("docs", "Read this document as a page.", "text/html") },
+  "/runtime/host_info": { get: textOperation("hostInfo", "Say what this server is and serves.") },
+  "/runtime/capabilities": { get: textOperation("hostCapabilities", "Say which features this server has.") },
+  "/runtime/health": { get: textOperation("hostHealth", "Say that the server is there, in JSON.") },
+  "/openapi.json": { get: textOperation("openapi", "Read this document.") },
+  "/docs": { get: textOperation("docs", "Read this document as a page.", "text/html") },
 };
 
-function told(operationId: string, summary: string, type = "application/json"): OpenApiOperation {
+function textOperation(operationId: string, summary: string, type = "application/json"): OpenApiOperation {
   return {
     operationId,
     summary,

@@ -34,7 +34,7 @@ export function createOperationRoutes(parts: OperationParts): readonly AnsweredR
 
 type Call = (
   request: RestRequest,
-  hearing: { readonly signal?: AbortSignal | undefined; readonly listener: Listener | undefined },
+  listening: { readonly signal?: AbortSignal | undefined; readonly listener: Listener | undefined },
 ) => Promise<unknown>;
 
 function createCall({ realm }: OperationParts, name: OperationName): Call {

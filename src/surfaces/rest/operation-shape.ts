@@ -138,9 +138,9 @@ const TIMES = ["created_at", "updated_at"];
 /** An operation's output as REST sends it: where it differs from the table, it is in these two functions. */
 export function restShape(name: OperationName, output: unknown, context: { input: Fields; realm: string }): unknown {
   if (operationOf(name).namesSession && isRecord(output)) return { session_id: context.input.session_id, ...output };
-  const told = withSessionRefs(output, context.realm);
-  if (name !== "readSession" || !isRecord(told)) return told;
-  return { ...told, ...Object.fromEntries(TIMES.map((field) => [field, rfc3339(told[field])])) };
+  const reported = withSessionRefs(output, context.realm);
+  if (name !== "readSession" || !isRecord(reported)) return reported;
+  return { ...reported, ...Object.fromEntries(TIMES.map((field) => [field, rfc3339(reported[field])])) };
 }
 
 /** The schema of what {@link restShape} makes. */

@@ -153,15 +153,15 @@ describe("what is refused", () => {
       [`GET ${at}/events?last_event_id=999`, undefined, /Last-Event-ID.* end at/],
     ];
     for (const [route, body, pattern] of wrong) {
-      const { status, body: told } = await call(route, body);
-      expect({ route, status, ...told }).toMatchObject({
+      const { status, body: reported } = await call(route, body);
+      expect({ route, status, ...reported }).toMatchObject({
         route,
         status: 400,
         code: "INVALID_PARAMS",
         category: "validation",
       });
-      expect(told.error).toMatch(pattern);
-      expect(told.message).toBe(told.error);
+      expect(reported.error).toMatch(pattern);
+      expect(reported.message).toBe(reported.error);
     }
     expect((await call("GET /sessions")).body).toMatchObject({ sessions: [{ session_id, message_count: 0 }] });
     expect(await call(`POST /sessions/${NOBODY}/messages`, { prompt: "hi" })).toMatchObject({

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Caller, requireScope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { WIRE_TABLE } from "../../contract/wire-table.ts";
-import { type Asked, askedBy } from "../wire/asked-by.ts";
 import { createBodyReader } from "../wire/body.ts";
+import { type CallerRuntime, forCaller } from "../wire/caller-runtime.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import { urlHost } from "../wire/guard.ts";
 import type { Host } from "../wire/host.ts";
@@ -20,7 +20,7 @@ import { createOperationRoutes } from "./operation-routes.ts";
 
 /** What is served, and to whom. */
 export interface RestService extends Omit<HttpService, "find" | "answerFailure" | "answerFailureAt"> {
-  readonly runtime: Asked;
+  readonly runtime: CallerRuntime;
   readonly about: Host;
   readonly version: string;
   /** Whether the console is served at `/`. */
@@ -101,7 +101,7 @@ function createFind(
     const answer = async (response: ServerResponse, caller: Caller) => {
       if (route.scope !== undefined) requireScope(caller, route.scope, `${method} ${route.path}`);
       const body = await readBody(request);
-      const rest = { path, params, query, headers, body, caller, runtime: askedBy(runtime, caller) };
+      const rest = { path, params, query, headers, body, caller, runtime: forCaller(runtime, caller) };
       if ("serve" in route) {
         if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
         const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);

@@ -75,14 +75,14 @@ export function startConsole(
   });
 }
 
-type Shared = "command" | "realmFor" | "mayKeepInProject" | "tellsPaths" | "closeMsMax";
+type Shared = "command" | "realmFor" | "mayKeepInProject" | "showsPaths" | "closeMsMax";
 
 function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<RestFlags>, Shared> {
   return {
     command,
     realmFor: async ({ realm }) => ({ realm, purpose }),
     mayKeepInProject: true,
-    tellsPaths: ({ exposePaths }) => exposePaths,
+    showsPaths: ({ exposePaths }) => exposePaths,
     closeMsMax: undefined,
   };
 }

@@ -4,7 +4,7 @@ import { openTracing } from "../../../test/support/tracing.ts";
 
 describe("a request that is part of a trace", () => {
   it("[G9] [G3] has its turn, its search and its compaction in that trace", async () => {
-    const { tracer, told } = openTracing();
+    const { tracer, spanTrees } = openTracing();
     const { call } = await serveRest({ telemetry: { tracer }, memory: {}, compaction: { recentTurnBudget: 1 } });
     const caller = tracer.startSpan("caller");
     const { traceId, spanId } = caller.spanContext();
@@ -17,7 +17,7 @@ describe("a request that is part of a trace", () => {
     });
     await call("GET /memory/search?query=cat", undefined, headers);
     caller.end();
-    const names = told().map(({ name, children }) => [name, ...children.map((child) => child.name)]);
+    const names = spanTrees().map(({ name, children }) => [name, ...children.map((child) => child.name)]);
     expect(names).toEqual([
       ["caller", "invoke_agent", "invoke_agent", "compact", "search_memory"],
       ["invoke_agent", "chat offline"],

@@ -115,7 +115,7 @@ describe("a turn", () => {
   it.each([
     ["SESSION_STORE_ERROR", "SESSION_STORE_ERROR", -32006],
     ["SESSION_PERSISTENCE_DISABLED", "REQUEST_CANCELLED", -32005],
-  ] as const)("is taken back; an archiving that answers %s is told as %s", async (code, told, number) => {
+  ] as const)("is taken back; an archiving that answers %s is told as %s", async (code, reported, number) => {
     const model = createScriptedModel(() => ({ text: "so far", ends: "silent" }));
     const runtime = createRuntime({ model, env: {} });
     const dispatch: typeof runtime.dispatch = (name, ...rest) =>
@@ -124,7 +124,7 @@ describe("a turn", () => {
     const { id, result } = client.start("session/create", { prompt: "wait" });
     await client.frame((frame) => JSON.stringify(frame).includes("so far"));
     client.notify("cancel", { request_id: id });
-    await expect(result).rejects.toEqual(failure(number, told));
+    await expect(result).rejects.toEqual(failure(number, reported));
   });
 
   it("that the provider fails is an error that names the session, which stays usable", async () => {

@@ -52,10 +52,10 @@ export async function serveRpc(connection: RpcConnection): Promise<void> {
       case "response":
         return tools.answer(message.id, message.answer);
       case "notification":
-        return hear(message.method, message.params);
+        return onNotification(message.method, message.params);
     }
   };
-  const hear = (method: string, params: unknown): undefined => {
+  const onNotification = (method: string, params: unknown): undefined => {
     if (method === "cancel" && isRecord(params)) requests.cancel(JSON.stringify(params.request_id) ?? NO_ID);
     else if (!NOTIFICATIONS.includes(method)) log(`the notification ${method} is not known and was ignored`);
   };

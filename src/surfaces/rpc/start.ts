@@ -14,7 +14,7 @@ export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
     parseFlags,
     realmFor: async ({ realm }) => ({ realm, purpose: "server" }),
     mayKeepInProject: false,
-    tellsPaths: () => true,
+    showsPaths: () => true,
     http: () => undefined,
     closeMsMax: CLOSE_MS_MAX,
     serve: ({ runtime, about, clock, log }) => {

@@ -39,10 +39,10 @@ describe("a stream of a session", () => {
     const { client } = connectRpc({ model: model() });
     const { session_id } = await client.request("session/create", { prompt: "before" });
     const { stream_id } = await client.request("session/stream_open", { session_id });
-    const told = client.frames.length;
+    const reported = client.frames.length;
     await client.request("turn/start", { session_id, prompt: "here" });
     await client.request("session/stream_close", { stream_id });
-    const own = turnEvents(client.frames.slice(told), String(session_id)).map(({ event_id, type }) => ({
+    const own = turnEvents(client.frames.slice(reported), String(session_id)).map(({ event_id, type }) => ({
       event_id,
       type,
     }));

@@ -44,7 +44,7 @@ export function createConnection({ input, output, clock, signal }: Streams): Con
   return {
     outbox,
     serve: async (take, settled) => {
-      const hear = (line: Line): Promise<void> | undefined => {
+      const onLine = (line: Line): Promise<void> | undefined => {
         if (line.kind === "too_long") {
           const message = `a line is longer than ${LINE_BYTES_MAX} bytes and was skipped`;
           return outbox.send(errorFrame(NO_ID, new RuntimeError("PAYLOAD_TOO_LARGE", message)));
@@ -54,7 +54,7 @@ export function createConnection({ input, output, clock, signal }: Streams): Con
         if (incoming.kind === "fault") return outbox.send(faultFrame(incoming.id, incoming.fault));
         return take(incoming, line.bytes);
       };
-      await Promise.race([readLines(addAbortSignal(ending.signal, input), hear), ended]);
+      await Promise.race([readLines(addAbortSignal(ending.signal, input), onLine), ended]);
       const finished = new AbortController();
       await Promise.race([settled(), ended, clock.sleep(FINISH_MS_MAX, finished.signal)]);
       finished.abort("finished");

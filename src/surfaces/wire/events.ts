@@ -44,12 +44,12 @@ export async function listenTo(
     first = undefined;
     return delivery;
   };
-  const heard: AsyncIterableIterator<Delivery> = {
+  const received: AsyncIterableIterator<Delivery> = {
     next,
     return: async () => (await deliveries.return?.()) ?? { done: true, value: undefined },
-    [Symbol.asyncIterator]: () => heard,
+    [Symbol.asyncIterator]: () => received,
   };
-  return heard;
+  return received;
 }
 
 /** How a session is named across realms. */

@@ -16,7 +16,7 @@ export interface Journal {
   /** A line from another source, written as it is. */
   pass(line: string): void;
   /** A line about something that happened; there is none where the log is off. */
-  tell(level: Level, kind: string, facts: Facts): void;
+  log(level: Level, kind: string, facts: Facts): void;
   /** The number of dropped lines. */
   dropped(): number;
 }
@@ -42,7 +42,7 @@ const QUEUE_BYTES_MAX = 1_048_576;
 
 export function createJournal({ stream, form, command, now }: JournalParts): Journal {
   let dropped = 0;
-  let untold = 0;
+  let unreported = 0;
   const spell = form === "json" ? spellJson : spellText;
   const line = (level: Level, kind: string, facts: Facts): string =>
     `${spell({ time: new Date(now()).toISOString(), level, kind, ...facts })}\n`;
@@ -52,11 +52,11 @@ export function createJournal({ stream, form, command, now }: JournalParts): Jou
   const write = (text: string): void => {
     if (stream.destroyed === true || (stream.writableLength ?? 0) >= QUEUE_BYTES_MAX) {
       dropped += 1;
-      untold += 1;
+      unreported += 1;
       return;
     }
-    const missing = untold;
-    untold = 0;
+    const missing = unreported;
+    unreported = 0;
     stream.write(missing === 0 ? text : `${missingLine(missing)}${text}`, settle);
   };
   const missingLine = (lines: number): string => {
@@ -72,7 +72,7 @@ export function createJournal({ stream, form, command, now }: JournalParts): Jou
       if (form === "json") write(line("info", "notice", { message: text }));
       else write(`${withoutControls(text)}\n`);
     },
-    tell: (level, kind, facts) => {
+    log: (level, kind, facts) => {
       if (form !== "off") write(line(level, kind, facts));
     },
     dropped: () => dropped,

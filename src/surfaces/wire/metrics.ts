@@ -40,7 +40,7 @@ export function createMetrics(): Metrics {
     counter: (family) => {
       const series = createSeries(family, () => ({ sum: 0 }));
       families.push(() =>
-        told(
+        familyText(
           family,
           "counter",
           [...series.all()].map(([labels, { sum }]) => `${labels} ${sum}`),
@@ -55,7 +55,7 @@ export function createMetrics(): Metrics {
     histogram: ({ buckets, ...family }) => {
       const series = createSeries(family, () => ({ counts: buckets.map(() => 0), count: 0, sum: 0 }));
       families.push(() =>
-        told(
+        familyText(
           family,
           "histogram",
           [...series.all()].flatMap(([labels, spread]) => bucketsOf(labels, buckets, spread)),
@@ -74,7 +74,7 @@ export function createMetrics(): Metrics {
     gauge: ({ type = "gauge", ...family }, read) => {
       families.push(() => {
         const samples = read().filter(([, value]) => Number.isFinite(value));
-        return told(
+        return familyText(
           family,
           type,
           samples.map(([values, value]) => `${labelsOf(family.labels ?? [], values)} ${value}`),
@@ -142,7 +142,7 @@ function escaped(value: string): string {
   return value.slice(0, VALUE_CHARS_MAX).replace(/[\\"\n]/g, (sign) => (sign === "\n" ? "\\n" : `\\${sign}`));
 }
 
-function told({ name, help }: Family, type: string, rows: readonly string[]): string {
+function familyText({ name, help }: Family, type: string, rows: readonly string[]): string {
   if (rows.length === 0) return "";
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${rows.map((row) => `${name}${row}\n`).join("")}`;
 }

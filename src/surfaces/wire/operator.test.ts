@@ -18,11 +18,11 @@ const TOKEN = "tok-of-mine-0123456789";
 
 describe("a request", () => {
   it("[I6] has a line that says which, how it went and how long it took", async () => {
-    const { call, told } = await serveOperated();
+    const { call, reported } = await serveOperated();
     const { body, headers } = await call("POST /sessions", { prompt: "Hello." });
     const { session_id } = body;
     await call(`GET /sessions/${session_id}?x=1`);
-    const [made, refused] = await told("request", 2);
+    const [made, refused] = await reported("request", 2);
     expect(made).toEqual({
       time: TIME,
       level: "info",
@@ -55,16 +55,16 @@ describe("a request", () => {
   });
 
   it("[I6] keeps the id it brings where that is sane, and is given one otherwise", async () => {
-    const { call, told } = await serveOperated();
+    const { call, reported } = await serveOperated();
     const idFor = async (given: string) =>
       (await call("GET /health", undefined, { "x-request-id": given })).headers.get("x-request-id");
     expect(await idFor("req-7/a.b:c")).toBe("req-7/a.b:c");
     for (const wrong of ["a b", 'a"b', "a;b", "x".repeat(129), "ä"]) expect(await idFor(wrong)).toEqual(ID);
-    expect((await told("request", 6)).map(({ id }) => id)).toEqual(["req-7/a.b:c", ID, ID, ID, ID, ID]);
+    expect((await reported("request", 6)).map(({ id }) => id)).toEqual(["req-7/a.b:c", ID, ID, ID, ID, ID]);
   });
 
   it("[I6] is told of by the name of whoever asks, where that is known", async () => {
-    const { operator, runtime, told, call } = await serveOperated({}, {});
+    const { operator, runtime, reported, call } = await serveOperated({}, {});
     await call("GET /health");
     const caller = { name: "web", scopes: new Set(["read" as const]), labels: {} };
     // What a server that knows its callers does for each request.
@@ -78,12 +78,16 @@ describe("a request", () => {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("it listens at no port");
     await (await fetch(`http://127.0.0.1:${address.port}/`)).text();
-    expect((await told("request", 2)).at(-1)).toMatchObject({ token: "web", operation: "listSessions", status: 200 });
+    expect((await reported("request", 2)).at(-1)).toMatchObject({
+      token: "web",
+      operation: "listSessions",
+      status: 200,
+    });
   });
 
   it("[I6] [H3] leaves nothing in the log of what was said, its query, its token or a key", async () => {
     const secret = "s3cret-of-the-environment";
-    const { call, lines, told } = await serveOperated({ env: { MY_API_KEY: secret } }, { token: TOKEN });
+    const { call, lines, reported } = await serveOperated({ env: { MY_API_KEY: secret } }, { token: TOKEN });
     const bearer = { authorization: `Bearer ${TOKEN}` };
     const content = "the canary sings at night and nobody but me is to know of it";
     const made = await call("POST /sessions", { prompt: content, system_prompt: content }, bearer);
@@ -96,14 +100,14 @@ describe("a request", () => {
     await call("POST /sessions", { prompt: "x", model: `sk-${"a1".repeat(20)}` }, bearer);
     await call("POST /sessions", `{"prompt": the canary sings}`, bearer);
     await call("POST /sessions", { prompt: "x", "the canary sings": 1 }, bearer);
-    expect((await told("request", 10)).at(2)).toMatchObject({ code: "INVALID_PARAMS", field: "prompt" });
+    expect((await reported("request", 10)).at(2)).toMatchObject({ code: "INVALID_PARAMS", field: "prompt" });
     const log = lines.join("\n");
     for (const never of ["sings", "token-0123456789", TOKEN, secret, "a1a1a1"]) expect(log).not.toContain(never);
     expect(log).toContain("[redacted]");
   });
 
   it("[I6] is seen also when it is refused before anybody knows what it is", async () => {
-    const { call, told, url } = await serveOperated({}, { token: TOKEN });
+    const { call, reported, url } = await serveOperated({}, { token: TOKEN });
     await call("GET /sessions");
     await call("GET /health", undefined, { origin: "https://evil.example" });
     const { port } = new URL(url);
@@ -111,37 +115,37 @@ describe("a request", () => {
       const socket = connect(Number(port), "127.0.0.1", () => socket.write("NONSENSE\r\n\r\n"));
       socket.on("data", () => {}).on("close", resolve);
     });
-    expect(await told("request", 3)).toMatchObject([
+    expect(await reported("request", 3)).toMatchObject([
       { status: 401, level: "warn", code: "UNAUTHORIZED", route: "/sessions", operation: "listSessions" },
       { status: 403, level: "warn", code: "FORBIDDEN_ORIGIN", route: "/health" },
       { status: 400, level: "warn", route: "-", method: "-" },
     ]);
-    expect(await told("audit", 1)).toMatchObject([{ action: "denied", detail: "UNAUTHORIZED" }]);
+    expect(await reported("audit", 1)).toMatchObject([{ action: "denied", detail: "UNAUTHORIZED" }]);
   });
 
   it("[I6] that streams has a line when it begins and one when it ends", async () => {
-    const { call, told, url } = await serveOperated();
+    const { call, reported, url } = await serveOperated();
     const { session_id } = (await call("POST /sessions", { prompt: "Hello." })).body;
     await eventsUntil(readEvents(`${url}/sessions/${session_id}/events?last_event_id=0`), "run_completed");
-    const [begun] = await told("stream", 1);
-    const [ended] = await told("stream_end", 1);
+    const [begun] = await reported("stream", 1);
+    const [ended] = await reported("stream_end", 1);
     const path = "/sessions/{session_id}/events";
     const route = { method: "GET", route: path, operation: "listEvents", session: session_id };
     expect(begun).toMatchObject({ ...route, level: "info" });
     expect(ended).toMatchObject({ ...route, id: begun?.id, status: 200, left: true, bytes: NUMBER, ms: NUMBER });
     const answer = await call("POST /sessions", { prompt: "Hello." }, { accept: "text/event-stream" });
     expect(answer.status).toBe(200);
-    expect((await told("stream_end", 2)).at(-1)).toMatchObject({ operation: "createSession", status: 200 });
+    expect((await reported("stream_end", 2)).at(-1)).toMatchObject({ operation: "createSession", status: 200 });
   });
 
   it("[I6] that changes the configuration or archives a session is told once more, without the values", async () => {
-    const { call, told } = await serveOperated();
+    const { call, reported } = await serveOperated();
     const { session_id } = (await call("POST /sessions", { prompt: "Hello." })).body;
     await call("PATCH /config", { agent: { max_turns: 7, system_prompt: "You know the canary." } });
     await call(`DELETE /sessions/${session_id}`);
     await call("PATCH /config", { agent: { max_turns: -1 } });
     const id = ID;
-    expect(await told("audit", 2)).toEqual([
+    expect(await reported("audit", 2)).toEqual([
       {
         time: TIME,
         level: "info",
@@ -181,7 +185,10 @@ describe("an operation that changes something", () => {
 
   it("[I6] is recorded with who did it and of how many, and never with what was said", async () => {
     const model = createScriptedModel(() => ({ text: "They spoke of a canary." }));
-    const { call: ask, told } = await serveOperated({ model, compaction: { recentTurnBudget: 1 } }, { token: TOKEN });
+    const { call: ask, reported } = await serveOperated(
+      { model, compaction: { recentTurnBudget: 1 } },
+      { token: TOKEN },
+    );
     const call = (route: string, body?: unknown) => ask(route, body, { authorization: `Bearer ${TOKEN}` });
     const { session_id } = (await call("POST /sessions", { prompt: "The canary sings." })).body;
     for (let turn = 0; turn < 4; turn += 1) {
@@ -199,7 +206,7 @@ describe("an operation that changes something", () => {
     await call("PATCH /config", { retention: { sessions: "90d" } });
     await call("POST /memory/prune", { dry_run: true });
     await call("POST /memory/prune", {});
-    const lines = await told("audit", 5);
+    const lines = await reported("audit", 5);
     expect(lines.map(({ action, token, operation, count }) => ({ action, token, operation, count }))).toEqual([
       { action: "session_imported", token: "RKAT_TOKEN", operation: "importSession", count: last_seq },
       { action: "compaction_undone", token: "RKAT_TOKEN", operation: "undoCompaction", count: 1 },
@@ -217,9 +224,9 @@ describe("a turn that fails behind its answer", () => {
     const model = createScriptedModel(() => ({
       ends: { failure: { kind: "invalid_request", message: "no such thing" } },
     }));
-    const { call, told } = await serveOperated({ model });
+    const { call, reported } = await serveOperated({ model });
     const { headers, body } = await call("POST /sessions", { prompt: "Go.", keep_alive: true });
-    expect(await told("turn", 1)).toMatchObject([
+    expect(await reported("turn", 1)).toMatchObject([
       { level: "warn", id: headers.get("x-request-id"), session: body.session_id, code: expect.any(String) },
     ]);
   });

@@ -5,7 +5,7 @@ import type { Dispatch } from "../../service/dispatch.ts";
 import { failureFacts } from "./failure-facts.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
-import { tellProcess } from "./process-metrics.ts";
+import { measureProcess } from "./process-metrics.ts";
 import { createReadiness, type Readiness } from "./readiness.ts";
 import {
   type AuditFact,
@@ -80,16 +80,16 @@ export function createOperator(parts: OperatorParts): Operator {
   metrics.gauge({ name: "rkat_http_streams_open", help: "Streams of events that are open." }, () => [
     [[], open.streams],
   ]);
-  tellProcess(metrics, { version: parts.version, dropped: journal.dropped, vitals: () => vitals });
+  measureProcess(metrics, { version: parts.version, dropped: journal.dropped, vitals: () => vitals });
 
   const redact = (text: string): string => (vitals === undefined ? text : vitals.redact(text));
   const audit = (fact: AuditFact): void => {
-    journal.tell("info", "audit", { ...whoAsks(currentRequest()), ...fact });
+    journal.log("info", "audit", { ...whoAsks(currentRequest()), ...fact });
   };
   const turns = countTurns(metrics, {
     failed: (kind, sessionId, error) => {
       const id = currentRequest()?.id;
-      journal.tell("warn", kind, { id, session: sessionId, ...failureFacts(error, { redact }) });
+      journal.log("warn", kind, { id, session: sessionId, ...failureFacts(error, { redact }) });
     },
   });
   const finish = (record: RequestRecord, seen: Seen): void => {
@@ -97,7 +97,7 @@ export function createOperator(parts: OperatorParts): Operator {
     const status = seen.response.headersSent ? seen.response.statusCode : CLIENT_LEFT;
     requests.add([method, route, String(status)]);
     if (!seen.isStream) requestSecs.observe([route], (performance.now() - seen.begunMs) / 1_000);
-    journal.tell(levelOf(status, error), seen.isStream ? "stream_end" : "request", {
+    journal.log(levelOf(status, error), seen.isStream ? "stream_end" : "request", {
       ...whoAsks(record),
       method,
       route,
@@ -108,7 +108,7 @@ export function createOperator(parts: OperatorParts): Operator {
       ...(error === undefined ? {} : failureFacts(error, { operation: record.operation, redact })),
     });
     if (error?.code === "UNAUTHORIZED" || error?.code === "PERMISSION_DENIED") {
-      journal.tell("warn", "audit", { ...whoAsks(record), action: "denied", detail: error.code });
+      journal.log("warn", "audit", { ...whoAsks(record), action: "denied", detail: error.code });
     }
   };
   return {
@@ -130,7 +130,7 @@ export function createOperator(parts: OperatorParts): Operator {
         if (seen.isStream) return;
         seen.isStream = true;
         open.streams += 1;
-        journal.tell("info", "stream", { ...whoAsks(record), method: record.method, route: record.route });
+        journal.log("info", "stream", { ...whoAsks(record), method: record.method, route: record.route });
       });
       response.setHeader("x-request-id", record.id);
       open.requests += 1;
@@ -143,7 +143,7 @@ export function createOperator(parts: OperatorParts): Operator {
     },
     refuseBroken: (status) => {
       requests.add([UNKNOWN, UNKNOWN, String(status)]);
-      journal.tell("warn", "request", { method: UNKNOWN, route: UNKNOWN, status });
+      journal.log("warn", "request", { method: UNKNOWN, route: UNKNOWN, status });
     },
     ready: createReadiness({ ...parts, vitals: () => vitals, isEnding: () => isEnding }),
     end: () => {

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Vitals } from "../../ports/observer.ts";
 import type { Metrics, Sample } from "./metrics.ts";
 
-interface Told {
+interface ProcessCounts {
   readonly version: string;
   /** Log lines that were dropped. */
   dropped(): number;
@@ -12,7 +12,7 @@ interface Told {
 const one = (value: number): readonly Sample[] => [[[], value]];
 
 /** How the process itself is, under the names that dashboards of Prometheus know where there are such. */
-export function tellProcess(metrics: Metrics, { version, dropped, vitals }: Told): void {
+export function measureProcess(metrics: Metrics, { version, dropped, vitals }: ProcessCounts): void {
   metrics.gauge({ name: "rkat_build_info", help: "Always 1.", labels: ["version"] }, () => [[[version], 1]]);
   metrics.gauge(
     {

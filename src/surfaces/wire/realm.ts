@@ -50,14 +50,14 @@ export function realmNameIn(place: Pick<Realm, "realm" | "isChosen">, store: Sto
 export function configuredRealm(
   place: Pick<Realm, "realm" | "isChosen" | "stateFolder">,
   store: StoreChoice,
-  told: { readonly instance?: string | undefined; readonly paths: boolean },
+  reported: { readonly instance?: string | undefined; readonly paths: boolean },
 ): ConfiguredRealm {
   return {
     realm_id: realmNameIn(place, store),
-    ...(told.instance === undefined ? {} : { instance_id: told.instance }),
+    ...(reported.instance === undefined ? {} : { instance_id: reported.instance }),
     backend: backendOf(store),
     // A database has no files.
-    ...(told.paths && store.url === undefined ? { resolved_paths: pathsOf(place.stateFolder) } : {}),
+    ...(reported.paths && store.url === undefined ? { resolved_paths: pathsOf(place.stateFolder) } : {}),
   };
 }
 

@@ -3,8 +3,8 @@ import type { Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
-import type { Asked } from "./asked-by.ts";
 import type { Body } from "./body.ts";
+import type { CallerRuntime } from "./caller-runtime.ts";
 import type { Answer } from "./http-answer.ts";
 
 /** A request whose route is known and whose body was read. */
@@ -17,7 +17,7 @@ export interface RestRequest {
   readonly body: Body;
   readonly caller: Caller;
   /** The runtime, asked by the caller. */
-  readonly runtime: Asked;
+  readonly runtime: CallerRuntime;
 }
 
 interface RoutePlace {

@@ -38,7 +38,7 @@ export function watchTurns(
     dispatch: (name, input, call = {}) => {
       if (!WIRE_TABLE[name].hasEvents) return dispatch(name, input, call);
       if (isEnding) return Promise.reject(new RuntimeError("AGENT_ERROR", IS_ENDING));
-      const answer = dispatch(name, input, { ...call, behind: watch, leaving: leaving.signal });
+      const answer = dispatch(name, input, { ...call, background: watch, leaving: leaving.signal });
       watch(answer);
       return answer;
     },
@@ -49,16 +49,16 @@ export function watchTurns(
       const grace = spellDuration(graceMs);
       log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
       const untilMs = clock.now() + graceMs;
-      let told = { count: running.size, atMs: clock.now() };
+      let reported = { count: running.size, atMs: clock.now() };
       // An end can be the beginning of another: a session whose first turn goes on behind its creation.
       for (let leftMs = graceMs; leftMs > 0 && running.size > 0; leftMs = untilMs - clock.now()) {
-        const isNews = running.size !== told.count;
-        const quietMs = told.atMs + (isNews ? TELL_AGAIN_MS : TELL_MS) - clock.now();
+        const isNews = running.size !== reported.count;
+        const quietMs = reported.atMs + (isNews ? TELL_AGAIN_MS : TELL_MS) - clock.now();
         // What has ended since is told in a moment, with whatever ends until then.
         const work = isNews ? Promise.all(running) : Promise.race(running);
         if (quietMs > 0) await within(clock, Math.min(leftMs, quietMs), work);
         else {
-          told = { count: running.size, atMs: clock.now() };
+          reported = { count: running.size, atMs: clock.now() };
           log(`still waits for ${turns(running.size)}`);
         }
       }

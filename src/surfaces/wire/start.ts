@@ -63,7 +63,7 @@ export interface ServerKind<F extends ServerFlags> {
   /** Whether its realm may lie in a project, which must then be trusted and keep it out of its history. */
   readonly mayKeepInProject: boolean;
   /** Whether clients are told where things are kept. */
-  tellsPaths(flags: F): boolean;
+  showsPaths(flags: F): boolean;
   /** Undefined for a server on stdin and stdout. */
   http(flags: F, config: Config): HttpPlace | undefined;
   /** How long its runtime may take to close, where clients kill what takes longer. */
@@ -177,7 +177,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     await makeStateFolder(stateFolder);
   }
   const { instance } = flags;
-  const paths = kind.tellsPaths(flags);
+  const paths = kind.showsPaths(flags);
   const opened = await parts.openRuntime({
     config,
     compose,
@@ -203,9 +203,9 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
     await tokens?.close();
   };
-  const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
+  const reported = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
   try {
-    const about = { realm, backend: backendOf(config.store), instance, ...told };
+    const about = { realm, backend: backendOf(config.store), instance, ...reported };
     await kind.serve({ flags, config, runtime, about, http, clock, log, close });
   } finally {
     await close();

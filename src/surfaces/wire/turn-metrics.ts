@@ -7,13 +7,13 @@ import type { Metrics } from "./metrics.ts";
 const TURN_SECS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 const SEARCH_SECS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-interface Told {
+interface TurnCounts {
   /** Also of what goes on behind its answer, whose failure no client is told. */
   failed(kind: "turn" | "compaction", sessionId: string | undefined, error: LoggedFailure): void;
 }
 
 /** Counts what turns do, by what they append: nothing stands between a turn and its model or tools. */
-export function countTurns(metrics: Metrics, { failed }: Told): Telemetry {
+export function countTurns(metrics: Metrics, { failed }: TurnCounts): Telemetry {
   const now = () => performance.now();
   const counts = countersIn(metrics);
   let running = 0;

@@ -1,6 +1,6 @@
 /** The requests of a connection that are not answered yet. */
 export interface Unanswered {
-  hear(id: unknown): void;
+  add(id: unknown): void;
   /** It was answered, or taken back. */
   forget(id: unknown): void;
   /** Resolves once every request that was heard has been answered or taken back. */
@@ -11,7 +11,7 @@ export function createUnanswered(): Unanswered {
   const ids = new Set<unknown>();
   let onNone: (() => void) | undefined;
   return {
-    hear: (id) => void ids.add(id),
+    add: (id) => void ids.add(id),
     forget: (id) => {
       ids.delete(id);
       if (ids.size === 0) onNone?.();

@@ -186,7 +186,7 @@ function createChildTransport(program: ServerProgram, clock: Clock): ChildTransp
 
   const finish = (how: string): void => {
     if (ending !== undefined) return;
-    const said = lineThatTells(stderr.read().text);
+    const said = errorLine(stderr.read().text);
     ending = said === "" ? how : `${how} and said "${said}"`;
     end();
     transport.onclose?.();
@@ -267,8 +267,9 @@ function readMessages(buffer: ReadBuffer, transport: Transport): void {
 const LINE_CHARS_MAX = 200;
 
 /** The last line that mentions an error, else the last: stack traces and npm end with useless lines. */
-function lineThatTells(said: string): string {
+function errorLine(said: string): string {
   const lines = said.split("\n").map((line) => line.replaceAll(/\p{Cc}+/gu, " ").trim());
-  const told = lines.findLast((line) => /error(?!.*complete log)/i.test(line)) ?? lines.findLast((line) => line !== "");
-  return told?.slice(0, LINE_CHARS_MAX) ?? "";
+  const reported =
+    lines.findLast((line) => /error(?!.*complete log)/i.test(line)) ?? lines.findLast((line) => line !== "");
+  return reported?.slice(0, LINE_CHARS_MAX) ?? "";
 }

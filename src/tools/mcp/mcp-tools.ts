@@ -191,18 +191,18 @@ const WARNINGS_MAX = 100;
 
 /** Reports each sentence once, even if a server fails turn after turn. */
 function createWarnings(warn: (sentence: string) => void) {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   // Servers control parts of the text; remove terminal control characters.
   const plain = (sentence: string): string => sentence.replaceAll(/\p{Cc}+/gu, " ");
   return {
     once: (sentence: string): void => {
-      if (told.has(plain(sentence)) || told.size >= WARNINGS_MAX) return;
-      told.add(plain(sentence));
+      if (reported.has(plain(sentence)) || reported.size >= WARNINGS_MAX) return;
+      reported.add(plain(sentence));
       warn(plain(sentence));
     },
     /** Report it again next time. */
     forget: (sentence: string): void => {
-      told.delete(plain(sentence));
+      reported.delete(plain(sentence));
     },
   };
 }

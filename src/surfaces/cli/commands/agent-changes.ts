@@ -41,7 +41,7 @@ export async function remember(call: Call): Promise<void> {
     else print(io, sentenceOf(agent, tally));
     invocation.exitWith(interruptedExit(io) ?? 0);
   };
-  await withRuntime(invocation, use, { log: log.tell });
+  await withRuntime(invocation, use, { log: log.print });
 }
 
 /** A text is one memory, piped lines are one each; all of them are valid. */

@@ -60,7 +60,7 @@ async function answer(call: OpenedCall, decision: string): Promise<void> {
   const given = { approval_id: waiting.approval_id, ...fieldsOf("answerApproval", flags), session_id, decision };
   let turn: Promise<unknown> | undefined;
   const answered = await opened.runtime.dispatch("answerApproval", given, {
-    behind: (going) => {
+    background: (going) => {
       turn = going;
     },
   });

@@ -10,7 +10,7 @@ import { writeError } from "../failure.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
-import { COMPACTION_NOTE, findCompaction, findStanding, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { COMPACTION_NOTE, findActiveCompaction, findCompaction, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { compactionTable, type Naming, printCompaction, showCompaction } from "./compaction-views.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { simulateRow } from "./simulate.ts";
@@ -79,7 +79,7 @@ export const compactRows: readonly CommandRow[] = [
       ["rkat compact expand last", "as much as there is room for"],
       ["rkat compact expand last --from 12 --to 20", "the turns of these seqs, as in session show --history"],
     ],
-    input: (call) => compactionNamed(call, findStanding),
+    input: (call) => compactionNamed(call, findActiveCompaction),
     view: async ({ expanded, left_out, ...size }, call) => {
       const none = "Nothing to bring back: these turns are in the context.";
       const back = expanded.length === 0 ? none : `Brought back seqs ${rangesText(expanded)}.`;
@@ -96,7 +96,7 @@ export const compactRows: readonly CommandRow[] = [
 
 async function compactionNamed(
   call: OpenedCall,
-  find: typeof findStanding,
+  find: typeof findActiveCompaction,
 ): Promise<{ readonly compaction_id: string }> {
   const { compaction_id } = await find(call.opened, { id: call.id, word: call.arg("compaction") });
   return { compaction_id };
@@ -183,7 +183,7 @@ export function compactedLines(
 /** Undoes a compaction, and prints how large the context is without it. */
 export async function undoCompaction(view: View, { word, json }: Naming): Promise<void> {
   const { io, opened, id: session_id } = view;
-  const { compaction_id, undone } = await findStanding(opened, { id: session_id, word });
+  const { compaction_id, undone } = await findActiveCompaction(opened, { id: session_id, word });
   const answer = await opened.runtime.dispatch("undoCompaction", { session_id, compaction_id });
   if (json) return writeJson(io, answer);
   const later = answer.compaction_ids.filter((other) => other !== compaction_id).map(shortId);

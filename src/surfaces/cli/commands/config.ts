@@ -64,10 +64,10 @@ async function change({ invocation, self, arg }: Call, operation: "setConfig" | 
   const { config } = await readConfiguration(invocation);
   requireCapability(new Set(config.features), "session-store");
   const input = { ...fieldsOf(operation, flags), [operation === "setConfig" ? "config" : "patch"]: table };
-  tell(invocation, await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input)));
+  print(invocation, await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input)));
 }
 
-function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths, ...realm }: Envelope): void {
+function print({ io }: Invocation, { generation: count, restart_required, resolved_paths, ...realm }: Envelope): void {
   const elsewhere = realm.backend === "postgres" ? `the database, realm ${realm.realm_id}` : "this process";
   const path = withoutControls(resolved_paths?.config_path ?? elsewhere);
   io.stdout.write(`Kept in ${path}, generation ${count}.\n`);

@@ -29,7 +29,7 @@ export const encryptionRows: readonly CommandRow[] = [
     text: "Show whether this realm is encrypted, by which key, and what is still plain text.",
     flags: () => [jsonFlag()],
     examples: [["rkat encryption status", "does not need the key"]],
-    run: tell,
+    run: printState,
   }),
   command("encryption enable", {
     text: "Encrypt a realm that is plain text: from now on its data is encrypted with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: a running server continues to write plain text.",
@@ -54,7 +54,7 @@ export const encryptionRows: readonly CommandRow[] = [
   }),
 ];
 
-async function tell(call: Call): Promise<void> {
+async function printState(call: Call): Promise<void> {
   const { stateFolder } = call.invocation.place();
   const report = await (await call.invocation.parts.encryption()).inspectSeal(stateFolder);
   const facts = report && { key_id: report.keyId, keys: report.keys, plain_before: report.isPlainBefore };

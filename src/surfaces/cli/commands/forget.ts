@@ -87,7 +87,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   );
   if (dryRun && json) return writeJson(io, preview);
   const isNothing = preview.going.length + preview.logs.length + (preview.settings ?? 0) === 0;
-  if (isNothing && (dryRun || query !== undefined)) return tellNothing(io.stdout, opened);
+  if (isNothing && (dryRun || query !== undefined)) return printNothing(io.stdout, opened);
   if (dryRun) return query === undefined ? showPreview(io, preview) : showFound(io, preview);
   const input = query === undefined ? { ...asked, dry_run: false } : { messages: await chooseMessages(io, preview) };
   if (query === undefined && !isNothing && !yes)
@@ -95,11 +95,11 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   const done = await whileWaiting(io, "forgetting", () => opened.runtime.dispatch("forget", input));
   if (json) return writeJson(io, done);
   if (done.receipt !== undefined) io.stdout.write(`${receiptLines(done.receipt).join("\n")}\n`);
-  if (isNothing) await tellNothing(io.stderr, opened);
+  if (isNothing) await printNothing(io.stderr, opened);
 }
 
 /** Shows what was searched, so that the wrong folder is not taken for a clean one. */
-async function tellNothing(output: Output, { runtime }: Opened): Promise<void> {
+async function printNothing(output: Output, { runtime }: Opened): Promise<void> {
   const sessions = await everySession(runtime, { archived: true });
   const { agents } = await runtime.dispatch("listAgents", {});
   const looked = `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")}`;
@@ -254,8 +254,8 @@ function receiptLines({
 
 async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Promise<void> {
   const id = arg("receipt");
-  const told = await opened.runtime.dispatch("listForgettings", {});
-  const receipts = told.forgettings.map((signed) => {
+  const reported = await opened.runtime.dispatch("listForgettings", {});
+  const receipts = reported.forgettings.map((signed) => {
     const read = JSON.parse(signed.receipt) as ForgetReceipt; // As the runtime signed it.
     return { signed, read, word: signed.valid ? "right" : paint.red("WRONG") };
   });
@@ -268,7 +268,7 @@ async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Prom
     }
     return flags.json ? writeJson(io, one.signed) : print(io, [...receiptLines(one.read), `signature  ${one.word}`]);
   }
-  if (flags.json) return writeJson(io, told);
+  if (flags.json) return writeJson(io, reported);
   const rows = receipts.map(({ read: { forgetting_id, at, target, logs, scan }, word }) => {
     const messages = logs.reduce((sum, log) => sum + log.messages, 0);
     const left = scan.matches === 0 ? "nothing" : counted(scan.matches, "place");
@@ -276,7 +276,7 @@ async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Prom
   });
   const head = ["RECEIPT", "AT", "OF A", "MESSAGES", "LEFT", "SIGNATURE"];
   print(io, rows.length === 0 ? "Nothing was forgotten yet." : alignColumns([head, ...rows]));
-  if (told.unfinished > 0) print(io, `${counted(told.unfinished, "forgetting")} in progress`);
+  if (reported.unfinished > 0) print(io, `${counted(reported.unfinished, "forgetting")} in progress`);
 }
 
 interface PruneFlags {
@@ -328,18 +328,19 @@ async function untrustedRetention(invocation: Invocation, thrown: unknown): Prom
 
 const TITLE_CHARS = 60;
 
-function pruneLines(io: Io, told: PruneResult): readonly string[] {
+function pruneLines(io: Io, reported: PruneResult): readonly string[] {
   const { dim } = createPaint(io.stdout, io.env);
-  const rows = told.sessions.map(({ session_id, updated_at, rule, kept_for, title = "" }) => [
+  const rows = reported.sessions.map(({ session_id, updated_at, rule, kept_for, title = "" }) => [
     shortId(session_id),
     updated_at.slice(0, 16).replace("T", " "),
     oneLine(`${rule} ${kept_for}`, TITLE_CHARS),
     oneLine(title, TITLE_CHARS),
   ]);
-  const lines = [...alignColumns(rows), ...(told.receipt === undefined ? [] : receiptLines(told.receipt))];
-  const verb = told.dry_run ? "would go" : "went";
-  const more = told.more === 0 ? "" : `, ${grouped(told.more)} more the next time`;
-  const busy = told.busy === 0 ? "" : `; ${grouped(told.busy)} busy or locked, kept until then`;
-  const sum = told.sessions.length === 0 ? "No session is due" : `${counted(told.sessions.length, "session")} ${verb}`;
+  const lines = [...alignColumns(rows), ...(reported.receipt === undefined ? [] : receiptLines(reported.receipt))];
+  const verb = reported.dry_run ? "would go" : "went";
+  const more = reported.more === 0 ? "" : `, ${grouped(reported.more)} more the next time`;
+  const busy = reported.busy === 0 ? "" : `; ${grouped(reported.busy)} busy or locked, kept until then`;
+  const sum =
+    reported.sessions.length === 0 ? "No session is due" : `${counted(reported.sessions.length, "session")} ${verb}`;
   return [...lines, dim(`${sum}${more}${busy}`)];
 }

@@ -181,8 +181,8 @@ async function listServers(invocation: Invocation, isJson: boolean): Promise<voi
   const width = Math.max(0, ...rows.map(({ name }) => name.length));
   const marks = { connected: green("✓"), failed: red("✗"), off: dim("–"), untrusted: yellow("–") };
   for (const { name, state, tools, error } of rows) {
-    const told = state === "connected" ? counted(tools.length, "tool") : (error ?? "switched off");
-    io.stdout.write(`${marks[state]} ${withoutControls(`${name.padEnd(width)}  ${told}`)}\n`);
+    const reported = state === "connected" ? counted(tools.length, "tool") : (error ?? "switched off");
+    io.stdout.write(`${marks[state]} ${withoutControls(`${name.padEnd(width)}  ${reported}`)}\n`);
     for (const tool of tools) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(tool))}\n`);
   }
   // The failure is printed above.

@@ -51,7 +51,7 @@ export const skillRows: readonly CommandRow[] = [
 
 /** Each skill that is left out is named, not only the first. */
 function withSkills(invocation: Invocation, use: (opened: Opened) => Promise<void>): Promise<void> {
-  return withEmpty(invocation, use, { tellsAll: true });
+  return withEmpty(invocation, use, { showsAll: true });
 }
 
 /** A skill as it was named: alone, or with the id or the name of its source before it. */
@@ -101,7 +101,7 @@ export const subAgentRows: readonly CommandRow[] = [
       const rows = agents.map(({ name, model = "", description }) =>
         [name, model, description].map((text) => oneLine(text, DESCRIPTION_CHARS_MAX)),
       );
-      show(call, { ...bounds, sub_agents: agents.map(told) }, () => [
+      show(call, { ...bounds, sub_agents: agents.map(toFileFields) }, () => [
         ...table(call.paint, ["NAME", "MODEL", "WHAT FOR"], rows),
         call.paint.dim(note),
       ]);
@@ -128,15 +128,15 @@ async function showSubAgent(call: Call): Promise<void> {
   if (agent === undefined) {
     throw new RuntimeError("INVALID_PARAMS", `there is no sub-agent ${name}; rkat sub-agent list shows them`);
   }
-  const { prompt, tools, from: _place, ...facts } = told(agent);
+  const { prompt, tools, from: _place, ...facts } = toFileFields(agent);
   const rows = Object.entries({ ...facts, tools: tools?.join(", ") })
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => [key, typeof value === "number" ? grouped(value) : String(value)]);
-  show(call, told(agent), () => [...alignColumns(rows), "", withoutControls(prompt).trimEnd()]);
+  show(call, toFileFields(agent), () => [...alignColumns(rows), "", withoutControls(prompt).trimEnd()]);
 }
 
 /** By the names that its file has. */
-function told({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
+function toFileFields({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
   return { ...agent, ...limits, ...(max_turns === undefined ? {} : { max_turns }) };
 }
 

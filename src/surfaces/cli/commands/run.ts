@@ -133,9 +133,9 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
       stream,
       view: await chooseView(above, flags),
       complete: withSessionRef(opened),
-      hear: (event) => {
-        asker.hear(event);
-        activity.hear(event);
+      onEvent: (event) => {
+        asker.onEvent(event);
+        activity.onEvent(event);
       },
     }).finally(activity.end);
     const verdict = judge(result, limits);

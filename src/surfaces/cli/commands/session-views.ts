@@ -297,8 +297,8 @@ async function showTree(call: OpenedCall): Promise<void> {
   const sums = { total_tokens, ...(cost === undefined ? {} : { cost }), ...(isCut ? { has_more: true } : {}) };
   show(call, { session_ref, ...(parent === undefined ? {} : { parent }), ...sums, tree }, () => {
     const idOf = shortIds(all.map(({ branch }) => branch.session_id));
-    const rows = all.map(({ branch, lead }) => [
-      `${lead}${branch.agent === undefined ? "session" : oneLine(branch.agent, TITLE_CHARS_MAX)}`,
+    const rows = all.map(({ branch, prefix }) => [
+      `${prefix}${branch.agent === undefined ? "session" : oneLine(branch.agent, TITLE_CHARS_MAX)}`,
       idOf(branch.session_id),
       branch.state,
       `${grouped(branch.total_tokens)} tokens`,
@@ -339,15 +339,15 @@ async function branchOf(session: Omit<SessionSummary, "title"> & { title: string
 interface Row {
   readonly branch: Branch;
   /** The branch lines before it. */
-  readonly lead: string;
+  readonly prefix: string;
 }
 
-function flat(branch: Branch, lead = "", below = ""): readonly Row[] {
+function flat(branch: Branch, prefix = "", below = ""): readonly Row[] {
   const rows = branch.children.flatMap((child, index) => {
     const isLast = index === branch.children.length - 1;
     return flat(child, `${below}${isLast ? "└─ " : "├─ "}`, `${below}${isLast ? "   " : "│  "}`);
   });
-  return [{ branch, lead }, ...rows];
+  return [{ branch, prefix }, ...rows];
 }
 
 /** What all of them cost; partial where of one of them no price is known. */

@@ -101,18 +101,18 @@ export interface Watch {
   /** Adds to the result what the runtime does not know of it. */
   complete(result: RunResult): RunResult;
   /** Receives every event besides the view. */
-  hear?(event: AgentEvent): void;
+  onEvent?(event: AgentEvent): void;
 }
 
 /** Shows a turn to its end; a failure carries the text before it. */
-export async function watchTurn({ stream, view, complete, hear }: Watch): Promise<RunResult> {
+export async function watchTurn({ stream, view, complete, onEvent }: Watch): Promise<RunResult> {
   // What the newest model call has said; a retry begins anew.
   let said = "";
   try {
     for await (const event of stream) {
       if (event.type === "turn_started" || event.type === "retrying") said = "";
       if (event.type === "text_delta") said += event.delta;
-      hear?.(event);
+      onEvent?.(event);
       view.show(event);
     }
     const result = complete(await stream.result);

@@ -1,6 +1,6 @@
 import { describeEvent, seconds } from "../../../contract/describe-event.ts";
 import type { AgentEvent } from "../../../contract/event.ts";
-import { heardIn } from "../../../contract/sub-agents.ts";
+import { unwrapSubAgentEvent } from "../../../contract/sub-agents.ts";
 import { oneLine } from "../io.ts";
 
 /** A line for what sub-agents do, indented by how deep they are; undefined for what is not theirs, and for the rest. */
@@ -14,10 +14,10 @@ const INDENT = "  ";
 export function createSubAgentLines(now: () => number): SubAgentLine {
   const begunMs = new Map<string, number>();
   return (event, lineOf) => {
-    const heard = heardIn(event).event;
-    if (heard.type === "sub_agent_started") begunMs.set(heard.child_id, now());
-    const begun = heard.type === "sub_agent_completed" ? begunMs.get(heard.child_id) : undefined;
-    if (heard.type === "sub_agent_completed") begunMs.delete(heard.child_id);
+    const inner = unwrapSubAgentEvent(event).event;
+    if (inner.type === "sub_agent_started") begunMs.set(inner.child_id, now());
+    const begun = inner.type === "sub_agent_completed" ? begunMs.get(inner.child_id) : undefined;
+    if (inner.type === "sub_agent_completed") begunMs.delete(inner.child_id);
     return subAgentLine(event, lineOf, begun === undefined ? undefined : now() - begun);
   };
 }
@@ -28,13 +28,13 @@ export function subAgentLine(
   lineOf: (own: AgentEvent) => string | undefined,
   tookMs?: number,
 ): string | undefined {
-  const { event: heard, depth, agent = "" } = heardIn(event);
-  const line = lineOfHeard(heard, tookMs) ?? (depth === 0 ? undefined : lineOf(heard));
+  const { event: inner, depth, agent = "" } = unwrapSubAgentEvent(event);
+  const line = lineOfInner(inner, tookMs) ?? (depth === 0 ? undefined : lineOf(inner));
   if (line === undefined || depth === 0) return line;
   return `${INDENT.repeat(depth)}${oneLine(agent, NAME_CHARS_MAX)} ${line}`;
 }
 
-function lineOfHeard(event: AgentEvent, tookMs: number | undefined): string | undefined {
+function lineOfInner(event: AgentEvent, tookMs: number | undefined): string | undefined {
   if (event.type !== "sub_agent_started" && event.type !== "sub_agent_completed") return undefined;
   const took = tookMs === undefined ? "" : ` in ${seconds(tookMs)}`;
   return `${oneLine(describeEvent(event).text, LINE_CHARS_MAX)}${took}`;

@@ -37,7 +37,7 @@ async function act(invocation: Invocation, flags: TrustFlags): Promise<void> {
   else if (!flags.status) await grant(invocation, loaded, flags.json === true);
   const { brought } = await loadHere(invocation);
   invocation.exitWith(brought.every(({ isObeyed }) => isObeyed) ? 0 : 1);
-  tell(invocation, brought, flags.json === true);
+  print(invocation, brought, flags.json === true);
 }
 
 async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJson: boolean): Promise<void> {
@@ -62,7 +62,7 @@ function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
   for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
 }
 
-function tell({ io }: Invocation, brought: readonly BroughtFile[], isJson: boolean): void {
+function print({ io }: Invocation, brought: readonly BroughtFile[], isJson: boolean): void {
   if (isJson) {
     const files = brought.map(({ path, state, isObeyed, requests }) => {
       return { path, state, obeyed: isObeyed, wants: requests.map(({ text }) => text) };

@@ -55,19 +55,19 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
     else markdown.end();
     isMidLine = false;
   };
-  const tell = (line: string): void => {
+  const printLine = (line: string): void => {
     endLine();
     stderr.write(`${line}\n`);
   };
-  const tellOf = (event: AgentEvent): void => {
+  const describe = (event: AgentEvent): void => {
     const notice = noticeOf(event);
     const remark = options.remark?.(event);
     const theirs = subAgents(event, options.isVerbose ? verboseLineInside : () => undefined);
     const line = options.isVerbose ? (theirs ?? verboseLineOf(event)) : stderr.isTerminal ? theirs : undefined;
-    if (notice !== undefined) tell(paint.yellow(`! ${notice}`));
-    else if (remark !== undefined) tell(paint.dim(remark));
-    else if (line !== undefined) tell(paint.dim(`· ${line}`));
-    else if (stderr.isTerminal && !options.isVerbose) for (const row of work(event)) tell(row);
+    if (notice !== undefined) printLine(paint.yellow(`! ${notice}`));
+    else if (remark !== undefined) printLine(paint.dim(remark));
+    else if (line !== undefined) printLine(paint.dim(`· ${line}`));
+    else if (stderr.isTerminal && !options.isVerbose) for (const row of work(event)) printLine(row);
   };
   return {
     show: (event) => {
@@ -77,7 +77,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
         own.output_tokens += event.usage.output_tokens;
       }
       if (event.type === "text_delta" && options.isStreaming) {
-        tellOf(event);
+        describe(event);
         print(event.delta);
         hasPieces = true;
       }
@@ -85,7 +85,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
         if (options.isStreaming && !hasPieces) print(event.content);
         hasPieces = false;
       }
-      if (event.type !== "text_delta") tellOf(event);
+      if (event.type !== "text_delta") describe(event);
     },
     end: (result) => {
       endLine();
@@ -98,7 +98,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
       const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
       // Scripts read this line; the turn's own tokens are added where the session has used more before.
       const thisTurn = stderr.isTerminal ? ownTokens(result, own) : "";
-      tell(paint.dim(`[${footer}${thisTurn}${cost}]`));
+      printLine(paint.dim(`[${footer}${thisTurn}${cost}]`));
     },
     breakOff: (said) => {
       if (!options.isStreaming) print(said);

@@ -42,20 +42,20 @@ describe("[G5] what a turn does besides talking", () => {
 
   it("[G5] is a patch of at most 12 lines when it was made, and none when it failed", () => {
     const lines = createWorkLines(plain, () => 0);
-    const told = (count: number, isError = false): readonly string[] => {
+    const reported = (count: number, isError = false): readonly string[] => {
       expect(lines(call("apply_patch", { patch: patchOfLines(count) }))).toEqual(["· apply_patch"]);
       return lines(answered("Done.", { is_error: isError }));
     };
-    expect(told(30)).toEqual([
+    expect(reported(30)).toEqual([
       "  *** Begin Patch",
       ...Array.from({ length: 11 }, (_, at) => `  +line ${at}`),
       "  … 18 more lines",
       "  ⎿ Done.",
     ]);
     // A line that says there is one more would be no shorter than that one.
-    expect(told(13)).toHaveLength(14);
-    expect(told(13)).not.toContain("  … 1 more line");
-    expect(told(30, true)).toEqual(["  shell failed: Done."]);
+    expect(reported(13)).toHaveLength(14);
+    expect(reported(13)).not.toContain("  … 1 more line");
+    expect(reported(30, true)).toEqual(["  shell failed: Done."]);
   });
 
   it("[G5] has the lines of a patch in the colours of what they do", () => {

@@ -18,13 +18,13 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
   const patches = new Map<string, string>();
   let thinkingSinceMs: number | undefined;
   let thoughts = "";
-  let wasTold = false;
+  let wasReported = false;
   /** Printed when the reasoning ends, before its complete text may arrive. */
-  const tellThoughts = (): readonly string[] => {
+  const printThoughts = (): readonly string[] => {
     if (thinkingSinceMs === undefined) return [];
     const time = seconds(now() - thinkingSinceMs);
     thinkingSinceMs = undefined;
-    wasTold = true;
+    wasReported = true;
     const line = paint.dim(`· thought ${time}: ${oneLine(thoughts, THOUGHT_CHARS_MAX)}`);
     thoughts = "";
     return [line];
@@ -40,17 +40,17 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
         if (thoughts.length < THOUGHT_CHARS_MAX * 2) thoughts += event.delta;
         return [];
       case "text_delta":
-        return tellThoughts();
+        return printThoughts();
       case "reasoning_complete": {
-        const told = tellThoughts();
-        const isNew = told.length === 0 && !wasTold;
-        wasTold = false;
-        return isNew ? [paint.dim(`· thought: ${oneLine(event.content, THOUGHT_CHARS_MAX)}`)] : told;
+        const reported = printThoughts();
+        const isNew = reported.length === 0 && !wasReported;
+        wasReported = false;
+        return isNew ? [paint.dim(`· thought: ${oneLine(event.content, THOUGHT_CHARS_MAX)}`)] : reported;
       }
       case "tool_call_requested": {
         const patch = patchOf(event.args);
         if (patch !== undefined) patches.set(event.id, patch);
-        return [...tellThoughts(), paint.dim(`· ${toolName(event)}${patch === undefined ? callHint(event) : ""}`)];
+        return [...printThoughts(), paint.dim(`· ${toolName(event)}${patch === undefined ? callHint(event) : ""}`)];
       }
       case "tool_execution_completed": {
         const patch = patches.get(event.id);

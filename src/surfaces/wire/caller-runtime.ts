@@ -2,10 +2,10 @@ import type { Caller } from "../../contract/caller.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 
 /** A runtime as a server has it. */
-export type Asked = Pick<Runtime, "dispatch" | "subscribe">;
+export type CallerRuntime = Pick<Runtime, "dispatch" | "subscribe">;
 
 /** The same runtime for one caller: whatever is asked of it is asked by that one. */
-export function askedBy({ dispatch, subscribe }: Asked, caller: Caller): Asked {
+export function forCaller({ dispatch, subscribe }: CallerRuntime, caller: Caller): CallerRuntime {
   return {
     dispatch: (name, input, call = {}) => dispatch(name, input, { ...call, caller }),
     subscribe: (sessionId, options = {}) => subscribe(sessionId, { ...options, caller }),

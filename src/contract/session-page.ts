@@ -13,7 +13,7 @@ export type KeptElement = "kept-session";
  * A session as a page keeps it, with what the console would ask a server for. It is no schema: the page that reads it is
  * written together with it, by the same build.
  */
-export interface KeptSession {
+export interface SessionPage {
   /** When the page was written, in RFC 3339. */
   readonly kept_at: string;
   /** The rkat that wrote it. */

@@ -30,15 +30,15 @@ describe.each(MEMORY_STORES)("a memory %s", (_, open) => {
     const others = found.filter(({ similarity }) => similarity <= 0.99);
     expect(own).toHaveLength(640 / DIMENSIONS);
     expect(Math.min(...others.map(({ similarity }) => similarity))).toBeGreaterThan(0.5);
-    expect(Math.min(...own.map(({ fromMiddle = 0 }) => fromMiddle))).toBeGreaterThan(0.98);
-    expect(Math.max(...others.map(({ fromMiddle = 1 }) => fromMiddle))).toBeLessThan(0.1);
+    expect(Math.min(...own.map(({ fromMean = 0 }) => fromMean))).toBeGreaterThan(0.98);
+    expect(Math.max(...others.map(({ fromMean = 1 }) => fromMean))).toBeLessThan(0.1);
     await store.close();
   });
 
   it("[D5] takes no middle of a few vectors", async () => {
     const store = await filled(20);
     const found = await store.nearest(EMBEDDER, vectorOf(3), { scope: EVERYTHING, max: 20 });
-    expect(found.filter(({ fromMiddle }) => fromMiddle !== undefined)).toEqual([]);
+    expect(found.filter(({ fromMean }) => fromMean !== undefined)).toEqual([]);
     await store.close();
   });
 });

@@ -8,7 +8,7 @@ import type { RowQuery, Store } from "../ports/store.ts";
 import { createInMemoryStore } from "../runtime.ts";
 import { readEvents } from "../service/subscriptions.ts";
 import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
-import { createFilesBehind, createRkatFiles, projectStore } from "./rkat-files.ts";
+import { createLaggingFiles, createRkatFiles, projectStore } from "./rkat-files.ts";
 import { projectSession } from "./session-files.ts";
 
 const idOf = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, "0")}`;
@@ -42,7 +42,7 @@ function newPlace(folder: string) {
       folder,
       io,
       warn: (sentence) => warnings.push(sentence),
-      behind: createFilesBehind({ folder, page, host, io, now: () => place.nowMs }),
+      lagging: createLaggingFiles({ folder, page, host, io, now: () => place.nowMs }),
       readEvents: (sessionId, after, max) => readEvents(kept.log, sessionId, { after, max }),
       row: (sessionId) => {
         read.push(sessionId);

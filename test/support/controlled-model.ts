@@ -4,11 +4,11 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished, vi } from "vitest";
 
 /** A model behind OpenAI's wire on this machine, which says what a test tells it to, when it tells it to. */
-export interface ToldModel {
+export interface ControlledModel {
   /** Up to and with /v1. */
   readonly baseUrl: string;
   /** The next call of it, which waits for the test's words. */
-  next(): Promise<ToldCall>;
+  next(): Promise<ControlledCall>;
 }
 
 interface Message {
@@ -17,7 +17,7 @@ interface Message {
 }
 
 /** One call of the model. */
-interface ToldCall {
+interface ControlledCall {
   /** What it was shown. */
   readonly messages: readonly Message[];
   /** The newest message's text. */
@@ -42,8 +42,8 @@ interface ToldCall {
 /** For what hangs, not for what is slow. */
 export const WAIT_MS_MAX = 60_000;
 
-export async function openToldModel(): Promise<ToldModel> {
-  const calls: ToldCall[] = [];
+export async function openControlledModel(): Promise<ControlledModel> {
+  const calls: ControlledCall[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part);
@@ -60,7 +60,7 @@ export async function openToldModel(): Promise<ToldModel> {
     // A listening server has an address of this shape.
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     next: async () => {
-      const first = (): ToldCall => {
+      const first = (): ControlledCall => {
         const [call] = calls;
         if (call === undefined) throw new Error("the model was not asked");
         return call;
@@ -72,21 +72,21 @@ export async function openToldModel(): Promise<ToldModel> {
   };
 }
 
-function createCall(messages: readonly Message[], response: ServerResponse): ToldCall {
+function createCall(messages: readonly Message[], response: ServerResponse): ControlledCall {
   let isHungUp = false;
   response.on("close", () => {
     isHungUp = !response.writableEnded;
   });
-  const tell = (chunk: object): void => {
+  const send = (chunk: object): void => {
     if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(
       `data: ${JSON.stringify({ id: "told", object: "chat.completion.chunk", model: "told", ...chunk })}\n\n`,
     );
   };
-  const add = (delta: object): void => tell({ choices: [{ index: 0, delta, finish_reason: null }] });
+  const add = (delta: object): void => send({ choices: [{ index: 0, delta, finish_reason: null }] });
   const finish = (finish_reason: string): void => {
-    tell({ choices: [{ index: 0, delta: {}, finish_reason }] });
-    tell({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 } });
+    send({ choices: [{ index: 0, delta: {}, finish_reason }] });
+    send({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 } });
     response.end("data: [DONE]\n\n");
   };
   const say = (content: string): void => add({ content });

@@ -13,7 +13,7 @@ export interface MemorySource {
   nameOf(id: string): Promise<string | undefined>;
 }
 
-interface BehindParts {
+interface BackgroundParts {
   readonly memory: MemoryStore;
   readonly store: Store;
   readonly others: MemorySource | undefined;
@@ -27,7 +27,7 @@ const ROWS_AT_ONCE = 1_000;
  * Which logs reach beyond what memory has taken in. Up to when all of them are taken in is kept in the memory, so that a
  * process looks only at what has changed since.
  */
-export function createMemoryBehind({ memory, store, others, clock }: BehindParts) {
+export function createBackgroundIndexing({ memory, store, others, clock }: BackgroundParts) {
   const { marks } = memory;
   const watchOf = (kind: string) =>
     createRowWatch(clock.now, marks && { read: () => marks.read(kind), write: (mark) => marks.write(kind, mark) });
@@ -44,7 +44,7 @@ export function createMemoryBehind({ memory, store, others, clock }: BehindParts
         if (last_seq > cursor) yield id;
         else proof ??= { id, cursor };
       }
-      await clock.breathe();
+      await clock.yieldToEventLoop();
     }
   };
   const all = async function* (rowsOf: (pages: Pages<LogRow>, of: keyof typeof watches) => AsyncIterable<LogRow>) {

@@ -6,7 +6,7 @@ import type { ReplayClock } from "./replay-clock.ts";
  * turn is done when the recording's clock has passed as long as writing it takes, and the turn is held until what comes of
  * it is in the log: two replays then find it at the same call.
  */
-export interface BehindTurns {
+export interface BackgroundTurns {
   /** Told every entry of the log. */
   appended(body: EntryBody): void;
   /** Whether the turn stands still for a compaction. */
@@ -35,15 +35,15 @@ const STILL_MS = 5_000;
 /** What ends the making of a summary behind a turn, as entries. */
 const ENDS: ReadonlySet<string> = new Set(["compaction_prepared", "compaction_dropped"]);
 
-export function createBehindTurns(clock: ReplayClock): BehindTurns {
+export function createBackgroundTurns(clock: ReplayClock): BackgroundTurns {
   let isTurnWaiting = false;
   let pending: Pending | undefined;
   let moves = 0;
-  let tell = (): void => {};
+  let notify = (): void => {};
   let settling: Promise<void> | undefined;
   const changed = (): Promise<void> =>
     new Promise((resolve) => {
-      tell = resolve;
+      notify = resolve;
     });
   const written = (tokens: number, signal: AbortSignal): Promise<boolean> =>
     new Promise((resolve) => {
@@ -51,7 +51,7 @@ export function createBehindTurns(clock: ReplayClock): BehindTurns {
       const dueMs = clock.now() + FIRST_TOKEN_MS + (tokens / TOKENS_PER_SECOND) * 1_000;
       const mine: Pending = { dueMs, release: settle };
       pending = mine;
-      tell();
+      notify();
       let seen = moves;
       const watching = setInterval(() => {
         if (seen === moves) settle(true);
@@ -80,7 +80,7 @@ export function createBehindTurns(clock: ReplayClock): BehindTurns {
     appended: (body) => {
       if (body.kind === "event" && body.event.type === "compaction_started") isTurnWaiting = true;
       if (body.kind === "compacted" || body.kind === "compaction_failed") isTurnWaiting = false;
-      if (ENDS.has(body.kind)) tell();
+      if (ENDS.has(body.kind)) notify();
     },
     get isTurnWaiting() {
       return isTurnWaiting;

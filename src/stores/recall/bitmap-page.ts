@@ -1,20 +1,20 @@
 import { crc32 } from "node:zlib";
 
 /** Ids whose vectors are told to be there, or not, in one value. */
-export const PRESENCE_IDS = 4_096;
+export const PAGE_IDS = 4_096;
 // revision u32 · checksum of the signatures u32 · a bit an id.
 const HEAD_BYTES = 8;
-const PAGE_BYTES = HEAD_BYTES + PRESENCE_IDS / 8;
+const PAGE_BYTES = HEAD_BYTES + PAGE_IDS / 8;
 
 /** Which chunks of a page of ids have a vector, and a checksum of the signatures of those. */
-export interface PresencePage {
+export interface BitmapPage {
   readonly revision: number;
   readonly checksum: number;
   readonly bits: Uint8Array;
 }
 
-export function decodePresence(value: Buffer | undefined): PresencePage {
-  if (value === undefined) return { revision: 0, checksum: 0, bits: new Uint8Array(PRESENCE_IDS / 8) };
+export function decodeBitmap(value: Buffer | undefined): BitmapPage {
+  if (value === undefined) return { revision: 0, checksum: 0, bits: new Uint8Array(PAGE_IDS / 8) };
   return {
     revision: value.readUInt32LE(0),
     checksum: value.readUInt32LE(4),
@@ -22,7 +22,7 @@ export function decodePresence(value: Buffer | undefined): PresencePage {
   };
 }
 
-export function encodePresence({ revision, checksum, bits }: PresencePage): Buffer {
+export function encodeBitmap({ revision, checksum, bits }: BitmapPage): Buffer {
   const value = Buffer.alloc(PAGE_BYTES);
   value.writeUInt32LE(revision, 0);
   value.writeUInt32LE(checksum, 4);
@@ -46,10 +46,10 @@ export function setPresent(bits: Uint8Array, place: number, present: boolean): v
  */
 export function checksumOf(bits: Uint8Array, signatures: Uint8Array, signatureBytes: number): number {
   let checksum = 0;
-  for (let place = 0; place < PRESENCE_IDS; place += 1) {
+  for (let place = 0; place < PAGE_IDS; place += 1) {
     if (!isPresent(bits, place)) continue;
     const first = place;
-    while (place + 1 < PRESENCE_IDS && isPresent(bits, place + 1)) place += 1;
+    while (place + 1 < PAGE_IDS && isPresent(bits, place + 1)) place += 1;
     checksum = crc32(signatures.subarray(first * signatureBytes, (place + 1) * signatureBytes), checksum);
   }
   return checksum;

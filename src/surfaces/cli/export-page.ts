@@ -1,13 +1,13 @@
 import { describeEvent } from "../../contract/describe-event.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { EventCursor, EventPage } from "../../contract/event-page.ts";
-import type { KeptContext, KeptPlaces, KeptSession } from "../../contract/kept-session.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { SessionHistory } from "../../contract/session-info.ts";
+import type { KeptContext, KeptPlaces, SessionPage } from "../../contract/session-page.ts";
 import type { Runtime } from "../../runtime.ts";
 
 type SeqMessage = SessionHistory["messages"][number];
-type Part = KeptSession["parts"][number];
+type Part = SessionPage["parts"][number];
 
 /** Contexts are included for the newest model calls only. */
 export const CONTEXTS_MAX = 50;
@@ -23,7 +23,7 @@ interface Keeping {
 }
 
 /** Reads a session with everything that the console's screens request. */
-export async function keepSession(keeping: Keeping): Promise<KeptSession> {
+export async function exportPage(keeping: Keeping): Promise<SessionPage> {
   const { dispatch, session_id, version, keptAt, signal } = keeping;
   const call = { signal };
   const capabilities = await dispatch("readCapabilities", {}, call);
@@ -85,26 +85,26 @@ async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<Ev
   for (;;) {
     const input = { scope, ...(cursor === undefined ? {} : { cursor }) };
     const { events, has_more } = await dispatch("listEvents", input, { signal });
-    found.push(...events.filter(({ payload }) => isTold(payload)));
+    found.push(...events.filter(({ payload }) => isShown(payload)));
     cursor = events.at(-1)?.cursor;
     if (!has_more || cursor === undefined) return found;
   }
 }
 
 /** Whether an event is about the turn itself; the others repeat the messages. */
-function isTold(event: AgentEvent): boolean {
+function isShown(event: AgentEvent): boolean {
   const { level } = describeEvent(event);
   return level === "remark" || level === "notice";
 }
 
 async function readCompactions(
   { dispatch, session_id, signal }: Keeping,
-  { capabilities }: KeptSession["capabilities"],
-): Promise<Pick<KeptSession, "compactions" | "sources" | "pins">> {
+  { capabilities }: SessionPage["capabilities"],
+): Promise<Pick<SessionPage, "compactions" | "sources" | "pins">> {
   const isThere = capabilities.some(({ id, status }) => id === "session_compaction" && status === "Available");
   if (!isThere) return { compactions: [], sources: [], pins: [] };
   const { compactions } = await dispatch("listCompactions", { session_id }, { signal });
-  const sources: KeptSession["sources"][number][] = [];
+  const sources: SessionPage["sources"][number][] = [];
   for (const { compaction_id } of compactions) {
     const read = await dispatch("readSummarySources", { session_id, compaction_id }, { signal });
     sources.push({ compaction_id, ...read });
@@ -115,7 +115,7 @@ async function readCompactions(
 
 async function readContexts(
   { dispatch, session_id, signal }: Keeping,
-  calls: KeptSession["calls"]["calls"],
+  calls: SessionPage["calls"]["calls"],
   tables: { readonly said: Table<SeqMessage>; readonly parts: Table<Part> },
 ): Promise<readonly KeptContext[]> {
   const places = [{}, ...calls.slice(-CONTEXTS_MAX).map(({ seq }) => ({ at_seq: seq }))];

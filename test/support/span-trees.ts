@@ -3,7 +3,7 @@ import type { Tool } from "../../src/ports/tool.ts";
 import type { ScriptedStep } from "../../src/providers/scripted.ts";
 import type { RuntimeOptions } from "../../src/runtime.ts";
 import { scriptedRuntime } from "./runtime.ts";
-import { openTracing, type Told } from "./tracing.ts";
+import { openTracing, type SpanTree } from "./tracing.ts";
 
 export type Script = Parameters<typeof scriptedRuntime>[0];
 
@@ -16,7 +16,7 @@ export function traced(script: Script, options: RuntimeOptions = {}) {
 /** The id of the first session on a virtual clock. */
 const SESSION = "01900000-0000-7000-8000-000000000001";
 
-export const turn = (attributes: Told["attributes"], children: readonly Told[], status = "ok"): Told => ({
+export const turn = (attributes: SpanTree["attributes"], children: readonly SpanTree[], status = "ok"): SpanTree => ({
   name: "invoke_agent",
   kind: "INTERNAL",
   attributes: {
@@ -30,7 +30,7 @@ export const turn = (attributes: Told["attributes"], children: readonly Told[], 
   children,
 });
 
-export const chat = (attributes: Told["attributes"], status = "ok"): Told => ({
+export const chat = (attributes: SpanTree["attributes"], status = "ok"): SpanTree => ({
   name: "chat scripted",
   kind: "CLIENT",
   attributes: {
@@ -46,13 +46,13 @@ export const chat = (attributes: Told["attributes"], status = "ok"): Told => ({
   children: [],
 });
 
-export const answer = (reason: string, input = 10, output = 5): Told["attributes"] => ({
+export const answer = (reason: string, input = 10, output = 5): SpanTree["attributes"] => ({
   "gen_ai.response.finish_reasons": [reason],
   "gen_ai.usage.input_tokens": input,
   "gen_ai.usage.output_tokens": output,
 });
 
-export const tool = (name: string, id: string, more: Partial<Told> = {}): Told => ({
+export const tool = (name: string, id: string, more: Partial<SpanTree> = {}): SpanTree => ({
   name: `execute_tool ${name}`,
   kind: "INTERNAL",
   status: "ok",

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
-import type { KeptPlaces } from "../../contract/kept-session.ts";
+import type { KeptPlaces } from "../../contract/session-page.ts";
 import { createInMemoryStore } from "../../runtime.ts";
-import { keepSession } from "./keep-session.ts";
+import { exportPage } from "./export-page.ts";
 
 const act = { name: "act", description: "Acts.", inputSchema: { type: "object" } } as const;
 
@@ -28,7 +28,7 @@ it("[G8] keeps each message once, what was cut out of it, and what befell its tu
   const { dispatch } = runtime;
   const keptAt = new Date(0);
   const signal = new AbortController().signal;
-  const kept = await keepSession({ dispatch, session_id: session.id, version: "1.2.3", keptAt, signal });
+  const kept = await exportPage({ dispatch, session_id: session.id, version: "1.2.3", keptAt, signal });
   const { messages } = await session.history();
   expect(kept).toMatchObject({ kept_at: "1970-01-01T00:00:00.000Z", version: "1.2.3", compactions: [], pins: [] });
   expect(rowsAt(kept.messages, kept.history)).toEqual(messages);

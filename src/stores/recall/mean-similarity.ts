@@ -2,28 +2,28 @@
 type Numbers = ArrayLike<number>;
 
 /** How alike two vectors are as seen from the middle of many. */
-export type SeenFromMiddle = (vector: Numbers) => number;
+export type SimilarityFromMean = (vector: Numbers) => number;
 
 /** Fewer have no middle: it would lie where one of them happens to be. */
-export const MIDDLE_VECTORS_MIN = 64;
+export const MEAN_VECTORS_MIN = 64;
 
 /**
  * The cosine between a question and vectors as seen from the middle of `all`: most of what the texts of one scope have in
  * common with a question they have in common with each other, and it would hide what tells them apart. Undefined where
  * they are too few.
  */
-export function seenFromMiddle(question: Numbers, all: readonly Numbers[]): SeenFromMiddle | undefined {
-  if (all.length < MIDDLE_VECTORS_MIN) return undefined;
-  const middle = new Float64Array(question.length);
-  for (const vector of all) addTo(middle, vector, 1 / (lengthOf(vector) * all.length));
-  const asked = Float64Array.from(middle, (value) => -value);
+export function similarityFromMean(question: Numbers, all: readonly Numbers[]): SimilarityFromMean | undefined {
+  if (all.length < MEAN_VECTORS_MIN) return undefined;
+  const mean = new Float64Array(question.length);
+  for (const vector of all) addTo(mean, vector, 1 / (lengthOf(vector) * all.length));
+  const asked = Float64Array.from(mean, (value) => -value);
   addTo(asked, question, 1 / lengthOf(question));
-  const [askedLength, askedAtMiddle, middleSquares] = [lengthOf(asked), dot(asked, middle), dot(middle, middle)];
+  const [askedLength, questionDotMean, meanSquares] = [lengthOf(asked), dot(asked, mean), dot(mean, mean)];
   return (vector) => {
     const length = lengthOf(vector);
-    const squares = 1 - (2 * dot(vector, middle)) / length + middleSquares;
+    const squares = 1 - (2 * dot(vector, mean)) / length + meanSquares;
     const away = askedLength * Math.sqrt(Math.max(0, squares));
-    return away === 0 ? 0 : (dot(asked, vector) / length - askedAtMiddle) / away;
+    return away === 0 ? 0 : (dot(asked, vector) / length - questionDotMean) / away;
   };
 }
 

@@ -2,7 +2,7 @@ import { CAPABILITY_ABSENT, type Capability } from "../contract/capability.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { withinTime } from "./child.ts";
-import { type Driver, isFields, type Outcome, type ToldEvent } from "./driver.ts";
+import { type Driver, isFields, type Outcome, type ReportedEvent } from "./driver.ts";
 import type { CallStep, Expected, Scenario } from "./scenario.ts";
 
 /** What came of a scenario on a surface. */
@@ -11,34 +11,34 @@ export type Verdict =
   | { readonly kind: "failed"; readonly difference: string }
   | { readonly kind: "not applicable"; readonly reason: string };
 
-export interface Telling {
+export interface ScenarioRun {
   readonly verdict: Verdict;
   /** What was told, step by step, for comparing surfaces with each other. */
-  readonly told: readonly Told[];
+  readonly reported: readonly StepRecord[];
   readonly kept: Kept;
 }
 
 /** Tells a scenario through a surface, up to the first difference. `run` sets its texts apart from those of other runs. */
-export async function tellScenario(
+export async function runScenario(
   driver: Driver,
   scenario: Scenario,
   { present, run }: { readonly present: ReadonlySet<Capability>; readonly run: string },
-): Promise<Telling> {
+): Promise<ScenarioRun> {
   const kept = new Map<string, unknown>([["run", run]]);
-  const told: Told[] = [];
+  const reported: StepRecord[] = [];
   const reason = whyNot(driver, scenario, present);
-  if (reason !== undefined) return { verdict: { kind: "not applicable", reason }, told, kept };
+  if (reason !== undefined) return { verdict: { kind: "not applicable", reason }, reported, kept };
   for (const [index, step] of scenario.steps.entries()) {
     if ("restart" in step) {
       await driver.restart();
       continue;
     }
-    const difference = await tellStep({ driver, present, kept, told }, step);
+    const difference = await runStep({ driver, present, kept, reported }, step);
     if (difference === undefined) continue;
     const verdict = { kind: "failed", difference: `step ${index + 1}, ${difference}` } as const;
-    return { verdict, told, kept };
+    return { verdict, reported, kept };
   }
-  return { verdict: { kind: "ok" }, told, kept };
+  return { verdict: { kind: "ok" }, reported, kept };
 }
 
 function whyNot(driver: Driver, { requires = [], needs = [] }: Scenario, present: ReadonlySet<Capability>) {
@@ -51,35 +51,35 @@ interface Scene {
   readonly driver: Driver;
   readonly present: ReadonlySet<Capability>;
   readonly kept: Map<string, unknown>;
-  readonly told: Told[];
+  readonly reported: StepRecord[];
 }
 
 /** Makes one call; what is not as expected is the answer. */
-async function tellStep(scene: Scene, step: CallStep): Promise<string | undefined> {
-  const { driver, kept, told } = scene;
+async function runStep(scene: Scene, step: CallStep): Promise<string | undefined> {
+  const { driver, kept, reported } = scene;
   const { call, meanwhile } = step;
-  const events: ToldEvent[] = [];
-  const heard = Promise.withResolvers<void>();
-  const listen = (event: ToldEvent): void => {
+  const events: ReportedEvent[] = [];
+  const received = Promise.withResolvers<void>();
+  const listen = (event: ReportedEvent): void => {
     events.push(event);
-    if (event.type === meanwhile?.after) heard.resolve();
+    if (event.type === meanwhile?.after) received.resolve();
   };
   // Filling in keeps an object an object.
   const input = filled(step.input, kept) as Readonly<Record<string, unknown>>;
-  const calling = answerOf(driver, driver.call(call, input, driver.hears(call) ? listen : undefined));
+  const calling = answerOf(driver, driver.call(call, input, driver.hasEvents(call) ? listen : undefined));
   if (meanwhile !== undefined) {
-    await Promise.race([heard.promise, calling]);
+    await Promise.race([received.promise, calling]);
     for (const inner of meanwhile.steps) {
       // A new session is known by the first event of its turn.
       const session = events.find(({ type }) => type === "run_started")?.session_id;
       if (session !== undefined) kept.set("session", session);
-      const difference = await tellStep(scene, inner);
+      const difference = await runStep(scene, inner);
       if (difference !== undefined) return `while ${call} ran, ${difference}`;
     }
   }
   const outcome = await calling;
   const joined = joinDeltas(events);
-  told.push({ call, events: joined, outcome });
+  reported.push({ call, events: joined, outcome });
   const missing = keep(kept, step.keep ?? {}, outcome);
   const difference = judge(scene, step, { outcome, events: joined }) ?? missing;
   return difference === undefined ? undefined : `${call}: ${difference}`;
@@ -91,9 +91,9 @@ function keep(
   paths: Readonly<Record<string, string>>,
   outcome: Outcome,
 ): string | undefined {
-  const told = outcome.ok ? outcome.result : outcome.details;
+  const reported = outcome.ok ? outcome.result : outcome.details;
   for (const [name, path] of Object.entries(paths)) {
-    const value = valueAt(told, path);
+    const value = valueAt(reported, path);
     if (value === undefined) return `${path} is missing`;
     kept.set(name, value);
   }
@@ -103,15 +103,15 @@ function keep(
 function judge(
   { driver, present, kept }: Scene,
   step: CallStep,
-  { outcome, events }: { readonly outcome: Outcome; readonly events: readonly ToldEvent[] },
+  { outcome, events }: { readonly outcome: Outcome; readonly events: readonly ReportedEvent[] },
 ): string | undefined {
   const operation = OPERATIONS[step.call];
   const required = step.asksFor ?? ("requires" in operation ? operation.requires : undefined);
   // What an operation answers without its capability is no matter of the scenario: it is the same everywhere.
   const refusal = required !== undefined && !present.has(required) ? CAPABILITY_ABSENT[required] : step.error;
   const difference = refusal === undefined ? judgeResult(step, outcome, kept) : judgeError(refusal, outcome, kept);
-  if (difference !== undefined || step.events === undefined || !driver.hears(step.call)) return difference;
-  const wanted = filled(step.events, kept) as readonly ToldEvent[]; // Filling in keeps a list of events one.
+  if (difference !== undefined || step.events === undefined || !driver.hasEvents(step.call)) return difference;
+  const wanted = filled(step.events, kept) as readonly ReportedEvent[]; // Filling in keeps a list of events one.
   return firstDifference(wanted, events, "events") === undefined
     ? undefined
     : `${firstDifference(wanted, events, "events")}; told were ${events.map(({ type }) => type).join(", ") || "none"}`;
@@ -234,15 +234,15 @@ function valueAt(value: unknown, path: string): unknown {
 }
 
 /** What a step came to: what a surface told while it ran, and its end. */
-export interface Told {
+export interface StepRecord {
   readonly call: OperationName;
-  readonly events: readonly ToldEvent[];
+  readonly events: readonly ReportedEvent[];
   readonly outcome: Outcome;
 }
 
 /** Events with each run of streamed pieces as one: where a stream is cut is nobody's promise. */
-function joinDeltas(events: readonly ToldEvent[]): readonly ToldEvent[] {
-  const joined: ToldEvent[] = [];
+function joinDeltas(events: readonly ReportedEvent[]): readonly ReportedEvent[] {
+  const joined: ReportedEvent[] = [];
   for (const event of events) {
     const last = joined.at(-1);
     const isMore = event.type === "text_delta" && last?.type === "text_delta";
@@ -259,7 +259,7 @@ const HASH = /\b[0-9a-f]{64}\b/g;
 const OF_THE_MOMENT = /_ms$|^(?:created_at|updated_at|unix_timestamp|session_ref|sha256|bytes)$/;
 
 /** A transcript with what differs from one telling to the next taken out: what is left must be the same everywhere. */
-export function normalised(told: readonly Told[], kept: Kept): unknown {
+export function normalised(reported: readonly StepRecord[], kept: Kept): unknown {
   const names = [...kept].flatMap(([name, value]) =>
     typeof value === "string" && value.length > 3 ? [[value, `<${name}>`] as const] : [],
   );
@@ -274,5 +274,5 @@ export function normalised(told: readonly Told[], kept: Kept): unknown {
     const fields = Object.entries(value).filter(([field]) => !OF_THE_MOMENT.test(field));
     return Object.fromEntries(fields.map(([field, inside]) => [field, visit(inside)]));
   };
-  return told.map(({ call, events, outcome }) => visit({ call, events, outcome }));
+  return reported.map(({ call, events, outcome }) => visit({ call, events, outcome }));
 }

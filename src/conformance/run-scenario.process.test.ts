@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "../runtime.ts";
-import { type Driver, failure, type Outcome, openRuntimeDriver, type ToldEvent } from "./driver.ts";
+import { type Driver, failure, type Outcome, openRuntimeDriver, type ReportedEvent } from "./driver.ts";
+import { readPresent, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
-import { readPresent, tellScenario } from "./tell-scenario.ts";
 
 const HELLO: Scenario = {
   name: "hello",
@@ -31,8 +31,8 @@ describe("a scenario", () => {
     const driver = await driverOf();
     expect(await verdictOf(driver)).toEqual({ kind: "ok" });
     const lies: readonly [Partial<Driver>, RegExp][] = [
-      [hearing(driver, (event) => (event.type === "turn_started" ? [] : [event])), /events\[1\]\.type is "text_delta"/],
-      [hearing(driver, (event) => (event.type === "run_completed" ? [event, event] : [event])), /7 elements/],
+      [context(driver, (event) => (event.type === "turn_started" ? [] : [event])), /events\[1\]\.type is "text_delta"/],
+      [context(driver, (event) => (event.type === "run_completed" ? [event, event] : [event])), /7 elements/],
       [answering(driver, "createSession", { ok: true, result: { turns: 2 } }), /turns is 2, and must be 1/],
       [
         answering(driver, "createSession", { ok: true, result: { turns: 1 } }),
@@ -53,7 +53,7 @@ describe("a scenario", () => {
     const present = await readPresent(driver);
     expect([...present]).toEqual(["session-store"]);
     const needing = (scenario: Scenario, own: Partial<Driver> = {}) =>
-      tellScenario({ ...driver, ...own }, scenario, { present, run: "x" }).then(({ verdict }) => verdict.kind);
+      runScenario({ ...driver, ...own }, scenario, { present, run: "x" }).then(({ verdict }) => verdict.kind);
     expect(await needing({ ...HELLO, requires: ["memory-store"] })).toBe("not applicable");
     expect(await needing({ ...HELLO, needs: ["pins"] }, { lacks: () => "no form" })).toBe("not applicable");
     const search: Scenario = { ...HELLO, steps: [{ call: "searchMemory", input: { query: "heron" } }] };
@@ -62,10 +62,10 @@ describe("a scenario", () => {
   });
 
   it("[G7] a code that comes with another number than the table's is another code", () => {
-    const told = { code: "SESSION_BUSY", message: "busy" };
-    expect(failure(told, { kind: "http", value: 409 })).toMatchObject({ code: "SESSION_BUSY" });
-    expect(failure(told, { kind: "http", value: 500 }).code).toMatch(/^SESSION_BUSY with the status 500/);
-    expect(failure(told, { kind: "exit", value: 1 }).code).toMatch(/exit code 1/);
+    const reported = { code: "SESSION_BUSY", message: "busy" };
+    expect(failure(reported, { kind: "http", value: 409 })).toMatchObject({ code: "SESSION_BUSY" });
+    expect(failure(reported, { kind: "http", value: 500 }).code).toMatch(/^SESSION_BUSY with the status 500/);
+    expect(failure(reported, { kind: "exit", value: 1 }).code).toMatch(/exit code 1/);
   });
 });
 
@@ -75,14 +75,14 @@ function driverOf(): Promise<Driver> {
 
 async function verdictOf(driver: Driver) {
   const present = new Set(["session-store"] as const);
-  return (await tellScenario(driver, HELLO, { present, run: "0000" })).verdict;
+  return (await runScenario(driver, HELLO, { present, run: "0000" })).verdict;
 }
 
-function hearing(driver: Driver, change: (event: ToldEvent) => readonly ToldEvent[]): Partial<Driver> {
+function context(driver: Driver, change: (event: ReportedEvent) => readonly ReportedEvent[]): Partial<Driver> {
   return {
     call: (operation, input, onEvent) =>
       driver.call(operation, input, (event) => {
-        for (const told of change(event)) onEvent?.(told);
+        for (const reported of change(event)) onEvent?.(reported);
       }),
   };
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "vitest";
 
 /** A model that begins to tell and goes on when it is told to, for the tests of one block. */
-export interface TellingModel {
+export interface PausedModel {
   /** The answers that have begun. */
   readonly asked: readonly ServerResponse[];
   /** What a server is started with so that this model answers it. */
@@ -15,13 +15,13 @@ export interface TellingModel {
 const END = { id: "1", choices: [{ index: 0, delta: { content: " a time." }, finish_reason: "stop" }] };
 const REST = `data: ${JSON.stringify(END)}\n\ndata: [DONE]\n\n`;
 
-export function useTellingModel(): TellingModel {
+export function usePausedModel(): PausedModel {
   let model: Server;
   let asked: ServerResponse[] = [];
-  let isToldWhole = false;
+  let isFinished = false;
   beforeEach(async () => {
     asked = [];
-    isToldWhole = false;
+    isFinished = false;
     model = createServer((request, response) => {
       request.resume();
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -29,7 +29,7 @@ export function useTellingModel(): TellingModel {
       response.write(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta }] })}\n\n`);
       asked.push(response);
       // A session runs before its model is asked: whoever saw it run may have let it finish by now.
-      if (isToldWhole) response.end(REST);
+      if (isFinished) response.end(REST);
     });
     await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
   });
@@ -48,7 +48,7 @@ export function useTellingModel(): TellingModel {
       RKAT_MODEL: "openai/m",
     }),
     finish: (answers) => {
-      isToldWhole ||= answers === undefined;
+      isFinished ||= answers === undefined;
       for (const response of answers ?? asked) response?.end(REST);
     },
   };

@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { RuntimeError } from "../../contract/error.ts";
 import type { NewVector, Wanted } from "../../ports/memory.ts";
 import type { Seal } from "../../ports/seal.ts";
-import { BY_WORDS, type Catalogue, DISCARDED, LIVE } from "./catalogue.ts";
 import {
+  type BitmapPage,
   checksumOf,
-  decodePresence,
-  encodePresence,
+  decodeBitmap,
+  encodeBitmap,
   isPresent,
-  PRESENCE_IDS,
-  type PresencePage,
+  PAGE_IDS,
   setPresent,
-} from "./presence.ts";
+} from "./bitmap-page.ts";
+import { BY_WORDS, type Catalogue, DISCARDED, LIVE } from "./catalogue.ts";
 import { layoutFor } from "./simd.ts";
 import type { EmbedderState, Tables } from "./tables.ts";
 import {
@@ -26,7 +26,7 @@ import {
   vectorsPath,
 } from "./vector-files.ts";
 
-export interface ShelfOptions {
+export interface VectorTableOptions {
   readonly tables: Tables;
   readonly catalogue: Catalogue;
   readonly folder: string;
@@ -36,7 +36,7 @@ export interface ShelfOptions {
 }
 
 /** The vectors of one embedder: which are there, and how they are written and mended. */
-export interface Shelf {
+export interface VectorTable {
   /** Takes in what is new; undefined as long as the embedder has no vector. */
   refresh(): EmbedderState | undefined;
   /** 255 where a chunk has a vector, by id. */
@@ -46,7 +46,7 @@ export interface Shelf {
   files(state: EmbedderState): VectorFiles;
   /** Pages of ids that have vectors. */
   pages(): Iterable<number>;
-  page(number: number): PresencePage;
+  page(number: number): BitmapPage;
   /** `followed`: how far the vectors of a memory kept elsewhere are here with these. */
   put(vectors: readonly NewVector[], followed?: number): void;
   /** Vectors by the texts they were made of. */
@@ -63,26 +63,33 @@ export interface Shelf {
   close(): void;
 }
 
-export function createShelf({ tables, catalogue, folder, embedderId, warn, seal }: ShelfOptions): Shelf {
+export function createVectorTable({
+  tables,
+  catalogue,
+  folder,
+  embedderId,
+  warn,
+  seal,
+}: VectorTableOptions): VectorTable {
   const stale = new Set<number>();
-  const known = new Map<number, PresencePage>();
-  let present = new Uint8Array(PRESENCE_IDS);
+  const known = new Map<number, BitmapPage>();
+  let present = new Uint8Array(PAGE_IDS);
   let revision = 0;
   let files: VectorFiles | undefined;
   const passages = createPassages();
   /** Every id below it has a vector, is to have none, or is of a chunk that is gone. */
   let doneTo = 1;
 
-  const takeIn = (number: number, page: PresencePage): void => {
+  const takeIn = (number: number, page: BitmapPage): void => {
     const before = known.get(number);
     if (before?.revision === page.revision) return;
-    const from = number * PRESENCE_IDS;
-    if (from + PRESENCE_IDS > present.length) {
-      const larger = new Uint8Array(2 ** Math.ceil(Math.log2(from + PRESENCE_IDS)));
+    const from = number * PAGE_IDS;
+    if (from + PAGE_IDS > present.length) {
+      const larger = new Uint8Array(2 ** Math.ceil(Math.log2(from + PAGE_IDS)));
       larger.set(present);
       present = larger;
     }
-    for (let place = 0; place < PRESENCE_IDS; place += 1) {
+    for (let place = 0; place < PAGE_IDS; place += 1) {
       const is = isPresent(page.bits, place);
       if (!is && present[from + place] !== 0) doneTo = Math.min(doneTo, from + place);
       present[from + place] = is ? 255 : 0;
@@ -97,17 +104,17 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
     return files;
   };
 
-  const shelf: Shelf = {
+  const table: VectorTable = {
     stale,
     present: () => present,
     files: filesOf,
     pages: () => known.keys(),
-    page: (number) => known.get(number) ?? decodePresence(undefined),
+    page: (number) => known.get(number) ?? decodeBitmap(undefined),
     refresh: () => {
       const state = tables.embedders.get(embedderId);
       if (state === undefined || state.revision === revision) return state;
       const range = { start: [state.number, 0] as [number, number], end: [state.number + 1, 0] as [number, number] };
-      for (const { key, value } of tables.presence.getRange(range)) takeIn(key[1], decodePresence(value));
+      for (const { key, value } of tables.bitmaps.getRange(range)) takeIn(key[1], decodeBitmap(value));
       revision = state.revision;
       return state;
     },
@@ -141,17 +148,17 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
         }
       }
       warn(`the vector files of ${embedderId} were damaged and are mended; ${lost} vectors are to be made again`);
-      shelf.refresh();
+      table.refresh();
     },
     purge: () => {
-      const state = shelf.refresh();
+      const state = table.refresh();
       if (state === undefined) return;
       const { lastId } = catalogue.refresh();
       tables.root.transactionSync(() => erasePages(tables, filesOf(state), { embedderId, lastId }));
-      shelf.refresh();
+      table.refresh();
     },
     known: (texts) => {
-      const state = shelf.refresh();
+      const state = table.refresh();
       if (state === undefined) return new Map();
       const { lastId } = catalogue.refresh();
       const sizes = layoutFor(state.dimensions, 0);
@@ -166,7 +173,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
       return new Map(found);
     },
     missing: (max, { scope, inUse, ids: named, byWords } = {}) => {
-      shelf.refresh();
+      table.refresh();
       const { lastId } = catalogue.refresh();
       const { states, sessions } = catalogue;
       const isLacking = (id: number): boolean => (present[id] ?? 0) === 0 && ((states[id] ?? 0) & LIVE) !== 0;
@@ -193,7 +200,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
       return ids;
     },
     count: () => {
-      shelf.refresh();
+      table.refresh();
       const { lastId } = catalogue.refresh();
       let [pending, byWordsAlone] = [0, 0];
       for (let id = 1; id <= lastId; id += 1) {
@@ -205,7 +212,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
       return { pending, byWordsAlone };
     },
     bytes: () => {
-      const state = shelf.refresh();
+      const state = table.refresh();
       return state === undefined ? 0 : filesOf(state).bytes();
     },
     close: () => {
@@ -213,7 +220,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn, seal 
       files = undefined;
     },
   };
-  return shelf;
+  return table;
 }
 
 /** Ids of this far back are looked at for a text that was embedded before: what repeats itself does so soon. */
@@ -269,7 +276,7 @@ function putRows(
   if (before.dimensions !== dimensions) return before;
   const position = followed === undefined ? {} : { followed: Math.max(followed, before.followed ?? 0) };
   const state = { ...before, ...position, revision: before.revision + 1 };
-  const pages = Map.groupBy(vectors, ({ id }) => Math.floor(id / PRESENCE_IDS));
+  const pages = Map.groupBy(vectors, ({ id }) => Math.floor(id / PAGE_IDS));
   for (const [page, rows] of pages) putPage({ tables, state, files: files(state) }, page, rows);
   tables.embedders.put(embedderId, state);
   return state;
@@ -281,15 +288,15 @@ function putPage(
   vectors: readonly VectorRow[],
 ): void {
   const { signatureBytes } = layoutFor(state.dimensions, 0);
-  const { bits } = decodePresence(tables.presence.get([state.number, page]));
-  const wanted = vectors.filter(({ id }) => !isPresent(bits, id % PRESENCE_IDS) && tables.rows.doesExist(id));
+  const { bits } = decodeBitmap(tables.bitmaps.get([state.number, page]));
+  const wanted = vectors.filter(({ id }) => !isPresent(bits, id % PAGE_IDS) && tables.rows.doesExist(id));
   if (wanted.length === 0) return;
   files.write(wanted);
-  for (const { id } of wanted) setPresent(bits, id % PRESENCE_IDS, true);
-  const signatures = new Uint8Array(PRESENCE_IDS * signatureBytes);
-  files.readSignatures(page * PRESENCE_IDS, signatures);
+  for (const { id } of wanted) setPresent(bits, id % PAGE_IDS, true);
+  const signatures = new Uint8Array(PAGE_IDS * signatureBytes);
+  files.readSignatures(page * PAGE_IDS, signatures);
   const checksum = checksumOf(bits, signatures, signatureBytes);
-  tables.presence.put([state.number, page], encodePresence({ revision: state.revision, checksum, bits }));
+  tables.bitmaps.put([state.number, page], encodeBitmap({ revision: state.revision, checksum, bits }));
 }
 
 /** Zeros in the place of vectors whose chunks are gone. Inside a transaction. */
@@ -302,11 +309,11 @@ function erasePages(
   if (state === undefined) return;
   const { signatureBytes } = layoutFor(state.dimensions, 0);
   const revision = state.revision + 1;
-  for (let page = 0; page * PRESENCE_IDS <= lastId; page += 1) {
-    const { bits } = decodePresence(tables.presence.get([state.number, page]));
+  for (let page = 0; page * PAGE_IDS <= lastId; page += 1) {
+    const { bits } = decodeBitmap(tables.bitmaps.get([state.number, page]));
     let isChanged = false;
-    for (let place = 0; place < PRESENCE_IDS; place += 1) {
-      const id = page * PRESENCE_IDS + place;
+    for (let place = 0; place < PAGE_IDS; place += 1) {
+      const id = page * PAGE_IDS + place;
       if (id > lastId || tables.rows.doesExist(id)) continue;
       // Also where none is told of: a process may have died between the vector and the word of it.
       files.erase(id);
@@ -315,29 +322,29 @@ function erasePages(
       isChanged = true;
     }
     if (!isChanged) continue;
-    const signatures = new Uint8Array(PRESENCE_IDS * signatureBytes);
-    files.readSignatures(page * PRESENCE_IDS, signatures);
+    const signatures = new Uint8Array(PAGE_IDS * signatureBytes);
+    files.readSignatures(page * PAGE_IDS, signatures);
     const checksum = checksumOf(bits, signatures, signatureBytes);
-    tables.presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
+    tables.bitmaps.put([state.number, page], encodeBitmap({ revision, checksum, bits }));
   }
   tables.embedders.put(embedderId, { ...state, revision });
 }
 
 /** Makes signatures again from the rows that are sound, and takes those that are not for missing. Inside a transaction. */
 function mendPage(
-  { embedders, presence }: Tables,
+  { embedders, bitmaps }: Tables,
   files: VectorFiles,
   { embedderId, page }: { readonly embedderId: string; readonly page: number },
 ): number {
   const state = embedders.get(embedderId);
   if (state === undefined) return 0;
   const sizes = layoutFor(state.dimensions, 0);
-  const { bits } = decodePresence(presence.get([state.number, page]));
-  const signatures = new Uint8Array(PRESENCE_IDS * sizes.signatureBytes);
+  const { bits } = decodeBitmap(bitmaps.get([state.number, page]));
+  const signatures = new Uint8Array(PAGE_IDS * sizes.signatureBytes);
   const row = Buffer.alloc(sizes.stride);
   let lost = 0;
-  for (let place = 0; place < PRESENCE_IDS; place += 1) {
-    const id = page * PRESENCE_IDS + place;
+  for (let place = 0; place < PAGE_IDS; place += 1) {
+    const id = page * PAGE_IDS + place;
     if (!isPresent(bits, place)) continue;
     files.readRows(id, row, 1);
     if (isSoundRow(row, id, sizes)) {
@@ -351,7 +358,7 @@ function mendPage(
   }
   const revision = state.revision + 1;
   const checksum = checksumOf(bits, signatures, sizes.signatureBytes);
-  presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
+  bitmaps.put([state.number, page], encodeBitmap({ revision, checksum, bits }));
   embedders.put(embedderId, { ...state, revision });
   return lost;
 }
