@@ -78,7 +78,7 @@ describe("rkat compact run", () => {
     const answer = await json("compact", "run", id, "--instructions", "keep every ticket");
     expect(answer).toEqual({ compacted: true, compaction: expect.objectContaining({ trigger: "manual" }) });
     expect(await compactions(id)).toEqual([answer.compaction]);
-    expect(await text("compact", "show", id)).toMatch(/\n {3}told to +keep every ticket\n/);
+    expect(await text("compact", "show", id)).toMatch(/\n {3}instructions +keep every ticket\n/);
   });
 
   it("[C8] says why there was nothing to do, which is no failure", async () => {

@@ -301,7 +301,7 @@ describe("refusals", () => {
     ],
     [
       "[limits]\nbudget = 1\n[budget]\nmax_tokens = 2",
-      "budget.max_tokens is 2; limits.budget says otherwise, so remove one of the two",
+      "budget.max_tokens is 2; limits.budget has another value, so remove one of the two",
     ],
     ["agent = 3", "agent is 3; make it a table, [agent]"],
     ["providers = 3", "providers is 3; make it a table, [providers]"],

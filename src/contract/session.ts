@@ -89,7 +89,7 @@ export const SessionSettings = z.object({
   output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
   labels: z.record(z.string(), z.string()).optional(),
-  /** Labels of whoever made it: its tools see sessions that have them all. */
+  /** Labels of its creator: its tools see only sessions with all of them. */
   view: z.record(z.string(), z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
@@ -288,7 +288,7 @@ export const FurtherTurn = z.object({
   after_seq: nonnegative
     .optional()
     .describe(
-      "run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken",
+      "run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken",
     ),
   flow_tool_overlay: z
     .strictObject({

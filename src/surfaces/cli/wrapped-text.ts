@@ -26,7 +26,7 @@ export function inInk(text: string, { open, close }: Ink): string {
 /** Where text goes, a piece in its ink at a time. */
 export interface TextSink {
   add(text: string, ink: Ink): void;
-  /** Goes on with another line. */
+  /** Starts another line. */
   breakLine(): void;
 }
 

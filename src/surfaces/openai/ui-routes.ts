@@ -102,7 +102,8 @@ async function answerApprovals(
   if (session === undefined) throw noChat(chat);
   const { session_id } = session;
   const turn = place.chats.running(keyOf(chat)) ?? (await follow(place, request, chat, session_id));
-  if (turn === undefined) throw new RuntimeError("INVALID_PARAMS", "messages: no call of this chat waits for a word");
+  if (turn === undefined)
+    throw new RuntimeError("INVALID_PARAMS", "messages: no tool call of this chat waits for approval");
   const from = turn.length();
   // Before the word is given: what comes of it must not be taken for more of waiting.
   turn.setWaiting(false);
@@ -149,7 +150,7 @@ async function stop(place: UiPlace, request: RestRequest): Promise<Answer> {
 async function stopTurn({ runtime }: RestRequest, turn: UiTurn): Promise<void> {
   const begun = await turn.begun;
   turn.stop("stopped by its page");
-  // One that waits for a word, or runs elsewhere, is nothing that could be aborted here.
+  // A turn that waits for approval, or runs in another process, cannot be aborted here.
   if (begun !== undefined) await runtime.dispatch("interruptTurn", { session_id: begun.sessionId });
   await turn.over;
 }

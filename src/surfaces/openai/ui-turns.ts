@@ -151,7 +151,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
 /** The turns that run here, by the chats they are of. */
 export interface UiTurns {
   running(key: string): UiTurn | undefined;
-  /** What the message begins with that a chat's next turn goes on with. */
+  /** The beginning of the message that the chat's next turn continues. */
   carried(key: string): readonly UiChunk[];
   /** Keeps a turn until it is over. */
   keep(key: string, turn: UiTurn): void;

@@ -407,7 +407,7 @@ class TurnOptions(TypedDict, total=False):
     change_settings: TurnOptionsChangeSettings
     """Settings that are others from this turn on, also of a session that has run; null takes away what was set."""
     after_seq: int
-    """Run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken."""
+    """Run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken."""
     tool_overlay: ToolOverlay
     """Which of the session's tools this turn has."""
 

@@ -102,7 +102,7 @@ describe("rkat mcp", () => {
   it("list says how to begin where there is no server", async () => {
     expect(await run("list")).toMatchObject({
       code: 0,
-      stdout: "No MCP servers. rkat mcp add NAME -- COMMAND names one in .rkat/mcp.toml\n",
+      stdout: "No MCP servers. rkat mcp add NAME -- COMMAND adds one to .rkat/mcp.toml\n",
     });
   });
 });
