@@ -82,7 +82,7 @@ export function resolveRealm(request: RealmRequest): Realm {
   requireRealmId(realm);
   const isChosen = request.realm !== undefined || request.isolated === true;
   const stateFolder = join(stateRoot, realm);
-  // A file in the place of a folder is told by whoever reads or makes it: rkat doctor looks into that.
+  // The code that reads or creates the folder reports a file in its place.
   requireName(stateFolder, { mayBeBelowFile: true });
   return { realm, isChosen, stateFolder };
 }
@@ -182,7 +182,7 @@ export function keepsSomething({ features, store, memory }: Pick<Config, "featur
 export async function makeStateFolder(stateFolder: string): Promise<void> {
   const stateRoot = dirname(stateFolder);
   try {
-    // What was said to a model is nobody else's business, and no part of the project.
+    // Private, and excluded from version control.
     const made = await mkdir(stateRoot, { recursive: true, mode: 0o700 });
     if (made !== undefined) await ignoreInGit(stateRoot);
     await mkdir(stateFolder, { recursive: true, mode: 0o700 });
