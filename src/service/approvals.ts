@@ -1,7 +1,7 @@
 import type { Approval } from "../contract/approval-operations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";
 import { TIMEOUT } from "../core/approval.ts";
@@ -232,7 +232,7 @@ function describe(session_id: string, { asked, askedAtMs, answers }: NonNullable
 }
 
 function gone(approvalId: string, why: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `approval_id: ${approvalId} waits for no answer: ${why}`);
+  return invalid(`approval_id: ${approvalId} waits for no answer: ${why}`);
 }
 
 function requireOpen(state: SessionState, approvalId: string): void {
@@ -251,16 +251,15 @@ function answerEntry(state: SessionState, given: Given, by: string | undefined):
   const unknown = [...ids].find((id) => !meant.some((call) => call.id === id));
   if (unknown !== undefined || meant.length === 0) {
     const names = waiting.map(({ id }) => id).join(", ");
-    throw new RuntimeError("INVALID_PARAMS", `calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
+    throw invalid(`calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
   }
   const rules = [...new Set(meant.flatMap(({ always = [] }) => always))];
   if (remember !== "once" && decision === "deny") {
-    throw new RuntimeError("INVALID_PARAMS", "remember: only a yes is remembered; write a rule to deny for good");
+    throw invalid("remember: only a yes is remembered; write a rule to deny for good");
   }
   const unnamed = remember === "once" ? undefined : meant.find(({ always }) => always === undefined);
   if (unnamed !== undefined) {
-    const message = `remember: no rule can be named for this call of ${unnamed.name}; allow it once`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`remember: no rule can be named for this call of ${unnamed.name}; allow it once`);
   }
   return {
     kind: "approval_answered",

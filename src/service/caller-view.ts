@@ -1,6 +1,6 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { type OperationInput, type OperationName, operationOf } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
@@ -83,7 +83,7 @@ async function requireMention(store: Store, blobId: string, labels: Labels): Pro
       if (await mentions(store, session_id, blobId)) return;
     }
   }
-  throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blobId}`);
+  throw invalid(`blob_id: there is no blob ${blobId}`);
 }
 
 async function mentions({ log }: Store, sessionId: string, blobId: string): Promise<boolean> {

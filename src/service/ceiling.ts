@@ -1,5 +1,5 @@
 import { type Caller, hasScope } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
 import type { ModelResolver } from "../ports/model.ts";
@@ -145,7 +145,7 @@ export function belowModelCeiling(
       const model = await models.resolve(name, provider);
       if (model.url !== undefined && isOurs(model.url)) {
         const why = `is served at ${model.url}, which is this server itself; set another base_url`;
-        throw new RuntimeError("INVALID_PARAMS", `model ${model.provider}/${model.modelId} ${why}`);
+        throw invalid(`model ${model.provider}/${model.modelId} ${why}`);
       }
       if (globs === undefined) return model;
       const names = [model.modelId, `${model.provider}/${model.modelId}`];

@@ -33,9 +33,7 @@ export function createCheckpoints({ log, store, hash, yieldToEventLoop }: Checkp
   /** How far each state is kept. */
   const keptTo = new WeakMap<SessionState, number>();
   const keeping = new Map<string, Promise<void>>();
-  if (store === undefined) {
-    return { resume: async () => undefined, consider: () => {}, close: async () => {} };
-  }
+  if (store === undefined) return { resume: async () => undefined, consider: () => {}, close: async () => {} };
   const isDue = (state: SessionState): boolean => {
     const { lastSeq, shownAnewSeq, shown } = state;
     const kept = keptTo.get(state) ?? 0;

@@ -1,6 +1,6 @@
 import type { SeqRange } from "../contract/compaction.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import { planExpansion, planReturn, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
@@ -221,17 +221,16 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   const record = recordOf(state, compaction_id);
   if (record.undone) {
     const why = record.undoneByHand ? "was undone and" : "was made from messages that were rewritten since; it";
-    const message = `compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`);
   }
-  if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
+  if (to_seq < from_seq) throw invalid(`to_seq: write ${from_seq} or more, or leave it out`);
   const wanted = record.body.discarded.flatMap((range) => within(range, { from_seq, to_seq }));
   const taken = record.body.pruned.filter(({ reason }) => reason !== undefined);
   const isAskedFor = ({ seq }: { readonly seq: number }): boolean => from_seq <= seq && seq <= to_seq;
   if (wanted.length === 0 && !taken.some(isAskedFor)) {
     const ranges = [...record.body.discarded, ...rangesOf(taken, state.transcript)];
     const took = ranges.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
-    throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
+    throw invalid(`from_seq: the compaction took out the seqs ${took || "of none"}`);
   }
   const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
   // What grows to the threshold would be compacted away again before the next answer.
@@ -245,8 +244,7 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   if (expanded.length === 0 && leftOut.length > 0) {
     const [what, least] =
       turns.leftOut.length > 0 ? ["turns", turns.smallestLeftOut] : ["outputs", outputs.smallestLeftOut];
-    const message = `max_tokens: ${room} is not enough, the smallest of these ${what} takes about ${least} tokens`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`max_tokens: ${room} is not enough, the smallest of these ${what} takes about ${least} tokens`);
   }
   await requireAcceptable(state, shownWith(state, { ranges: expanded }));
   if (expanded.length > 0) {
@@ -311,10 +309,9 @@ function requireMessage({ transcript }: WholeState, seq: number): void {
     const seqs = transcript.map((placed) => placed.seq);
     const near = seqs.findLast((known) => known < seq) ?? seqs[0];
     const hint = near === undefined ? "the session has none" : `the nearest before it is at ${near}`;
-    throw new RuntimeError("INVALID_PARAMS", `seq: there is no message at ${seq}; ${hint}`);
+    throw invalid(`seq: there is no message at ${seq}; ${hint}`);
   }
-  if (message.role === "system")
-    throw new RuntimeError("INVALID_PARAMS", "seq: the system message always stays; pin another");
+  if (message.role === "system") throw invalid("seq: the system message always stays; pin another");
 }
 
 /** A message that a rewrite took away keeps its pin for when it is restored. */

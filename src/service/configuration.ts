@@ -1,6 +1,6 @@
 import type { Caller } from "../contract/caller.ts";
 import type { ConfigEnvelope, ConfiguredRealm } from "../contract/config.ts";
-import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, invalid, RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import type { ConfigStore, LayerBefore } from "../ports/config-store.ts";
 import type { Service } from "./dispatch.ts";
@@ -184,7 +184,7 @@ function readable(layer: () => JsonTable): JsonTable {
     return layer();
   } catch (cause) {
     const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or mend it";
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw invalid(message, cause);
   }
 }
 

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 
 /** An event on its way to a listener; `seq` is 0 for what is live only and not in the log. */
@@ -68,8 +68,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
     [Symbol.asyncIterator]: () => {
       if (hasReader) {
         const advice = "use subscribe for a second reader";
-        const message = `the events of a turn are read once, and someone reads these already; ${advice}`;
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid(`the events of a turn are read once, and someone reads these already; ${advice}`);
       }
       hasReader = true;
       return reader;

@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../contract/inject.ts";
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
@@ -28,8 +28,7 @@ export function createForks({ store, live, clock }: ForkParts): Pick<Service, "f
   const fork = async (source_session_id: string, choose: (source: WholeState) => Promise<readonly Message[]>) => {
     const source = await live.findFresh(source_session_id);
     if (source.isRunning || (await store.locks.isHeld(source_session_id))) {
-      const message = `session ${source_session_id} is running a turn; fork it when it is idle`;
-      throw new RuntimeError("SESSION_BUSY", message);
+      throw new RuntimeError("SESSION_BUSY", `session ${source_session_id} is running a turn; fork it when it is idle`);
     }
     const session_id = clock.newId();
     const said = await live.whole(source);
@@ -65,8 +64,7 @@ function messagesBefore({ transcript }: WholeState, index: number): readonly Mes
 
 function requireIndex({ transcript }: WholeState, index: number, max: number): void {
   if (index <= max) return;
-  const message = `message_index: ${index} is beyond the ${transcript.length} messages of the session`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`message_index: ${index} is beyond the ${transcript.length} messages of the session`);
 }
 
 /** The beginning of a session that has these messages of another; the system message counts as one. */
@@ -108,7 +106,7 @@ export async function historyBodies(
     }
   }
   if (messages.some(({ role }) => role === "system")) {
-    throw new RuntimeError("INVALID_PARAMS", "history: write what the system says as system_prompt");
+    throw invalid("history: write what the system says as system_prompt");
   }
   await requireHistory(messages, clock, model.provider);
   return messages.map((message): EntryBody => ({ kind: "imported", message }));
@@ -131,8 +129,7 @@ function replace(message: Message, replacement: Replacement, now: string): Messa
       if (message.role !== "tool_results") throw wrongRole(message, "tool_results");
       const result = message.results[replacement.result_index];
       if (result === undefined) {
-        const sentence = `replacement.result_index: the message has ${message.results.length} results`;
-        throw new RuntimeError("INVALID_PARAMS", sentence);
+        throw invalid(`replacement.result_index: the message has ${message.results.length} results`);
       }
       const changed = { ...result, content: withBlock(result.content, at, replacement.block) };
       return { ...message, results: message.results.with(replacement.result_index, changed) };
@@ -151,12 +148,12 @@ function withBlock(content: Content, at: number, block: ContentBlock): Content {
 
 function requireBlock(at: number, length: number): void {
   if (at < length) return;
-  throw new RuntimeError("INVALID_PARAMS", `replacement.block_index: ${at} is beyond the ${length} blocks there are`);
+  throw invalid(`replacement.block_index: ${at} is beyond the ${length} blocks there are`);
 }
 
 function wrongRole({ role }: Message, wanted: Message["role"]): RuntimeError {
   const message = `replacement.type: it is for a message of the role ${wanted}, and the one at message_index is ${role}`;
-  return new RuntimeError("INVALID_PARAMS", message);
+  return invalid(message);
 }
 
 /** Refuses a last message that a provider would reject. */
@@ -168,8 +165,7 @@ async function requireAcceptable(messages: readonly Message[], clock: Clock): Pr
   const found = grammarFaults(whole).find(({ grammar }) => !indifferent.has(grammar));
   if (found === undefined) return;
   const where = `message ${found.at}, ${whole[found.at]?.role}`;
-  const message = `replacement: ${where}: ${found.grammar} would reject the fork: ${found.fault}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`replacement: ${where}: ${found.grammar} would reject the fork: ${found.fault}`);
 }
 
 /** Refuses what the session's provider would reject, or where nobody knows how that judges, what all of them would. */
@@ -182,8 +178,7 @@ async function requireHistory(messages: readonly Message[], clock: Clock, provid
   const found = own === undefined ? common : faults.find(({ grammar }) => grammar === own);
   if (found === undefined) return;
   const where = `message ${found.at}, ${whole[found.at]?.role}`;
-  const message = `history: ${where}: ${found.grammar} would reject the session: ${found.fault}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`history: ${where}: ${found.grammar} would reject the session: ${found.fault}`);
 }
 
 /** Calls that end messages are closed before the first turn. */
@@ -204,10 +199,7 @@ async function inject(
   const { text, source, idempotency_key } = input;
   const known = await injectedText(store, session, idempotency_key);
   if (known === text) return { status: "duplicate" };
-  if (known !== undefined) {
-    const message = `idempotency_key: ${idempotency_key} was already used with another text`;
-    throw new RuntimeError("INVALID_PARAMS", message);
-  }
+  if (known !== undefined) throw invalid(`idempotency_key: ${idempotency_key} was already used with another text`);
   const created_at = new Date(clock.now()).toISOString();
   const message = { role: "system_notice" as const, kind: source ?? "context", body: text, created_at };
   const key = idempotency_key === undefined ? {} : { idempotency_key };

@@ -1,6 +1,6 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import {
   type FailurePolicy,
   failurePolicyFor,
@@ -218,10 +218,6 @@ export function createBackgroundHooks(most: () => number): {
       await Promise.all(running);
     },
   };
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** Tells hooks what became of a session that nobody else writes to now, and keeps what they have to tell. */

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Receipt } from "../contract/compaction.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Mark } from "../contract/mark.ts";
 import type { Message } from "../contract/message.ts";
@@ -260,8 +260,4 @@ function requireOptions(options: LoopCompactionOptions): void {
 function requireCount(name: string, value: number | undefined, min: number): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= min)) return;
   throw invalid(`${name}: give a whole number, at least ${min}`);
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

@@ -1,5 +1,5 @@
 import type { Caller } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Recover } from "../core/compaction/receipt.ts";
@@ -42,10 +42,7 @@ export function createMemoryOperations(
   const search = async (input: MemorySearch, reach: Reach, call: CallContext): Promise<MemoryResults> => {
     const memory = present();
     if (input.agent !== undefined && (input.session_id ?? input.as_of_seq ?? input.scope) !== undefined) {
-      throw new RuntimeError(
-        "INVALID_PARAMS",
-        "agent: search an agent's memories without session_id, scope or as_of_seq",
-      );
+      throw invalid("agent: search an agent's memories without session_id, scope or as_of_seq");
     }
     if (input.session_id !== undefined) await parts.live.find(input.session_id);
     const { signal = new AbortController().signal, traceparent } = call;
@@ -133,7 +130,7 @@ async function searchMemory(memory: SessionMemory, asked: Asked, how: How): Prom
 async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise<MemoryResults> {
   const { query, limit, scope, session_id, as_of_seq, agent, token_budget, explain = false } = input;
   if ((scope === "session" || as_of_seq !== undefined) && session_id === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "session_id: name the session to search in");
+    throw invalid("session_id: name the session to search in");
   }
   const recalled = memory.recall(query, {
     scope: {

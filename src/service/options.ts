@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { FieldNames } from "../contract/wire-table.ts";
 
@@ -61,13 +61,13 @@ function namesIn(fields: FieldNames): ReadonlySet<string> {
 /** Throws INVALID_PARAMS unless the options are an object of these names: one that is ignored has no effect, unseen. */
 export function requireNames(options: object, names: readonly string[]): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new RuntimeError("INVALID_PARAMS", "give the options as an object");
+    throw invalid("give the options as an object");
   }
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;
   const meant = nearest(unknown, names);
   const advice = meant === undefined ? `there are ${names.join(", ")}` : `did you mean ${meant}?`;
-  throw new RuntimeError("INVALID_PARAMS", `${unknown} is no option; ${advice}`);
+  throw invalid(`${unknown} is no option; ${advice}`);
 }
 
 /** The name that shares most of its beginning and end with what was written; undefined when less than half is shared. */
@@ -129,5 +129,5 @@ function isStandard(schema: unknown): schema is StandardSchema<unknown> {
 
 function notJson(vendor: string, why: string, cause?: unknown): RuntimeError {
   const message = `outputSchema: give this ${vendor} schema as a JSON schema, which it is not written as by itself: ${why}`;
-  return new RuntimeError("INVALID_PARAMS", message, { cause });
+  return invalid(message, cause);
 }

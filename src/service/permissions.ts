@@ -1,5 +1,5 @@
 import { type Caller, hasScope, requireScope } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
@@ -107,9 +107,7 @@ export function rulesFor(
 /** Whoever chooses what commands start answers questions before they are asked. */
 export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {}, caller: Caller | undefined): void {
   for (const name of Object.keys(shellEnv)) {
-    if (!/^[A-Za-z_]\w*$/.test(name)) {
-      throw new RuntimeError("INVALID_PARAMS", `shell_env: ${JSON.stringify(name)} is no name of a variable`);
-    }
+    if (!/^[A-Za-z_]\w*$/.test(name)) throw invalid(`shell_env: ${JSON.stringify(name)} is no name of a variable`);
     if (isHarmlessForPrograms(name)) continue;
     requireScope(caller, decidesProgram(name) ? "admin" : "approve", `shell_env.${name}`);
     if (decidesProgram(name) && Object.keys(caller?.labels ?? {}).length > 0)

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Entry, EntryBody } from "../contract/entry.ts";
-import { messageOf as messageOfError, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf as messageOfError, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable, requireNames } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
@@ -16,7 +16,7 @@ const WHY_CHARS_MAX = 300;
 /** Refuses what was brought, naming where and what. */
 export function refused(place: string, why: string): RuntimeError {
   const short = why.length > WHY_CHARS_MAX ? `${why.slice(0, WHY_CHARS_MAX).toWellFormed()}…` : why;
-  return new RuntimeError("INVALID_PARAMS", `${place}: ${short}`);
+  return invalid(`${place}: ${short}`);
 }
 
 /** An entry that somebody brings, as it was written; throws INVALID_PARAMS unless it is one and has the seq that follows. */
@@ -107,7 +107,7 @@ export async function logPage<B>(
   const [first] = read;
   if (first !== undefined && first.seq <= after) {
     const message = `after: seq ${after} lies within the entry at ${first.seq}; give the next_after of an earlier answer`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   const entries: Entry<B>[] = [];
   let chars = 0;

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { Placed } from "../core/context.ts";
 import { textsOf } from "../core/grounding/exactness.ts";
@@ -71,7 +71,7 @@ export function isSaid(messages: readonly Message[], expects: string): boolean {
 /** Reads probes that somebody wrote; throws INVALID_PARAMS, naming the file and the row, for what is none. */
 export function readProbes(text: string, name: string): readonly Probe[] {
   const advice = 'write a list of {"query": "what is asked", "expects": "words of the answer"}';
-  const refuse = (what: string): RuntimeError => new RuntimeError("INVALID_PARAMS", `${name}: ${what}; ${advice}`);
+  const refuse = (what: string): RuntimeError => invalid(`${name}: ${what}; ${advice}`);
   let rows: unknown;
   try {
     rows = JSON.parse(text);

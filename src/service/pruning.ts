@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf } from "../contract/error.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { PruneResult } from "../contract/prune.ts";
 import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../core/retention.ts";
@@ -41,7 +41,7 @@ export function createPruning(parts: PruningParts): Pruning {
     if (!isRetentionSet(retention)) {
       const message =
         'retention: nothing says how long sessions are kept; write [retention] sessions = "90d" in the configuration';
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     const { due, more, inTurn } = await findDue(parts, retention, limit);
     if (dry_run) {

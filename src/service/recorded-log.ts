@@ -1,5 +1,5 @@
 import { type Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import { entryLine } from "./portable-log.ts";
 
@@ -17,7 +17,7 @@ export function readRecordedLog(text: string, name: string): readonly Entry[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   const refuse = (line: number, why: string): RuntimeError =>
-    new RuntimeError("INVALID_PARAMS", `${name}: line ${line} ${why}; give a session's log, one entry a line`);
+    invalid(`${name}: line ${line} ${why}; give a session's log, one entry a line`);
   if (lines.length === 0) throw refuse(1, "is missing: the file is empty");
   if (lines.length > ENTRIES_MAX) throw refuse(ENTRIES_MAX + 1, `is one too many: a log has at most ${ENTRIES_MAX}`);
   const entries: Entry[] = [];

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { assembleContext, hashContext } from "../core/context.ts";
@@ -77,14 +77,13 @@ export function scriptOf(entries: readonly Entry[], name: string): ReplayScript 
     try {
       applyEntry(reading.state, entry);
     } catch (cause) {
-      const message = `${name}: the entry at seq ${entry.seq} contradicts those before it; give a whole log`;
-      throw new RuntimeError("INVALID_PARAMS", message, { cause });
+      throw invalid(`${name}: the entry at seq ${entry.seq} contradicts those before it; give a whole log`, cause);
     }
     read(reading, entry);
   }
   const { state, steps, tools, answers, leftOut, totals } = reading;
   if (!steps.some(({ kind }) => kind === "turn")) {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: nothing was said in it; give a log with a turn`);
+    throw invalid(`${name}: nothing was said in it; give a log with a turn`);
   }
   const { model, provider, max_tokens } = reading.settings;
   return {
@@ -125,7 +124,7 @@ type Writable = { -readonly [K in keyof RecordedAnswer]: RecordedAnswer[K] };
 function createReading(entries: readonly Entry[], name: string): Reading {
   const [first] = entries;
   if (first?.body.kind !== "session_created") {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: it does not begin with the creation of a session`);
+    throw invalid(`${name}: it does not begin with the creation of a session`);
   }
   return {
     state: beginFold(name, entries),

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { RewriteCommit } from "../contract/rewrite.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
@@ -35,8 +35,7 @@ export function createRewrites(
       return locked.run(session, {}, () =>
         change(current(), session, input, (state, how) => {
           if (start <= end && end <= how.seen) return splice(state, input, how);
-          const message = `selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`;
-          throw new RuntimeError("INVALID_PARAMS", message);
+          throw invalid(`selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`);
         }),
       );
     },
@@ -84,8 +83,7 @@ async function change(
   const { store, clock, hash } = parts;
   const { sessionId: session_id } = state;
   if (state.rewrites.length >= REWRITES_MAX) {
-    const message = `session ${session_id} was rewritten ${REWRITES_MAX} times, which is the most; fork it to go on`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`session ${session_id} was rewritten ${REWRITES_MAX} times, which is the most; fork it to go on`);
   }
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const seen = { messages: state.transcript.length, revision: revisionOf(state.transcript, hash) };
@@ -116,8 +114,7 @@ async function change(
 
 function requireExpected({ expected_parent_revision: expected }: Why, actual: string): void {
   if (expected === undefined || expected === null || expected === actual) return;
-  const message = `expected_parent_revision: ${expected} is not the current revision, which is ${actual}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`expected_parent_revision: ${expected} is not the current revision, which is ${actual}`);
 }
 
 function requireRevision(state: WholeState, revision: string, hash: RewriteParts["hash"]) {

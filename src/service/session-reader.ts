@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
 import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
@@ -38,8 +38,7 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     listSessions: async ({ labels = {}, limit, offset, archived, cursor }) => {
       const after = cursor === undefined ? {} : { after: readCursor(cursor) };
       if (cursor !== undefined && offset > 0) {
-        const message = "offset: a cursor says where to go on; leave out offset, or give no cursor";
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid("offset: a cursor says where to go on; leave out offset, or give no cursor");
       }
       // One more than asked for tells whether there are more.
       const max = limit === undefined ? Number.MAX_SAFE_INTEGER : offset + limit + 1;
@@ -113,7 +112,7 @@ function readCursor(cursor: string): ListPlace {
   const [, time = "", session_id = ""] =
     /^([0-9a-z]{1,10})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
   if (session_id !== "") return { session_id, updated_at_ms: Number.parseInt(time, CURSOR_RADIX) };
-  throw new RuntimeError("INVALID_PARAMS", "cursor: give the next_cursor of an earlier answer as it was, or none");
+  throw invalid("cursor: give the next_cursor of an earlier answer as it was, or none");
 }
 
 const CURSOR_RADIX = 36;
@@ -138,7 +137,7 @@ async function stateAt(store: Store, sessionId: string, seq: number) {
     const calls = entries.filter((entry) => entry.body.kind === "model_called").map((entry) => entry.seq);
     const near = calls.findLast((at) => at < seq) ?? calls[0];
     const hint = near === undefined ? "the session has made none" : `the call before it is at ${near}`;
-    throw new RuntimeError("INVALID_PARAMS", `at_seq: no model call was made at ${seq}; ${hint}`);
+    throw invalid(`at_seq: no model call was made at ${seq}; ${hint}`);
   }
   const { tool_tokens } = call.body;
   const state: WholeState = foldSession(

@@ -1,5 +1,5 @@
 import { CompactionDefaults, type CompactionSettings } from "../contract/compaction.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import type { Reading } from "../core/compaction/reading.ts";
@@ -56,8 +56,7 @@ export function requireParams(model: ModelClient, { provider_params }: Pick<Sess
 export function requirePrice(model: ModelClient, { budget_limits }: Pick<SessionSettings, "budget_limits">): void {
   if (budget_limits.max_cost === undefined || model.prices !== undefined) return;
   const section = `[prices.${/^[\w-]+$/.test(model.modelId) ? model.modelId : JSON.stringify(model.modelId)}]`;
-  throw new RuntimeError(
-    "INVALID_PARAMS",
+  throw invalid(
     `budget_limits.max_cost: no price of ${model.modelId} is known; set input and output under ${section} of the configuration, or leave it out`,
   );
 }
@@ -111,7 +110,7 @@ function withAgents({ agents: _had, ...tools }: Tools, asked: boolean | undefine
   if (asked === true && isNone) {
     const message =
       "enable_agents: a session without tools has no sub-agents; choose another tool_preset, such as safe";
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   return (asked ?? defaults.tools.agents) === true && !isNone ? { ...tools, agents: true } : tools;
 }
@@ -129,8 +128,7 @@ export function overrideSettings(
   const fields = Object.keys(AT_CREATION) as (keyof typeof AT_CREATION)[];
   const refused = late ?? fields.find((field) => !isAsItIs(settings, field, input[field]));
   if (refused !== undefined) {
-    const message = `Cannot override ${refused} on a session that has run: it is set when the session is created`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`Cannot override ${refused} on a session that has run: it is set when the session is created`);
   }
   const changed: SessionSettings = {
     ...settings,
@@ -283,7 +281,3 @@ export function requirePolicy(
 
 /** Loaded when there is something to read. */
 const readInWorker: Reading = async (...work) => (await import("./reading-worker.ts")).readInWorker(...work);
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}

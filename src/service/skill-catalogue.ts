@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SkillRef } from "../contract/input.ts";
 import { MEMORY_RETRIEVAL, MEMORY_SKILL } from "../contract/memory.ts";
 import { readPattern } from "../contract/permission.ts";
@@ -164,7 +164,7 @@ export function isMemory({ source_uuid, skill_name }: SkillRef): boolean {
 /** What code hands in, as any other skill. */
 function inline(given: InlineSkill, index: number, hash: Hash): Skill {
   const fault = inlineFault(given);
-  if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `skills.${index}: ${fault}`);
+  if (fault !== undefined) throw invalid(`skills.${index}: ${fault}`);
   const { name, description, body, files = {}, allowedTools = [] } = given;
   const source_uuid = sourceUuid(hash, "code", "");
   const said = JSON.stringify({ name, description, body, allowedTools });
@@ -218,7 +218,7 @@ function inlineFault(skill: unknown): string | undefined {
 function requireOwnNames(skills: readonly Skill[]): void {
   const seen = new Set<string>([MEMORY_RETRIEVAL.name]);
   for (const { name } of skills.filter(({ source }) => source.scope === "code")) {
-    if (seen.has(name)) throw new RuntimeError("INVALID_PARAMS", `skills: ${name} is taken; give each its own name`);
+    if (seen.has(name)) throw invalid(`skills: ${name} is taken; give each its own name`);
     seen.add(name);
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AgentEntryBody } from "../contract/agent.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentRow } from "../core/agent/tiers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
@@ -112,7 +112,7 @@ async function requireTwoPlaces(from: KeptPlace, to: KeptPlace, clock: Clock): P
   } finally {
     await hold.release();
   }
-  throw new RuntimeError("INVALID_PARAMS", `${from.name} and ${to.name} are the same place; name another to copy to`);
+  throw invalid(`${from.name} and ${to.name} are the same place; name another to copy to`);
 }
 
 interface BlobsCopied {

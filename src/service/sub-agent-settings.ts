@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { SessionSettings, ToolFilter } from "../contract/session.ts";
 import { spentIn } from "../core/budget.ts";
@@ -31,7 +31,7 @@ export function agentNamed(agents: readonly SubAgent[], name = GENERAL.name): Su
   const found = agents.find((agent) => agent.name === name);
   if (found !== undefined) return found;
   const names = agents.map((agent) => agent.name).join(", ");
-  throw new RuntimeError("INVALID_PARAMS", `agent: there is no sub-agent ${name}; there are ${names}`);
+  throw invalid(`agent: there is no sub-agent ${name}; there are ${names}`);
 }
 
 /** As much of a parent's turn as says what a child of it may use. */

@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { RunResult, SessionSettings } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
@@ -132,10 +132,10 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     const found = await live.findFresh(sessionId).catch(() => undefined);
     const made = found?.state.settings.sub_agent;
     if (found === undefined || made?.parent !== own) {
-      throw new RuntimeError("INVALID_PARAMS", `session_id: ${sessionId} is no session of a task of this session`);
+      throw invalid(`session_id: ${sessionId} is no session of a task of this session`);
     }
     if (agent !== undefined && agent !== made.agent) {
-      throw new RuntimeError("INVALID_PARAMS", `agent: session ${sessionId} is one of ${made.agent}; leave agent out`);
+      throw invalid(`agent: session ${sessionId} is one of ${made.agent}; leave agent out`);
     }
     requireNotWaiting(found.state, clock);
     return found;

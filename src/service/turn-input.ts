@@ -1,6 +1,6 @@
 import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionSettings, StartTurn } from "../contract/session.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -71,7 +71,7 @@ export function requireClients(
   if (isRetry) requireUnanswered(state);
   if (isRetry || results === undefined) return;
   const { pending } = state;
-  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
+  const refuse = (why: string) => invalid(`tool_results: ${why}`);
   if (pending.length === 0) throw refuse("no call of this session waits for a result");
   const given = results.map(({ tool_use_id }) => tool_use_id);
   const stray = given.find((id, index) => !pending.includes(id) || given.indexOf(id) !== index);

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { Asking } from "../../core/model-call.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient, ModelResolver } from "../../ports/model.ts";
@@ -125,7 +125,7 @@ async function summariserOf(
   if (profile !== DEFAULT_PROFILE) {
     const known = Object.keys(profiles).join(", ");
     const instead = known === "" ? "there is none" : `there are ${known}`;
-    throw new RuntimeError("INVALID_PARAMS", `agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
+    throw invalid(`agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
   }
   const model = await models.resolve(undefined, undefined).catch((thrown) => {
     // No model is configured: that is no reason to forget.
