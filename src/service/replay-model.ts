@@ -16,20 +16,20 @@ export interface ReplayModelParts {
   readonly prices: ModelPrices | undefined;
   readonly contextWindow: number | undefined;
   readonly summariesBy: SummariesBy;
-  /** Writes what the recording has no answer for: the offline model, or the one that is to be asked. */
+  /** Writes what the recording lacks: the offline model, or the model under test. */
   readonly summariser: ModelClient;
 }
 
-/** One call of the model for a turn. */
+/** One model call of a turn. */
 interface ReplayedCall {
   readonly usage: Usage;
-  /** Whether it was shown exactly what the recorded call was. */
+  /** Whether its context equals that of the recorded call. */
   readonly isAsRecorded: boolean;
-  /** Whether the turn stood still for a summary before it. */
+  /** Whether the turn waited for a summary first. */
   readonly waited: boolean;
 }
 
-/** A call for something that the recording has no answer for, such as a summary. */
+/** A call without a recorded answer, such as a summary. */
 interface SummaryCall {
   readonly usage: Usage;
 }
@@ -37,15 +37,15 @@ interface SummaryCall {
 export interface ReplayModel extends ModelClient {
   readonly calls: readonly ReplayedCall[];
   readonly summaryCalls: readonly SummaryCall[];
-  /** The turn whose answers are given from here on. */
+  /** Sets the turn that answers come from. */
   open(turn: RecordedTurn): void;
-  /** Answers of the turn that were not asked for. */
+  /** Answers of the turn not yet given. */
   readonly left: number;
-  /** The answer that was given last: its calls are under way. */
+  /** The last answer, whose calls are running. */
   readonly answer: RecordedAnswer | undefined;
 }
 
-/** A model that gives the recorded answers in their order, and counts what it is really sent. */
+/** A model that gives the recorded answers in order and counts its real input. */
 export function createReplayModel(parts: ReplayModelParts): ReplayModel {
   const { script, clock, background, prices, summariser } = parts;
   const cache = createPrefixCache(script.scale);
@@ -89,7 +89,7 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       const usage = isAsked
         ? withCost(part.usage, summariser.prices)
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
-      // It is paid for whether or not somebody lives to use it.
+      // It costs money even if it is never used.
       summaryCalls.push({ usage });
       if (!background.isTurnWaiting && (await background.written(usage.output_tokens, signal))) waited = true;
       yield { ...part, usage };
@@ -116,14 +116,14 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
     },
     async *stream(request, signal) {
       if (!isOfTurn(request.messages, turn?.prompt)) return yield* writeSummary(request, signal);
-      // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
+      // Without this a replay, made of resolved promises, could not be interrupted.
       await background.begin();
       yield* giveAnswer(request);
     },
   };
 }
 
-/** A turn's request ends with what was asked or what tools gave; one for a summary ends with the wish for it. */
+/** A turn's request ends with the prompt or tool results; a summary's ends with its instruction. */
 function isOfTurn(messages: readonly Message[], prompt: Content | undefined): boolean {
   const last = messages.at(-1);
   if (last?.role !== "user") return last?.role !== "block_assistant";
@@ -142,14 +142,14 @@ async function* say(text: string): AsyncGenerator<ModelPart> {
   yield { type: "finish", stopReason: "end_turn", usage: { input_tokens: 0, output_tokens } };
 }
 
-/** How long providers keep what was sent, unless it is sent again. */
+/** How long providers cache a request that is not repeated. */
 const CACHE_LIFE_MS = 5 * 60 * 1_000;
-/** Requests whose beginnings are remembered: a turn's and those of summaries alternate. */
+/** Cached requests: those of turns and of summaries alternate. */
 const REQUESTS_MAX = 4;
 
-/** What a provider's cache makes of requests: what begins as one of those before is read, the rest is written. */
+/** Simulates a provider's prefix cache: a known prefix is read, the rest is written. */
 interface PrefixCache {
-  /** `counted` are the tokens of the input where somebody counted them; otherwise they are estimated. */
+  /** `counted` are the counted input tokens; without them they are estimated. */
   take(request: ModelRequest, nowMs: number, counted?: number): Omit<Usage, "output_tokens">;
 }
 

@@ -22,7 +22,7 @@ interface RewriteParts extends TurnParts {
 
 type Operations = "rewriteTranscript" | "restoreRevision" | "readRevision" | "listRewrites";
 
-/** The operations on what a transcript says, each with the parts it finds when it begins. */
+/** The operations on transcripts, each with the parts that are current when it begins. */
 export function createRewrites(
   fixed: Pick<RewriteParts, "live" | "locked" | "hash">,
   current: () => RewriteParts,
@@ -67,12 +67,12 @@ export function createRewrites(
   };
 }
 
-/** Every rewrite keeps the transcript before it at hand. */
+/** Every rewrite keeps the previous transcript. */
 const REWRITES_MAX = 1_000;
 
 type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor" | "expected_parent_revision">;
 
-/** Changes a transcript by one entry, or refuses with what stands against it. */
+/** Changes a transcript by one entry, or rejects with the reason. */
 async function change(
   parts: RewriteParts,
   session: LiveSession,
@@ -93,7 +93,7 @@ async function change(
   const closed = state.transcript.length;
   let commit: RewriteCommit | undefined;
   await appendEntries(store.log, session, () => {
-    // A text that was injected meanwhile makes it another transcript.
+    // A text injected meanwhile changes the transcript.
     const isSeen = state.transcript.length === closed;
     const parent = isSeen ? seen.revision : revisionOf(state.transcript, hash);
     requireExpected(why, parent);
@@ -126,7 +126,7 @@ function requireRevision(state: WholeState, revision: string, hash: RewriteParts
   );
 }
 
-/** Refuses a system message with which no compaction could make the context small enough. */
+/** Rejects a system message too large for any compaction. */
 function requireRoom(parts: RewriteParts, session: LiveSession, after: readonly Placed[]): void {
   const { state } = session;
   const system = after[0]?.message.role === "system" ? after[0].message.content : undefined;

@@ -15,42 +15,42 @@ import {
   type TurnResult,
 } from "./session-handle.ts";
 
-/** Where sessions run. Operations about none of them are methods under their own names: `docs/operations.md` has them. */
+/** Runs sessions. Operations that concern no session are methods with their own names; see `docs/operations.md`. */
 export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {
-  /** Creates a session without a turn; the first one brings the prompt. */
+  /** Creates a session without a turn. */
   createSession<T = unknown>(options?: SessionOptions<T>): Promise<Session<T>>;
   /** Creates a session and runs its first turn. */
   createSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
-  /** The same, with the events of the first turn to iterate. */
+  /** Likewise, with the events of the first turn as an iterator. */
   createSessionStreaming<T = unknown>(
     prompt: Content,
     options?: SessionOptions<T>,
   ): EventStream<T> & { readonly session: Promise<Session<T>> };
-  /** Creates a session whose prompt is delivered together with that of its first turn. */
+  /** Creates a session whose prompt is sent together with that of its first turn. */
   createDeferredSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
   /** A handle on a session by its id; nothing is read until it is used. */
   session(sessionId: string): Session;
-  /** Where `limit` leaves sessions out, the list says with which `cursor` to go on. */
+  /** If `limit` omits sessions, the list has the `cursor` to continue with. */
   listSessions(options?: OptionsOf<"listSessions">): Promise<SessionList>;
   readSession(sessionId: string): Promise<SessionInfo>;
-  /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
+  /** Searches content that compactions removed; with `everything`, the whole project. */
   searchMemory(
     query: string,
     options?: OptionsOf<"searchMemory", "query"> & { readonly everything?: boolean },
   ): Promise<MemoryResults>;
-  /** A handle on an agent by its name; one is there as soon as it remembers something. */
+  /** A handle on an agent by name; its first memory creates it. */
   agent(name: string): Agent;
-  /** Content kept by reference, such as the full text of a tool output that was cut. */
+  /** Content stored by reference, such as the full text of a truncated tool output. */
   readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
   /**
-   * A session's events: those after `after` from its log, then live ones, without a gap and without a repeat. Without
-   * `after`, live ones only.
+   * A session's events: those after `after` from its log, then live ones, without gaps or repeats. Without `after`,
+   * live ones only.
    */
   subscribe(
     sessionId: string,
     options?: { readonly after?: number; readonly signal?: AbortSignal; readonly caller?: Caller },
   ): AsyncIterable<Delivery>;
-  /** Every operation by its name, with an unchecked input: what surfaces are made of. */
+  /** Every operation by name, with an unchecked input; surfaces use it. */
   readonly dispatch: Dispatch;
   /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */
   close(): Promise<void>;

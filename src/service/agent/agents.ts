@@ -36,7 +36,7 @@ export interface AgentsParts
   > {
   readonly store: AgentStore;
   readonly clock: Clock;
-  /** Told which log has grown. */
+  /** Called with the log that has grown. */
   readonly grown: (id: string) => void;
 }
 
@@ -44,13 +44,13 @@ export interface Agents {
   readonly operations: AgentOperations;
   readonly store: AgentStore;
   readonly vault: AgentsParts["vault"];
-  /** Waits a while for compactions that run; one that is cut off is due again. */
+  /** Waits a bounded time for running compactions; an interrupted one is due again. */
   close(): Promise<void>;
 }
 
 const CLOSE_GRACE_MS = 10_000;
 
-/** The agents of a project, each with its memory; one is there as soon as it remembers something. */
+/** The agents of a project with their memories; the first memory creates an agent. */
 export function createAgents(parts: AgentsParts): Agents {
   const store = translateFailures(parts.store);
   const stop = new AbortController();
@@ -119,7 +119,7 @@ export function createAgents(parts: AgentsParts): Agents {
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** What agents remember, and their short-term summaries, as texts to be found. `turn` is the number of the memory. */
+/** Memories and short-term summaries as searchable texts. `turn` is the number of the memory. */
 export function createAgentSource(open: () => Promise<AgentStore | undefined>): MemorySource {
   return {
     rows: async () => (await open())?.sessions,
@@ -163,7 +163,7 @@ function findable(body: AgentEntryBody): { text: string; turn: number; kind: str
   }
 }
 
-/** What is not shown word for word any more, and the summaries. */
+/** The memories no longer shown verbatim, and the summaries. */
 function coveredIn({ recent, places, last_seq, summary_seqs }: AgentRow) {
   if (recent === undefined) return [];
   const last = (places[0]?.seq ?? last_seq + 1) - 1;
@@ -179,12 +179,12 @@ interface Place {
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
-/** Summaries from the newest back, until there are those of so many compactions. */
+/** Summaries from the newest back, of as many compactions as requested. */
 async function readHistory(
   place: Place,
   { limit, before }: { readonly limit: number; readonly before: number | undefined },
 ): Promise<AgentHistory> {
-  // One more than is asked for tells whether there are older ones.
+  // One more than requested shows whether there are older ones.
   const found = await compactionsBefore(place, { limit: limit + 1, before });
   const shown = found.slice(0, limit);
   const last = shown.at(-1);
@@ -205,7 +205,7 @@ async function readHistory(
   };
 }
 
-/** One compaction with its receipts: that of a seq, or the last. */
+/** One compaction with its receipts: at a seq, or the last. */
 async function readReceipt(place: Place, seq: number | undefined): Promise<AgentReceipt> {
   const { store, name } = place;
   const [entry] =
@@ -249,7 +249,7 @@ function counted(receipt: Receipt | undefined) {
 
 const PAGE_ENTRIES = 512;
 
-/** The newest compactions before a seq, newest first: at least so many, where there are. */
+/** At least this many of the newest compactions before a seq, newest first. */
 async function compactionsBefore(
   { store: { sessions, log }, name, yieldToEventLoop }: Place,
   { limit, before }: { readonly limit: number; readonly before: number | undefined },

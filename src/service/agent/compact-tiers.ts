@@ -29,13 +29,13 @@ export interface TierWork {
   readonly row: AgentRow;
   readonly fall: Waterfall;
   readonly summarise: SummariseTexts;
-  /** How many bytes of texts a summary can be asked of at once. */
+  /** The bytes of text that fit into one summary request. */
   readonly roomBytes: () => Promise<number>;
   readonly spend: Parameters<SummariseTexts>[2];
   readonly cutsInvented: boolean;
-  /** Whether the agent cannot go on without a summary, so that one is extracted when the model's is no use. */
+  /** Whether the agent needs a summary, so that sentences are extracted when the model's summary is unusable. */
   readonly mustSucceed: boolean;
-  /** Why nothing may be spent on making a summary anew; undefined when something may. */
+  /** Why no money may be spent on remaking a summary; undefined if it may. */
   readonly whyNotRemake: () => Promise<string | undefined>;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly signal: AbortSignal;
@@ -46,10 +46,10 @@ type Made = Pick<
   "recent" | "longterm" | "receipts" | "quality" | "remaking" | "notes" | "previous_seq"
 >;
 
-/** Of more than this the longest texts are read at both ends, by whoever checks a summary as by the model. */
+/** Beyond this, the longest texts are read only at both ends, by the check as by the model. */
 const READ_BYTES_MAX = 2_000_000;
 
-/** Makes both summaries of a compaction, each checked and with its receipt; rejects, in a sentence, when one is no use. */
+/** Makes both summaries of a compaction, checked and with receipts; rejects when one is unusable. */
 export async function compactTiers(work: TierWork): Promise<Made> {
   const { log, row, fall, yieldToEventLoop } = work;
   const notes: string[] = [];
@@ -115,7 +115,7 @@ function textsIn(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) => (message.role === "user" ? [String(message.content)] : []));
 }
 
-/** A summary of what was said, oldest first, that stands up to it. */
+/** A checked summary of messages, oldest first. */
 async function writeSummary(work: TierWork, sources: readonly Message[], notes: string[]): Promise<CheckedTier> {
   const { signal, summarise, spend, mustSucceed } = work;
   const texts = textsIn(sources);
@@ -123,7 +123,7 @@ async function writeSummary(work: TierWork, sources: readonly Message[], notes: 
     return await checked(work, await summarise(texts, signal, spend), sources);
   } catch (thrown) {
     if (!mustSucceed || signal.aborted) throw thrown;
-    // What is shown word for word would grow for ever: sentences of the memories are better than none.
+    // Without any summary the verbatim part would grow without bound: extracted sentences are better.
     notes.push(`${messageOf(thrown)}, so the summary is extractive`);
     return checked(work, extractTexts(texts), sources);
   }
@@ -141,12 +141,12 @@ interface Longterm {
   readonly made: CheckedTier;
   readonly quality: LongtermQuality;
   readonly remaking?: Remaking;
-  /** What it was made of, and the specifics of that. */
+  /** The texts it was made from, and their specifics. */
   readonly texts: readonly string[];
   readonly specifics: readonly Specific[];
 }
 
-/** The long-term summary with its quality; where that is doubtful, the better of it and one made anew of the waterfall. */
+/** The long-term summary with its quality; if that is doubtful, the better of it and one remade from the waterfall. */
 async function settleLongterm(work: TierWork, older: readonly SourceSummary[], made: CheckedTier): Promise<Longterm> {
   const { row, yieldToEventLoop } = work;
   const of = sourcesOf(older);
@@ -155,7 +155,7 @@ async function settleLongterm(work: TierWork, older: readonly SourceSummary[], m
   const chained = { made, quality, ...of };
   if (!isDoubtful(quality.quality, row)) return chained;
   const waterfall = await readWaterfall(work);
-  // Of one short-term summary the long-term one was just made: there is nothing else to make it of.
+  // The long-term summary was just made from the only short-term summary.
   return waterfall.summaries < 2 ? chained : holdAgainst(work, waterfall, chained);
 }
 
@@ -166,7 +166,7 @@ function sourcesOf(sources: readonly SourceSummary[]): Pick<Longterm, "texts" | 
   };
 }
 
-/** What sentences are chosen from at once, to tell what could be kept. */
+/** The bytes from which sentences are chosen, to measure what could be kept. */
 const CHOSEN_FROM_BYTES_MAX = 256_000;
 
 async function holdAgainst(
@@ -206,16 +206,16 @@ async function holdAgainst(
     if (!isBetter) return stays({ outcome: "not_better", ...remade });
     return { made, quality, ...of, remaking: { ...facts, outcome: "remade", ...remade } };
   } catch (thrown) {
-    // A runtime that closes is no failure: the whole compaction is due still.
+    // A closing runtime is no failure: the compaction stays due.
     if (signal.aborted) throw thrown;
     return stays({ outcome: "failed", steps, reason: messageOf(thrown) });
   }
 }
 
-/** Of the room of a step, what the summary of those before may take. */
+/** The share of a step's room for the summary of earlier steps. */
 const CARRIED_BYTES = 4_000;
 
-/** A summary of the whole waterfall, oldest first, in as few steps as the model's window allows. */
+/** Summarises the whole waterfall, oldest first, in as few steps as the window allows. */
 async function remake(work: TierWork, sources: readonly SourceSummary[]): Promise<CheckedTier> {
   const { summarise, signal, spend } = work;
   const room = await work.roomBytes();
@@ -255,13 +255,13 @@ function receiptFor(yieldToEventLoop: Clock["yieldToEventLoop"]) {
     });
 }
 
-/** Memories and summaries that are shown no more stay in the log: what they say can be recalled, or read in the history. */
+/** Memories and summaries that are no longer shown stay in the log, where recall and the history find them. */
 function recoverByTexts(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Recover {
   const index = indexTexts(texts.flatMap(piecesOf), yieldToEventLoop);
   return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
 }
 
-/** A summary that another is made of, with what it says of what it stands for. */
+/** A summary that is a source of another, with its specifics. */
 interface SourceSummary {
   readonly text: string;
   readonly created_at_ms: number;
@@ -274,7 +274,7 @@ interface Reading {
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
-/** Both summaries as they are, the older first: what the next long-term summary is made of. */
+/** Both current summaries, the older first: the sources of the next long-term summary. */
 async function summariesNow({ log, row, yieldToEventLoop }: Reading): Promise<readonly SourceSummary[]> {
   const entry = await compactionAt(log, row.compacted_seq);
   const created_at_ms = row.compacted_at_ms ?? row.updated_at_ms;
@@ -284,19 +284,18 @@ async function summariesNow({ log, row, yieldToEventLoop }: Reading): Promise<re
   return [...(await read(row.longterm, receipts?.longterm)), ...(await read(row.recent, receipts?.recent))];
 }
 
-/** More short-term summaries are not read again: the long-term summary of then speaks for those before. */
+/** Older short-term summaries are represented by the long-term summary of their time. */
 const SUMMARIES_MAX = 512;
 
 interface FallenSummaries {
   /** Oldest first. */
   readonly sources: readonly SourceSummary[];
-  /** How many of them are short-term summaries. */
   readonly summaries: number;
 }
 
 /**
- * The waterfall: every short-term summary there was. What lies before the first that can be
- * followed back to is there by the long-term summary of that moment.
+ * The waterfall: all short-term summaries, preceded by the long-term summary from before the first one that can be
+ * read.
  */
 async function readWaterfall({ log, row, yieldToEventLoop }: Reading): Promise<FallenSummaries> {
   const found: SourceSummary[] = [];
@@ -321,7 +320,7 @@ async function sourceOf(
   of: { receipt: Receipt | undefined; created_at_ms: number; yieldToEventLoop: Clock["yieldToEventLoop"] },
 ): Promise<SourceSummary> {
   const { receipt, created_at_ms, yieldToEventLoop } = of;
-  // Of a summary without a receipt nobody knows which memory said what; the newest it speaks for stands for them.
+  // Without a receipt the origin of a sentence is unknown; the newest memory of the summary stands for all.
   const specifics =
     receipt === undefined
       ? await specificsIn([{ seq: to, message: said(text, created_at_ms) }], yieldToEventLoop)
@@ -337,12 +336,12 @@ async function compactionAt(
   return (await log.entriesAt([seq])).find(isCompaction);
 }
 
-/** A text of an agent's life as something that was said: rules, names and numbers of it count as a user's do. */
+/** A text as a user message, so that its rules, names and numbers count as a user's. */
 function said(content: string, created_at_ms: number): Message {
   return { role: "user", content, created_at: new Date(created_at_ms).toISOString() };
 }
 
-/** Every specific of such texts. What the last of them begins with is no question because it is the last. */
+/** All specifics of the texts. The empty last message keeps the last text from being read as a question. */
 function specificsIn(
   texts: readonly Placed[],
   yieldToEventLoop: Clock["yieldToEventLoop"],
