@@ -56,19 +56,19 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
   close(): Promise<void>;
 }
 
-/** Sessions, the one that changed last first. */
+/** Sessions, the last changed first. */
 type SessionList = readonly SessionSummary[] & { readonly nextCursor?: string };
 
-/** What leads into a runtime, here or on the other side of a wire; its other calls are made of it. */
+/** The entry points of a local or remote runtime; its other calls are built on them. */
 export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
 
-/** A runtime's calls, the same wherever it runs; `advice` is for whoever composed it, by the code of what failed. */
+/** The calls of a runtime, the same wherever it runs; `advice` is added to errors by code. */
 export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime {
   const { dispatch, subscribe } = link;
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
-  // The session's approver answers for its later turns, too; what is no function was refused before.
+  // The session's approver answers for later turns, too; a value that is no function was rejected before.
   const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
   const create = async <T>(prompt: Content, options?: object, context?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
@@ -85,13 +85,13 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const [first, options] = given;
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
-      const result = await create<T>(first as Content, options); // What it is not, the schema says.
+      const result = await create<T>(first as Content, options);
       return createHandle(withApprover(options), result.session_id, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {
       const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
       const session = stream.result.then((result) => createHandle(withApprover(options), result.session_id, result));
-      session.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
+      session.catch(() => {}); // The same failure as that of `result`.
       return { ...stream, session };
     },
     createDeferredSession: defer,

@@ -4,7 +4,7 @@ import type { Tool } from "../ports/tool.ts";
 import { nodeFault } from "./node-version.ts";
 import { requireNames } from "./options.ts";
 
-/** Throws INVALID_PARAMS for a Node that is too old: it would fail later, and say less. */
+/** Throws INVALID_PARAMS for a Node that is too old, which would fail later with less information. */
 export function requireNode(version: string): void {
   const fault = nodeFault(version);
   if (fault !== undefined) throw invalid(fault);
@@ -61,7 +61,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   warn: [isFunction, "give a function that is told sentences"],
 });
 
-/** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
+/** Throws INVALID_PARAMS for the first unknown or wrong option: callers without types get a sentence, too. */
 export function requireOptions(
   options: { readonly tools?: readonly Tool[]; readonly telemetry?: true | object },
   presets: readonly string[],
