@@ -43,13 +43,15 @@ interface Began extends TurnParts {
 interface SubAgentParts extends SettlingParts {
   current(): Began;
   readonly usage: Pick<UsageSums, "spentBy">;
-  /** Runs a turn to its end, also where that comes after a person's word. */
-  untilOver(
-    session: LiveSession,
-    call: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
-  ): Promise<RunResult>;
+  readonly untilOver: UntilOver;
 }
+
+/** Runs a turn of a session to its end, also where it first waits for an approval, in any process. */
+export type UntilOver = (
+  session: LiveSession,
+  call: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) => Promise<RunResult>;
 
 export interface SubAgents {
   /** The same tools, with `agent` for a session that may hand out tasks and does not lie too deep. */
