@@ -161,12 +161,12 @@ export function mcpToolsOf(
   return createMcpTools(servers, { ...parts, requireSound, connectTimeoutMs: MCP_CONNECT_TIMEOUT_MS });
 }
 
-/** Whom a model can hand tasks to: of two with one name the nearer holds, code before a project before its user. */
+/** The sub-agents a model can delegate to: of two with one name the nearer wins, code, then the project, then the user. */
 export function subAgentsOf(
   { subAgents = [] }: { readonly subAgents?: readonly SubAgent[] },
-  { agents }: Config,
+  { sub_agents }: Config,
 ): readonly SubAgent[] {
-  const configured = Object.entries(agents).map(([name, row]) => agentOf(name, row));
+  const configured = Object.entries(sub_agents.named).map(([name, row]) => agentOf(name, row));
   const nearFirst = [
     ...subAgents.filter(({ from }) => from !== "user"),
     ...configured,

@@ -52,7 +52,7 @@ function runtimeOf({ runtime }: RuntimeOption): RuntimeOption["runtime"] {
   throw new RuntimeError("INVALID_PARAMS", "runtime: give what createRuntime or openRuntime made");
 }
 
-/** The link to a runtime of this process. Whoever opened it closes it: closing the client ends only the client. */
+/** The link to a runtime of this process. Closing the client does not close the runtime. */
 function createLocalLink(runtime: Pick<Runtime, "dispatch" | "subscribe">): RuntimeLink {
   const closing = new AbortController();
   const dispatch: RuntimeLink["dispatch"] = async (...call) => {

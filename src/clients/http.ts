@@ -128,7 +128,7 @@ const CANCEL_WAIT_MS = 50;
 const CANCELLED_MS_MAX = 5_000;
 
 /**
- * The events are asked for also when nobody listens: they keep the connection alive, and an answer that takes minutes to
+ * Events are requested even without a listener: they keep the connection alive, and an answer that takes minutes to
  * begin is one that `fetch` and proxies give up on.
  */
 function createTurns({ exchange, newId, closing }: TurnParts): RunTurn {

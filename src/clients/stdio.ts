@@ -105,7 +105,7 @@ async function greet(request: (method: string, params: unknown) => Promise<unkno
     requireSameContract(isRecord(hello) ? hello.contract_version : undefined, name);
     await request("capabilities/get", {});
   };
-  late.catch(() => {}); // After the answer nobody waits for it.
+  late.catch(() => {}); // It is not awaited after the answer.
   try {
     await Promise.race([greeting(), late]);
   } finally {
@@ -165,7 +165,7 @@ async function openCommandServer(command: Command, around: Surroundings): Promis
       resolve(words === "" ? `${command.name} ${how}` : `${command.name} ${how} and said: ${words}`);
     });
   });
-  child.stdin.on("error", () => {}); // Nobody reads there any more; how it ended is told by `ended`.
+  child.stdin.on("error", () => {}); // The process has closed its input; `ended` reports how it ended.
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
     child.once("error", (cause: NodeJS.ErrnoException) => reject(notStarted(command, cwd, cause)));

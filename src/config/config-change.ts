@@ -4,7 +4,7 @@ import { type Config, SWITCHES } from "./config-schema.ts";
 import { spellConfig } from "./spell-config.ts";
 import { reachingKeysOf } from "./trust-requests.ts";
 
-/** A change that somebody asks for: what holds before and after it, and the realm's own layer. */
+/** A requested change: the configuration before and after it, and the realm's own layer. */
 export interface ConfigChange {
   readonly before: Config;
   readonly after: Config;
@@ -12,7 +12,7 @@ export interface ConfigChange {
   readonly layer: JsonTable;
 }
 
-/** Who asks for a change: whoever started the process, or somebody who cannot pass its ceiling. */
+/** Who requests a change: the owner of the process, or a caller below its ceiling. */
 export type ConfigAsker =
   | "owner"
   | {

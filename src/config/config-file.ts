@@ -12,7 +12,7 @@ export interface ConfigPlaces {
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** The folder that keeps the realm, whose own `config.toml` wins over the project's file. */
   readonly stateFolder?: string | undefined;
-  /** Whoever calls vouches for what the project's files want, this once; `RKAT_TRUST=1` in `env` does so, too. */
+  /** Whether the project's files are trusted for this run; `RKAT_TRUST=1` in `env` does the same. */
   readonly isTrusted?: boolean | undefined;
 }
 
@@ -50,7 +50,7 @@ export async function readIfThere(path: string, readFile: ConfigPlaces["readFile
     const text = await readFile(path);
     return text === undefined ? undefined : { path, text };
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${path} is there and cannot be read; check its permissions`, { cause });
+    throw new RuntimeError("INVALID_PARAMS", `${path} cannot be read; check its permissions`, { cause });
   }
 }
 

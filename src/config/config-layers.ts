@@ -1,3 +1,4 @@
+import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, unknownKeys } from "./config-problems.ts";
@@ -24,12 +25,14 @@ interface FileLayer {
 
 /** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
 export function composeLayers(
-  file: FileLayer,
+  given: FileLayer,
   env: Readonly<Record<string, string | undefined>>,
-  forbidden = forbiddenBy(file.table),
+  forbidden = forbiddenBy(given.table),
 ): Compose {
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
-  return (realm, name) => {
+  const file = { ...given, table: currentKeys(given.table, given.name ?? "the configuration") };
+  return (layer, name) => {
+    const realm = currentKeys(layer, name);
     refuseNull(realm, name);
     refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
@@ -60,6 +63,15 @@ export function composeLayers(
   };
 }
 
+/** The table with `[sub_agents.NAME]` for the former `[agents.NAME]`; throws INVALID_PARAMS where one name has both. */
+function currentKeys(given: JsonTable, source: string): JsonTable {
+  const table = withSubAgents(given);
+  const [both] = isTable(table.agents) ? Object.keys(table.agents) : [];
+  if (both === undefined) return table;
+  const message = `${source}: [agents.${both}] and [sub_agents.${both}] are the same sub-agent; remove [agents.${both}]`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
 /** The same for a configuration that was handed over whole, or for none. */
 export function composeOver(config: Config | undefined): Compose {
   if (config === undefined) return composeLayers({ name: undefined, table: {} }, {});
@@ -85,7 +97,7 @@ function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []
 
 const DEPTH_MAX = 8;
 
-/** Whoever may write to a realm must not send its sessions to another database, or have another key, or none. */
+/** A client that may write the realm's layer must not change its database or its key. */
 function refuseStore(layer: JsonTable, name: string): void {
   const section = KEPT_OUTSIDE.find((key) => layer[key] !== undefined);
   if (section === undefined) return;
@@ -95,10 +107,10 @@ function refuseStore(layer: JsonTable, name: string): void {
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** What says where and how a realm is kept. */
+/** The sections on where and how a realm is stored. */
 const KEPT_OUTSIDE = ["store", "encryption"] as const;
 
-/** A layer without what says again where it is kept: a client that writes back what it has read changes nothing by that. */
+/** A layer without an unchanged `store` or `encryption`: a client may write back what it has read. */
 export function ownLayer(layer: JsonTable, config: Config): JsonTable {
   const reported = describeConfig(config);
   const isSame = (given: unknown, is: unknown): boolean =>
@@ -153,7 +165,7 @@ const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.tr
 const asFeatures = (text: string) =>
   text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 
-/** The variables that override the files. Keys and tokens are not here: whoever uses one reads it. */
+/** The variables that override the files. Keys and tokens are not here: the code that uses one reads it. */
 export const VARIABLES: readonly Variable[] = [
   { name: "RKAT_MODEL", path: ["agent", "model"], read: asText },
   { name: "RKAT_PROVIDER", path: ["agent", "provider"], read: asText },

@@ -11,7 +11,7 @@ interface Given {
   readonly sourceOf: (path: Path) => string;
 }
 
-/** Says in one sentence per problem where it is, what is wrong and what to write. */
+/** One sentence per problem: where it is, what is wrong and what to write. */
 export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: Given): readonly string[] {
   const unknownFirst = error.issues.toSorted(
     (a, b) => Number(b.code === "unrecognized_keys") - Number(a.code === "unrecognized_keys"),
@@ -21,20 +21,20 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
       return [() => badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
     return issue.keys.map((key) => () => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
-  // A request may name as many keys as it has room for, and the nearest of each is looked for among all there are.
+  // Bounded, since a request may have many unknown keys and each is compared with all known ones.
   return each.slice(0, PROBLEMS_MAX).map((describe) => describe());
 }
 
 const PROBLEMS_MAX = 20;
 
-/** A key that is none, in the file or the variable it comes from, and the one it is a slip of the finger away from. */
+/** An unknown key, the file or variable it comes from, and the key that was probably meant. */
 export interface UnknownKey {
   readonly source: string;
   readonly path: readonly string[];
   readonly meant: readonly string[] | undefined;
 }
 
-/** The same problems as far as they are keys that are none, for who would mend them. */
+/** The unknown keys among the problems, for `rkat doctor --fix`. */
 export function unknownKeys(error: z.ZodError, { schema, sourceOf }: Omit<Given, "raw">): readonly UnknownKey[] {
   const paths = error.issues.flatMap((issue) =>
     issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path, key].map(String)) : [],

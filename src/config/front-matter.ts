@@ -30,11 +30,11 @@ export async function readFrontMatter({ path, text }: FoundFile): Promise<FrontM
   try {
     // Plain data without tags or references: what is written is what is there.
     const table: unknown = parse(head, { schema: "core", maxAliasCount: 0, logLevel: "error" }) ?? {};
-    if (!isJsonTable(table)) throw new Error("it is no table of keys and values");
+    if (!isJsonTable(table)) throw new Error("it is not a table of keys and values");
     return { table, body };
   } catch (thrown) {
     const [why = ""] = messageOf(thrown).split("\n");
-    throw invalid(path, `mend its front matter: ${why}`, thrown);
+    throw invalid(path, `fix its front matter: ${why}`, thrown);
   }
 }
 

@@ -20,21 +20,23 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** The MCP servers that `.rkat/mcp.toml` names, of the project and of the user. */
   readonly mcpServers: readonly McpServerConfig[];
-  /** The sub-agents of `.rkat/agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
+  /** The sub-agents of `.rkat/sub-agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
   readonly subAgents: readonly SubAgent[];
   /** The skills of the project, as far as they are trusted, and of the user, the nearer first. */
   readonly skills: readonly Skill[];
   /** A sentence for each file that is left out since it cannot be used. */
   readonly problems: readonly string[];
+  /** A sentence for each file or folder that uses a former name, and what to rename. */
+  readonly advice: readonly string[];
   /** The same files and variables around another layer of the realm's own. */
   readonly compose: Compose;
-  /** The files of the project that want what only a person may allow: to start programs, to send things elsewhere. */
+  /** The project's files with requests that only the user can allow: to start programs, to send data elsewhere. */
   readonly brought: readonly BroughtFile[];
-  /** One sentence on what of them is not obeyed, since nobody trusted it; undefined when everything is. */
+  /** One sentence on what is left out, since it is not trusted; undefined when everything is. */
   readonly leftOut: string | undefined;
   /** The files that hooks come from, by their ids. */
   readonly hookFiles: Readonly<Record<string, string>>;
-  /** Decides it, and keeps what a person says. */
+  /** Decides on trust, and stores the user's decisions. */
   readonly trust: Trust;
 }
 
@@ -65,7 +67,7 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const settings = file && trust.settings(file, below, [layer]);
   const ofRealm = realm && trust.settings(realm, layer, [below]);
   const realmName = realm?.path ?? "configuration";
-  // What is wrong is wrong whether or not it is obeyed.
+  // Errors are reported whether or not the file is trusted.
   composeLayers({ name: file?.path, table: below }, env)(layer, realmName);
   const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules, userHooks }, env);
   const config = compose(ofRealm?.admitted ?? {}, realmName);
@@ -80,7 +82,15 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   );
   const brought = [...files, ...skilled.brought];
   const problems = [...found.problems, ...skilled.warnings];
-  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems };
+  const renamed = [
+    file !== undefined && "agents" in below ? file : [],
+    realm !== undefined && "agents" in layer ? realm : [],
+  ];
+  const advice = [
+    ...renamed.flat().map(({ path }) => `${path}: [agents.NAME] is now [sub_agents.NAME]; rename it`),
+    ...found.advice,
+  ];
+  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems, advice };
   const hookFiles = {
     ...hookFilesOf(file?.path, settings?.admitted),
     ...hookFilesOf(realm?.path, ofRealm?.admitted),
@@ -92,7 +102,7 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };
 
-/** Whether a file names a database, as far as it is obeyed. */
+/** Whether the trusted part of a file names a database. */
 function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean {
   const { store } = trust.settings(file, table).admitted;
   return isJsonTable(store) && store.url !== undefined;
@@ -105,15 +115,15 @@ function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
   return layers.map(({ rules }) => ({ from: "user", rules }));
 }
 
-/** The hooks of the user's own file, which are called whatever a project's says. */
+/** The hooks of the user's own file, which every project has. */
 function hooksOfUser({ path, text }: FoundFile): Config["hooks"]["entries"] {
   const { hooks = {} } = tableOf({ path, text });
   return composeLayers({ name: path, table: { hooks } }, {})({}, path).hooks.entries;
 }
 
 /**
- * What a file says. A command of a hook that is written as a path lies beside the file, wherever rkat is started: whoever
- * trusted it did not trust what lies under that path elsewhere.
+ * Parses a file. The path of a hook's command is relative to the file, wherever rkat is started: the user
+ * who trusted it did not trust that path elsewhere.
  */
 function tableOf({ path, text }: FoundFile): JsonTable {
   const table = parseToml(text, path);

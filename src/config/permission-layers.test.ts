@@ -41,7 +41,7 @@ describe("rules of the configuration", () => {
     const files = { [PROJECT]: rules('allow = ["shell"]\nask = ["a"]\ndeny = ["b"]') };
     const { config, leftOut } = await load(files);
     expect(config.permissions).toEqual([{ from: "project", rules: { ask: ["a"], deny: ["b"] } }]);
-    expect(leftOut).toContain(`left out until somebody trusts this folder: permissions.allow of ${PROJECT}`);
+    expect(leftOut).toContain(`left out until you trust this folder: permissions.allow of ${PROJECT}`);
     expect((await load(files, true)).config.permissions[0]?.rules.allow).toEqual(["shell"]);
     expect((await load({ [PROJECT]: rules('ask = ["a"]\nallow = []') })).leftOut).toBeUndefined();
   });

@@ -1,7 +1,7 @@
 import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { z } from "../contract/schema.ts";
-import { spellAgents } from "./agents-schema.ts";
+import { spellSubAgents } from "./agents-schema.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { spellRules } from "./permission-layers.ts";
 import { spellRetention } from "./retention-schema.ts";
@@ -29,7 +29,7 @@ export function spellConfig(config: Config): JsonTable {
     store,
     ui,
     retention,
-    agents,
+    sub_agents,
     forbidden: _file,
     ...rest
   } = config;
@@ -62,7 +62,7 @@ export function spellConfig(config: Config): JsonTable {
     store: { ...kept, lease: spellDuration(lease_ms) },
     ui: { ...pages, grace: grace_ms === undefined ? "disabled" : spellDuration(grace_ms) },
     retention: spellRetention(retention),
-    agents: spellAgents(agents),
+    sub_agents: spellSubAgents(sub_agents),
     ...rest,
   };
   // A key without a value is one that the file does not have.

@@ -101,7 +101,7 @@ export const EncryptionTable = z
 /** How the vectors and words of memory are kept and searched. */
 export const MemoryIndex = oneOf(["auto", "exact", "local", "database"]);
 
-/** The address without its password, which everybody who may read the configuration may know. */
+/** The address without its password, for readers of the configuration. */
 export function withoutPassword(url: string): string {
   const address = new URL(url);
   address.password = "";

@@ -2,7 +2,7 @@ import { z } from "../contract/schema.ts";
 import { common, flag, oneOf, TIMER_MS_MAX, text, wait, whole } from "./values.ts";
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();
-const elsewhere = "of other runtimes of this contract; there are no such tools here";
+const elsewhere = "of other runtimes of this contract; rkat has no such tools";
 
 export const Tools = z
   .strictObject({

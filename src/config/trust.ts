@@ -24,45 +24,45 @@ import {
   type TrustRequest,
 } from "./trust-requests.ts";
 
-/** A file of a project that wants something only a person may allow it. */
+/** A project's file with requests that only the user can allow. */
 export interface BroughtFile extends FoundFile {
   readonly requests: readonly TrustRequest[];
-  /** Whether somebody trusted exactly this text, another one in its place, or none; or what was kept of it is damaged. */
+  /** Whether the user trusted exactly this text, an earlier one, or none; or the record is damaged. */
   readonly state: "trusted" | "changed" | "untrusted" | "damaged";
-  /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
+  /** Whether its requests are granted: it is trusted, or trusted for this run. */
   readonly isObeyed: boolean;
   /** Of a link, which is followed or refused, but cannot be left out. */
   readonly isLink?: true;
 }
 
-/** A file as far as it may be obeyed; nothing is brought where it wants nothing or is the user's own. */
+/** The trusted part of a file; `brought` is absent where it requests nothing or is the user's own. */
 interface Admitted<T> {
   readonly admitted: T;
   readonly brought?: BroughtFile;
 }
 
-/** What of a project's files is obeyed, and what a person has said about them. */
+/** Which parts of a project's files are used, and the user's decisions about them. */
 export interface Trust {
   settings(file: FoundFile, table: JsonTable, others?: readonly JsonTable[]): Admitted<JsonTable>;
   servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
   /** The sub-agents of a folder, which is taken for one file with the texts of all. */
   agents(folder: FoundFile, agents: readonly SubAgent[]): Admitted<readonly SubAgent[]>;
-  /** One of the project's skills, whose text stands for everything it is made of. */
+  /** One of the project's skills; its text stands for all of its files. */
   skill(file: FoundFile, request: TrustRequest): BroughtFile | undefined;
-  /** The link that a project has on the way to the folder its sessions are kept in. */
+  /** The project's link on the path to its state folder. */
   link(project: string, stateFolder: string): BroughtFile | undefined;
-  /** Throws INVALID_PARAMS when what is kept would be kept behind such a link that nobody trusted. */
+  /** Throws INVALID_PARAMS when the state folder lies behind such a link that is not trusted. */
   requireState(project: string, stateFolder: string): void;
-  /** Keeps that a person trusts this text of the file; throws INVALID_PARAMS where that cannot be kept. */
+  /** Stores that the user trusts this text of the file; throws INVALID_PARAMS where that fails. */
   remember(file: FoundFile): void;
-  /** Keeps that the file is not trusted any more. */
+  /** Withdraws the trust in a file. */
   forget(path: string): void;
 }
 
 export interface TrustPlaces {
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whoever started this vouches for the project, this once. */
+  /** Whether the project is trusted for this run. */
   readonly isTrusted?: boolean | undefined;
 }
 
@@ -87,8 +87,8 @@ export function openTrust(places: TrustPlaces): Trust {
     return brought && { ...brought, isLink: true };
   };
   return {
-    settings: (file, table, others = []) => {
-      const { requests, without } = requestsOfSettings(table, { env, others });
+    settings: (file, given, others = []) => {
+      const { requests, table, without } = requestsOfSettings(given, { env, others });
       const brought = judge(file, requests);
       return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
     },
@@ -106,10 +106,7 @@ export function openTrust(places: TrustPlaces): Trust {
       const found = link(project, stateFolder);
       if (found === undefined || found.isObeyed) return;
       const advice = "rkat trust or --trust allows it, --state-root FOLDER keeps sessions elsewhere";
-      throw new RuntimeError(
-        "INVALID_PARAMS",
-        `${found.path} leads to ${found.text}, and nobody trusted that; ${advice}`,
-      );
+      throw new RuntimeError("INVALID_PARAMS", `${found.path} leads to ${found.text}, which is not trusted; ${advice}`);
     },
     remember: (file) => {
       const record = { ...placeOf(file.path), sha256: digest(file.text) };
@@ -125,7 +122,7 @@ export function openTrust(places: TrustPlaces): Trust {
   };
 }
 
-/** One sentence on what is not obeyed and how that can be changed; undefined when everything is. */
+/** One sentence on what is left out and how to trust it; undefined when everything is trusted. */
 export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
   const files = brought.filter(({ isObeyed, isLink }) => !isObeyed && isLink !== true);
   if (files.length === 0) return undefined;
@@ -138,10 +135,10 @@ export function leftOutText(brought: readonly BroughtFile[]): string | undefined
     return `${listed} of ${path}${REMARKS[state]}`;
   });
   const advice = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
-  return `left out until somebody trusts this folder: ${parts.join("; ")} (${advice})`;
+  return `left out until you trust this folder: ${parts.join("; ")} (${advice})`;
 }
 
-/** Skills of one folder are told of together. */
+/** Skills of one folder are reported together. */
 function describePlace({ path, requests: [first] }: BroughtFile): string {
   return first?.skill === undefined ? path : dirname(dirname(path));
 }
@@ -172,7 +169,7 @@ function placeOf(path: string): { readonly folder: string; readonly file: string
   return { folder: realPath(folder), file: isHidden ? join(".rkat", basename(path)) : basename(path) };
 }
 
-/** What lies in the user's home itself, or where servers keep the user's realms, no project has brought. */
+/** Files in the user's home, or in the folder of the user's realms, do not belong to a project. */
 function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
   const { folder } = placeOf(path);
   const data = env.XDG_DATA_HOME;
@@ -193,7 +190,7 @@ function linkBetween(project: string, folder: string): string | undefined {
   return undefined;
 }
 
-/** False also for what cannot be looked at: whoever uses it says so better. */
+/** False also where the path cannot be read: its user reports that. */
 function isLink(path: string): boolean {
   try {
     return lstatSync(path).isSymbolicLink();
@@ -213,7 +210,8 @@ function realPath(path: string): string {
 
 /** By folder and name, not by the text alone: what is harmless in one folder starts other programs in another. */
 function recordPath(path: string, folder: string): string {
-  const place = placeOf(path);
+  // Sub-agents keep the record of their former folder, so that files that were moved stay trusted.
+  const place = placeOf(path.replace(/(?<=\.rkat[/\\])sub-agents$/, "agents"));
   return join(folder, `${hash("sha256", `${place.folder}\0${place.file}`)}.json`);
 }
 

@@ -281,7 +281,7 @@ export const AgentReceipt = z.object({
   seq: count.describe("the compaction's number in the agent's log"),
   created_at: z.string().describe("when it was made, in RFC 3339"),
   at_count: count.describe("how many memories there were when it became due"),
-  forced: z.boolean().describe("whether somebody asked for it"),
+  forced: z.boolean().describe("whether it was requested"),
   model: z.string().optional().describe("the model that was asked; absent where none was"),
   usage: Usage.describe("the tokens it took"),
   notes: z.array(z.string()).describe("anything out of the ordinary: what was refused, why a summary is extractive"),

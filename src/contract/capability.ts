@@ -96,7 +96,7 @@ export const CatalogModel = z.object({
   id: z.string().describe("the name to ask for it by"),
   display_name: z.string().describe("its name for people"),
   tier: z.enum(["recommended", "supported"]).describe("recommended: asked when only its provider is named"),
-  context_window: tokens.optional().describe("tokens it can see; absent when nobody has said it of one's own model"),
+  context_window: tokens.optional().describe("the context window in tokens; absent where it is unknown"),
   max_output_tokens: tokens.optional().describe("tokens it can say at once; absent as above"),
   prices: ModelPrices.optional().describe("what it charges in US dollars; absent when that is not known"),
   server_id: z.string().optional().describe("the server under [self_hosted.servers] that serves it"),

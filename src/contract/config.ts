@@ -16,11 +16,21 @@ const patch = layer("what changes as JSON, by the keys of the file; null removes
 
 /** What is asked for may stand by itself, as clients of this wire send it: `{agent: …}` for `{config: {agent: …}}`. */
 const named = (name: "config" | "patch") => (given: unknown) => {
-  if (!isJsonTable(given) || name in given) return given;
-  const { expected_generation: generation, ...bare } = given;
-  if (Object.keys(bare).length === 0) return given;
-  return { [name]: bare, ...(generation === undefined ? {} : { expected_generation: generation }) };
+  if (!isJsonTable(given)) return given;
+  const { [name]: table, expected_generation: generation, ...bare } = given;
+  if (isJsonTable(table)) return { ...given, [name]: withSubAgents(table) };
+  if (name in given || Object.keys(bare).length === 0) return given;
+  return { [name]: withSubAgents(bare), ...(generation === undefined ? {} : { expected_generation: generation }) };
 };
+
+/** Moves the former `[agents.NAME]` to `[sub_agents.NAME]`; an entry that has both stays, for `composeLayers` to refuse. */
+export function withSubAgents(table: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { agents, sub_agents = {}, ...rest } = table;
+  if (!isJsonTable(agents) || !isJsonTable(sub_agents)) return table;
+  const both = Object.entries(agents).filter(([name]) => Object.hasOwn(sub_agents, name));
+  const moved = { ...rest, sub_agents: { ...agents, ...sub_agents } };
+  return both.length === 0 ? moved : { ...moved, agents: Object.fromEntries(both) };
+}
 
 /** Replaces the realm's own layer of the configuration. */
 const SetConfig = z.preprocess(named("config"), z.object({ config, expected_generation }));

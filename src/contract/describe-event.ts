@@ -57,7 +57,7 @@ export function describeEvent(event: AgentEvent): EventLine {
       return notice(`${event.name} was stopped after ${seconds(event.timeout_ms)}`);
     case "tool_result_received":
       return piece(`the result of ${event.name} was shown to the model`);
-    // Whoever is asked is shown the calls themselves.
+    // The approval request shows the calls themselves.
     case "tool_approval_requested":
       return piece(`waiting for approval of ${counted(event.calls.length, "call")}`);
     case "tool_approval_answered":

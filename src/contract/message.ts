@@ -201,7 +201,7 @@ export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
 
-/** A block as words: media are named, for whoever cannot be shown them. */
+/** A block as text: media are named, for readers that cannot show them. */
 export function blockText(block: ContentBlock): string {
   if (block.type === "text") return block.text;
   const name = block.type === "file" && block.name !== undefined ? ` ${block.name}` : "";

@@ -89,7 +89,7 @@ export const SessionSettings = z.object({
   output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
   labels: z.record(z.string(), z.string()).optional(),
-  /** Labels of whoever made it: its tools see sessions that have them all. */
+  /** Labels of its creator: its tools see only sessions with all of them. */
   view: z.record(z.string(), z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
@@ -214,11 +214,11 @@ const AtCreation = {
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
   enable_agents: cliFlag(
-    "--agents",
+    "--sub-agents",
     z
       .boolean()
       .optional()
-      .describe("the tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md"),
+      .describe("the tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md"),
   ),
   memory_scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })
@@ -288,7 +288,7 @@ export const FurtherTurn = z.object({
   after_seq: nonnegative
     .optional()
     .describe(
-      "run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken",
+      "run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken",
     ),
   flow_tool_overlay: z
     .strictObject({

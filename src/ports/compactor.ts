@@ -70,6 +70,6 @@ export interface CompactionHooks {
   readonly before?: (plan: CompactionPlan, signal: AbortSignal) => Promise<string | undefined> | string | undefined;
   /** What it throws is told as `hook_failed`; the compaction stands. */
   readonly after?: (compaction: Compaction, signal: AbortSignal) => Promise<void> | void;
-  /** What they have to tell that is to be kept, once: whoever appends next keeps it. */
+  /** State to store, returned once: the next append stores it. */
   readonly reported?: () => readonly EntryBody[];
 }

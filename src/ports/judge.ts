@@ -15,6 +15,6 @@ export interface Verdicts {
 
 /** Holds the sentences of a summary against what they were made of. What it cannot tell is `unverified`. */
 export interface Judge {
-  /** Sentences and source are what anybody wrote: nothing in them may decide about another sentence. */
+  /** Sentences and source are untrusted text: nothing in them may decide about another sentence. */
   judge(sentences: readonly string[], source: readonly Message[], signal: AbortSignal): Promise<Verdicts>;
 }

@@ -23,7 +23,7 @@ export interface ModelRequest {
   readonly stopSequences?: readonly string[] | undefined;
   /** The answer must call a tool; without it, the model decides. */
   readonly toolChoice?: ToolChoice | undefined;
-  /** Whoever cannot send it sends the messages as they are, and they say as much. */
+  /** A provider that cannot send it sends the messages instead, which say the same. */
   readonly native?: NativeSummary | undefined;
 }
 
@@ -98,7 +98,7 @@ export interface ModelClient {
   readonly modelId: string;
   /** Tokens the model can see at once, when known. */
   readonly contextWindow: number | undefined;
-  /** What it charges; absent where nobody knows, which is not the same as nothing. */
+  /** Its price; absent where it is unknown, which is not the same as free. */
   readonly prices?: ModelPrices | undefined;
   /** The address it is asked at; absent where there is none, or it is not known. */
   readonly url?: string | undefined;

@@ -1,6 +1,6 @@
 import type { Telemetry } from "./telemetry.ts";
 
-/** Whoever runs a server for others: is told what happens, and can ask how things are. */
+/** The operator's view of a server: it receives events and can read the state. */
 export interface Observer {
   readonly telemetry: Telemetry;
   /** Handed once, when the runtime is composed: how it can be asked. */

@@ -23,7 +23,7 @@ export interface EventLog<B = EntryBody> {
   /**
    * Puts entries in the place of those that have their seqs: what is forgotten leaves the log this way, and nothing else
    * does. Spans and times stay, and no body may be longer, as JSON, than the one it replaces. All are replaced or, until
-   * this resolves, any of them may be; what stood there before is gone when it has. Whoever calls it holds the session.
+   * this resolves, any of them may be; what stood there before is gone when it has. The caller holds the session's lock.
    */
   rewrite(sessionId: string, entries: readonly Entry<B>[]): Promise<void>;
 }
@@ -140,7 +140,7 @@ export interface BlobStore {
 
 /**
  * Texts derived of logs, one a session, that save reading a log again. Any may be lost, old, torn or changed at any time:
- * whoever reads one checks it, and whoever finds none goes by the log.
+ * a reader checks each, and uses the log where there is none.
  */
 export interface CheckpointStore {
   /** One that was put for the session, or what has become of it; undefined when there is none. */

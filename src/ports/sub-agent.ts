@@ -1,4 +1,4 @@
-/** Somebody a model can hand a task to, who does it in a session of its own. */
+/** A helper that a model can delegate a task to; it works in its own session. */
 export interface SubAgent {
   readonly name: string;
   /** What it is for: the model chooses by it. */

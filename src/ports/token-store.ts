@@ -2,7 +2,7 @@ import type { Token } from "../contract/token.ts";
 
 /** Keeps the tokens of a realm, without their secrets. */
 export interface TokenStore {
-  /** Whether tokens were ever made: from then on, nobody is let in without one. */
+  /** Whether a token was ever created: from then on, requests need one. */
   isInUse(): boolean;
   /** Those that can be read, by name; what another machine changed in a database is seen within a second. */
   read(): readonly Token[];

@@ -22,7 +22,7 @@ export interface Tool extends ToolSpec {
   readonly mcp?: { readonly server: string; readonly tool: string };
   /** Whether a person is asked before it runs, unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
-  /** Set where whoever asks for the turn runs it: a turn that calls it ends, and one with the result goes on. */
+  /** Set where the client runs it: a turn that calls it ends, and a turn with the result continues. */
   readonly isClients?: true;
   /**
    * The tool of a session that it does the work of in another place: it is there only where that one is, and rules judge a

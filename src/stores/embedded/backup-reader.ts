@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, rea
 import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import type { AgentEntryBody } from "../../contract/agent.ts";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupManifest } from "../../contract/portable.ts";
 import type { FoldRow, LogRow } from "../../ports/store.ts";
 import { isSealed } from "../sealing.ts";
@@ -42,7 +42,7 @@ export function openBackup(place: string): BackupReader {
     if (stat?.isDirectory() === true) return openFolder(place);
     if (stat?.isFile() === true) return openTar(place);
     const what = stat === undefined ? "is not there" : "is neither a folder nor a file";
-    throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
+    throw invalid(`${place} ${what}; name a folder or tar that rkat backup has made`);
   } catch (error) {
     throw explained(error, place, "check that it can be read, or use another back-up");
   }
@@ -82,8 +82,7 @@ function openFolder(place: string): BackupReader {
 }
 
 function refuse(place: string): never {
-  const message = `${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`);
 }
 
 /** Undefined where no lock can be taken, so that no process can write either: a read-only medium, or an unpacked tar. */

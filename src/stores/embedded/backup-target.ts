@@ -10,7 +10,7 @@ import {
   truncateSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { BackedFile, BackupManifest } from "../../contract/portable.ts";
 import { FILES, formatManifest, MANIFEST, storedPath } from "./backup-manifest.ts";
 import { filesBelow, LOCK, manifestOf, readManifest } from "./backup-reader.ts";
@@ -44,8 +44,7 @@ export function openFolderTarget(place: string): BackupTarget {
   mkdirSync(place, { recursive: true, mode: 0o700 });
   const other = readdirSync(place).find((name) => ![LOCK, FILES, MANIFEST, `${MANIFEST}.new`].includes(name));
   if (other !== undefined) {
-    const message = `${place} holds other things (${other}); name a folder that is new, empty or a back-up`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`${place} holds other things (${other}); name a folder that is new, empty or a back-up`);
   }
   const lock = lockAt(
     join(place, LOCK),
@@ -130,7 +129,6 @@ function beforeAt(place: string): BackupManifest {
   try {
     return manifestOf(place);
   } catch (cause) {
-    const message = `${place} is there and is no back-up that can be read; delete it, or name another file`;
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw invalid(`${place} is there and is no back-up that can be read; delete it, or name another file`, cause);
   }
 }

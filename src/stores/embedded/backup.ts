@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { closeSync, fstatSync, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt } from "../../contract/portable.ts";
 import { SEGMENT } from "./backup-manifest.ts";
 import { chunksOf, hashOf } from "./backup-reader.ts";
@@ -72,7 +72,7 @@ async function backUpOnce(work: Work): Promise<BackupReport> {
   const logs = openLogs(folder);
   try {
     if (target.before !== undefined && target.before.store !== store)
-      throw new RuntimeError("INVALID_PARAMS", `${place} holds a back-up of another realm; name another place`);
+      throw invalid(`${place} holds a back-up of another realm; name another place`);
     const at_ms = now();
     noteBegun(folder, place, at_ms);
     // The logs before the blobs: a blob is kept before the entry that names it.

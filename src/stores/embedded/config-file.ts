@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer, LayerBefore } from "../../ports/config-store.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { syncFolder } from "./segments.ts";
@@ -123,6 +123,6 @@ function readText(path: string): string | undefined {
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && ["ENOENT", "ENOTDIR"].includes(String(cause.code)))
       return undefined;
-    throw new RuntimeError("INVALID_PARAMS", `${path} is there and cannot be read; check its permissions`, { cause });
+    throw invalid(`${path} is there and cannot be read; check its permissions`, cause);
   }
 }

@@ -120,7 +120,7 @@ export function createAgent(parts: AgentParts): Agent {
         const session = sessions.find(params.sessionId);
         const { id, running, folder } = session;
         for (const turn of running) turn.abort("cancelled");
-        // A process that was killed may have left a question behind, which nobody else here could give up.
+        // A killed process may have left a pending approval, which only this can withdraw.
         if (running.size > 0) return;
         session.interrupted = folder.runtime.dispatch("interruptTurn", { session_id: id }).catch(() => {});
       } catch (thrown) {

@@ -39,7 +39,7 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
   const cancel = (): void => cancelling.abort("cancelled");
   const turn: Turn = { session, client, signal, leaving: leaving.signal, wasAsked: false, cancel };
   const stop = (): void => {
-    // A turn that a person was asked about outlives whoever leaves it: it is interrupted, and its end is waited for.
+    // A turn that waits for approval outlives its client, so it is interrupted and its end is awaited.
     if (!turn.wasAsked) leaving.abort("cancelled");
     else
       session.folder.runtime

@@ -20,7 +20,7 @@ interface AskParts {
   readonly root: string;
   /** The session the client knows; a sub-agent's question is put in its parent's. */
   readonly askedIn: string;
-  /** Aborts when the turn ends: nobody waits for an answer any more. */
+  /** Aborts when the turn ends. */
   readonly signal: AbortSignal;
 }
 

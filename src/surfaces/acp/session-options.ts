@@ -94,7 +94,7 @@ export function requireModel(catalogue: ModelsCatalog, given: string, current: s
   throw new RuntimeError("INVALID_PARAMS", `value: ${given} is none of the options of model; choose one of them`);
 }
 
-/** Tokens a model can be shown; undefined where nobody has said it. */
+/** The context window in tokens; undefined where it is unknown. */
 export function windowOf({ providers }: ModelsCatalog, model: string): number | undefined {
   return providers.flatMap(({ models }) => models).find(({ id }) => id === model)?.context_window;
 }

@@ -193,7 +193,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       const page = { limit: PAGE_SESSIONS, ...(cursor === undefined || cursor === null ? {} : { cursor }) };
       const { sessions, next_cursor } = await runtime.dispatch("listSessions", page);
       return {
-        // One that was deleted is archived: it stays readable, and nobody is offered it.
+        // A deleted session is archived: it stays readable, but is not listed.
         sessions: sessions
           .filter(({ state }) => state !== "archived")
           .map(({ session_id, title, updated_at }) => ({

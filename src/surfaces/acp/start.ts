@@ -106,7 +106,7 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
     const useLog = (form: LogForm) => createJournal({ stream: io.stderr, form, command: COMMAND, now: clock.now });
     const how = { kind, flags: { ...flags, contextRoot: undefined }, clock, useLog };
     const ended = serveFolder({ ...io, cwd: root }, parts, how).catch((thrown: unknown) => {
-      // The next session there may find it mended.
+      // The problem may be fixed before the next session.
       folders.delete(root);
       opened.reject(thrown);
     });

@@ -32,7 +32,7 @@ export interface UpdateContext {
   readonly tasks: Tasks;
   /** Content with its media in it. */
   fill(content: Content): Promise<Content>;
-  /** Tokens the model can be shown; undefined where nobody knows. */
+  /** The context window in tokens; undefined where it is unknown. */
   readonly window: number | undefined;
 }
 
@@ -104,7 +104,7 @@ function usedBy({ input_tokens, output_tokens }: Usage): number {
   return input_tokens + output_tokens;
 }
 
-/** How full the context is; nothing where nobody knows how large it may be. */
+/** The usage of the context; nothing where the window is unknown. */
 export function usageUpdate(used: number, window: number | undefined, cost?: Usage["cost"]): readonly SessionUpdate[] {
   if (window === undefined) return [];
   const spent = cost === undefined ? {} : { cost: { amount: cost.amount, currency: "USD" } };

@@ -86,10 +86,10 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
       /^there is no command undo last; did you mean rkat compact undo\? As a prompt, write rkat run undo last$/,
     ],
     ["version", /^there is no command version; did you mean rkat --version\?/],
-    ["compact last", /^there is no command compact last; did you mean rkat compact show last\?$/],
+    ["compact last", /^there is no command compact last; did you mean rkat compact run last\?$/],
     [
       "session delete",
-      /^missing required argument 'session'; write an id, the first 4 or more characters of one, last, or/,
+      /^missing required argument 'session': write an id, the first 4 or more characters of one, last, or/,
     ],
     ["help docter", /^there is no command docter; rkat help lists them$/],
   ];

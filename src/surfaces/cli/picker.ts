@@ -9,7 +9,7 @@ export interface Choice<T> {
   readonly note?: string;
   /** What typing finds it by, besides what is shown. */
   readonly words?: string;
-  /** A few lines about it, shown while it is the one that Enter would take. */
+  /** A few lines about it, shown while it is selected. */
   preview?(): Promise<readonly string[]>;
 }
 
@@ -33,6 +33,6 @@ export async function pickByNumber<T>(
     const number = String(index + 1).padStart(3);
     io.stderr.write(`${number}  ${oneLine(label, LABEL_CHARS_MAX)}  ${dim(oneLine(note, LABEL_CHARS_MAX))}\n`);
   }
-  const line = (await ask("Which? A number, or nothing to leave it: ")).trim();
+  const line = (await ask("Number, or Enter to cancel: ")).trim();
   return /^\d+$/.test(line) ? choices[Number(line) - 1]?.value : undefined;
 }

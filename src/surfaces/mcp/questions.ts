@@ -27,7 +27,7 @@ export function askingClient(
     const { session_id, approval_id } = question;
     const { action, content = {} } = await elicit(formFor(question));
     const { decision = "no", reason } = content;
-    // Whoever closes the question says nothing; somebody else may.
+    // A dismissed question is not an answer; another client may answer it.
     if (action === "cancel") return;
     const word = (action === "accept" ? WORDS[String(decision)] : undefined) ?? WORDS.no;
     const why = typeof reason === "string" && reason !== "" ? { reason } : {};
@@ -58,7 +58,7 @@ function formFor({ calls }: Question): ElicitRequestFormParams {
           description: "once, for calls like it in the session or the project, or no",
           enum: canRemember ? Object.keys(WORDS) : ["once", "no"],
         },
-        reason: { type: "string", title: "Reason", description: "why not; the model is told" },
+        reason: { type: "string", title: "Reason", description: "why not; the model gets it" },
       },
       required: ["decision"],
     },

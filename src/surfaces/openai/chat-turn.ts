@@ -77,7 +77,7 @@ export async function runChat(
       return await further(fork.session_id, {});
     } catch (thrown) {
       if (!isOvertaken(thrown)) throw thrown;
-      // Somebody else says something there now: it can neither be waited for nor be forked.
+      // Another turn runs there: it can be neither awaited nor forked.
       if (place.kind === "middle") return anew();
     }
   }

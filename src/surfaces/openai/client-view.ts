@@ -27,7 +27,7 @@ interface OpenTurn {
   readonly parts: ContentBlock[];
   readonly texts: string[];
   readonly calls: Map<string, PendingCall>;
-  /** Calls that whoever asked is to run, of the turn before. */
+  /** Calls of the turn before that the client has to run. */
   readonly awaited: ReadonlySet<string>;
   /** Calls the turn ended with, where its output is still to be extracted. */
   extracting: boolean;
@@ -85,7 +85,7 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
       spoil(view, seq);
       return;
     case "transcript_rewrite_committed":
-      // Nobody was told what it says now.
+      // The client has not seen its current text.
       view.ends.clear();
       spoil(view, seq);
       return;
@@ -107,7 +107,7 @@ function endTurn(view: ClientView, seq: number, answer: { text: string; pending:
   viewSaid(view, seq, [...asked(turn), { role: "assistant", text: answer.text, calls }]);
 }
 
-/** What whoever asked has brought: results first, wherever they stand. */
+/** The client's input: results first, wherever they stand. */
 function asked({ results, parts, awaited }: OpenTurn): readonly Said[] {
   return [
     ...(results.length === 0 ? [] : [{ role: "tools" as const, results: inOrder(results, awaited) }]),

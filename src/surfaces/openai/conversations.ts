@@ -3,7 +3,7 @@ import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { beginView, type ClientView, endsWith, saidIn, viewEvent, viewSaid } from "./client-view.ts";
 import { type ChainHash, chainHash, type Said } from "./said.ts";
 
-/** What a conversation must share with a session besides its messages: nobody goes on with what is another's. */
+/** What a conversation must share with a session besides its messages, so that no caller continues another's session. */
 export interface Party {
   /** Who asks, by the name of its token. */
   readonly caller: string;

@@ -38,7 +38,7 @@ export function echoOf(asked: CreateResponse, { model, ...from }: GoneOn): Echo 
   };
 }
 
-/** What is said where nobody remembers the request. */
+/** The values where the request is no longer in memory. */
 export const ECHO: Echo = {
   background: false,
   conversation: null,

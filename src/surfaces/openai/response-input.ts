@@ -46,7 +46,7 @@ export function decodeInput(input: CreateResponse["input"]): Decoded {
   };
 }
 
-/** What tells how an answer came about: nobody is shown it again. */
+/** Items about how an answer was made, which are not sent again. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["reasoning", "mcp_call", "mcp_list_tools"]);
 
 type CallItem = Extract<InputItem, { type: "function_call" }>;

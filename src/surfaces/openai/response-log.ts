@@ -64,7 +64,7 @@ export async function turnEnd({ subscribe }: CallerRuntime, place: ResponsePlace
   }
 }
 
-/** The session of something that is asked for by its id; an archived one is there for nobody here. */
+/** The session of a response; archived sessions are not found. */
 export async function readOpen(
   { dispatch }: CallerRuntime,
   session_id: string,

@@ -39,7 +39,7 @@ export interface Encoder {
   end(failure: RuntimeError | undefined): {
     readonly frames: readonly Frame[];
     readonly body: unknown;
-    /** Whether whoever does not listen is to be told the failure itself. */
+    /** Whether a failure without a stream is the answer itself. */
     readonly isFailed: boolean;
     /** What failed, where that is no failure of the turn. */
     readonly failure?: RuntimeError | undefined;
@@ -157,7 +157,7 @@ export function createFrames(): Frames {
   };
 }
 
-/** Writes frames from a place on, until there are no more or nobody reads them. */
+/** Writes frames from a place on, until they end or the reader leaves. */
 export async function writeFrames(frames: Frames, from: number, writer: EventWriter, left: AbortSignal): Promise<void> {
   let place = from;
   for (let frame = await frames.at(place); frame !== undefined && !left.aborted; frame = await frames.at(place)) {

@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Nothing but its own files, nothing inline, in nobody's frame: what a session says cannot become anything but text. */
+/** Allows its own files only, nothing inline and no frames: content of a session stays text. */
 const PAGE_HEADERS = {
   "content-security-policy": [
     "default-src 'none'",
@@ -42,7 +42,7 @@ interface PageFile {
   readonly gzipped: Uint8Array;
 }
 
-/** The console: a page and its files, served to anybody; what it shows, it asks for with a token as any client does. */
+/** The console's page and files, served without a token; its requests need one, as any client's. */
 export function createConsoleRoutes(folder = builtConsoleFolder()): readonly AnsweredRoute[] {
   const page = readPage(folder);
   const open = { method: "GET", scope: undefined, isPage: true } as const;

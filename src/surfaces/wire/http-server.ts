@@ -51,14 +51,14 @@ export interface HttpService extends Admission {
   /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
-  /** Told, in a sentence, of what no client can be told. */
+  /** Logs a sentence about failures that no client can be told. */
   readonly log: (sentence: string) => void;
-  /** Finds what a request asks for, before anybody knows who asks. */
+  /** Finds the route of a request, before the caller is identified. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;
   /** How failures at a path are worded, where not as all others. */
   answerFailureAt?(path: string): AnswerFailure | undefined;
-  /** Whoever runs the server; without one nobody is told of requests, and `/metrics` and `/ready` are not there. */
+  /** The operator's log and metrics; without it requests are not logged, and `/metrics` and `/ready` do not exist. */
   readonly operator?: Operator | undefined;
 }
 
@@ -137,7 +137,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     const seen = operator?.begin(request, response);
     const asking: Asking = { request, response, asksFirst, seen };
     connections.hold(request.socket, response);
-    // A client that leaves in the middle is heard of here; unheard, it would end the process.
+    // A client that leaves early; an unhandled error would end the process.
     request.on("error", () => {});
     response.on("error", () => {});
     const served = (seen === undefined ? serve(asking) : seen.serve(() => serve(asking))).catch((thrown: unknown) => {
@@ -150,7 +150,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   const server = createServer(LIMITS, (request, response) => take(request, response, false));
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
-  // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
+  // `Expect: 100-continue` is answered once the request is accepted, and not for a body that is too large.
   server.on("checkContinue", (request, response) => take(request, response, true));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
@@ -165,7 +165,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     callers.close();
     throw thrown;
   });
-  // Such as a connection that cannot be accepted: unheard, it would end the process.
+  // Such as a connection that cannot be accepted; unhandled, it would end the process.
   server.on("error", (thrown) => log(thrown.message));
   let isOpen = true;
   const closed = new Promise<void>((resolve) => {
@@ -207,13 +207,13 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
 interface Asking {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Whether the client waits to be told that it may send the body. */
+  /** Whether the client waits for `100 Continue`. */
   readonly asksFirst: boolean;
-  /** Undefined where nobody is told. */
+  /** Undefined without an operator. */
   readonly seen: SeenRequest | undefined;
 }
 
-/** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
+/** The route of an accepted request, or the answer to a preflight; throws where the caller may not. */
 function createAdmission(
   service: HttpService,
   callers: Callers,
@@ -276,7 +276,7 @@ function endWith({ until }: Caller, response: ServerResponse, clock: Clock): voi
   });
 }
 
-/** What a server tells whoever runs it, at every surface over HTTP alike; undefined when something else is asked for. */
+/** The operator's routes, the same on every surface over HTTP; undefined for other paths. */
 function operatorTarget(
   { operator, answerFailure }: HttpService,
   { method, url = "" }: IncomingMessage,
@@ -298,7 +298,7 @@ function operatorTarget(
     };
     return { route, isLasting: true, answer };
   }
-  // Whatever looks after processes has no token, and need not know more than whether to send anybody here.
+  // Process managers have no token, and need only the status.
   const answer = async () => {
     const { status, checks } = await operator.ready();
     return jsonAnswer(mayKnow() ? { status, checks } : { status }, status === "unready" ? 503 : 200);

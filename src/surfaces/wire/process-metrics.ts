@@ -4,7 +4,7 @@ import type { Metrics, Sample } from "./metrics.ts";
 
 interface ProcessCounts {
   readonly version: string;
-  /** Lines of the log that nobody could take. */
+  /** Log lines that were dropped. */
   dropped(): number;
   vitals(): Vitals | undefined;
 }
@@ -34,7 +34,11 @@ export function measureProcess(metrics: Metrics, { version, dropped, vitals }: P
     return memory === undefined ? [] : one(memory.problem === undefined ? 0 : 1);
   });
   metrics.gauge(
-    { name: "rkat_log_lines_dropped_total", help: "Lines of the log that nobody could take.", type: "counter" },
+    {
+      name: "rkat_log_lines_dropped_total",
+      help: "Log lines that were dropped, since the reader did not take them.",
+      type: "counter",
+    },
     () => one(dropped()),
   );
   metrics.gauge({ name: "process_resident_memory_bytes", help: "Memory of the process." }, () =>

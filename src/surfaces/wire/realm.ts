@@ -4,7 +4,7 @@ import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
 import type { Config } from "../../config/config-schema.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 
 /** Which realm was asked for, and from where. Absent flags stay undefined. */
 export interface RealmRequest {
@@ -82,7 +82,7 @@ export function resolveRealm(request: RealmRequest): Realm {
   requireRealmId(realm);
   const isChosen = request.realm !== undefined || request.isolated === true;
   const stateFolder = join(stateRoot, realm);
-  // A file in the place of a folder is told by whoever reads or makes it: rkat doctor looks into that.
+  // The code that reads or creates the folder reports a file in its place.
   requireName(stateFolder, { mayBeBelowFile: true });
   return { realm, isChosen, stateFolder };
 }
@@ -151,10 +151,6 @@ function defaultStateRoot({ purpose, cwd, home, contextRoot, dataHome }: RealmRe
   return join(data, "rkat", "realms");
 }
 
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}
-
 /** The text of a file; undefined when there is none. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
@@ -182,7 +178,7 @@ export function keepsSomething({ features, store, memory }: Pick<Config, "featur
 export async function makeStateFolder(stateFolder: string): Promise<void> {
   const stateRoot = dirname(stateFolder);
   try {
-    // What was said to a model is nobody else's business, and no part of the project.
+    // Private, and excluded from version control.
     const made = await mkdir(stateRoot, { recursive: true, mode: 0o700 });
     if (made !== undefined) await ignoreInGit(stateRoot);
     await mkdir(stateFolder, { recursive: true, mode: 0o700 });

@@ -23,7 +23,7 @@ export interface RequestRecord {
 
 const current = new AsyncLocalStorage<RequestRecord>();
 
-/** The request that is being answered here; undefined for work nobody asked for over a wire. */
+/** The current request; undefined for work without one. */
 export function currentRequest(): RequestRecord | undefined {
   return current.getStore();
 }
@@ -37,7 +37,7 @@ export function onBehalfOf<T>(record: RequestRecord, work: () => T): T {
 const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
 const METHOD = /^[A-Z]{1,16}$/;
 
-/** A record of a request that has come; the id it brings is kept, so that whoever stands between can find it. */
+/** The record of a new request; its own id is kept, so that proxies can correlate it. */
 export function recordOf(
   { method = "", headers }: IncomingMessage,
   newId: () => string,
@@ -94,7 +94,7 @@ function countOf(output: unknown, fields: readonly string[]): number {
 
 const ID = /^[0-9a-f-]{36}$/i;
 
-/** The session something is about: only what can be an id, as nobody has looked at it yet. */
+/** The session id in an unchecked input, if it has the form of one. */
 function sessionIn(value: unknown): string | undefined {
   if (!isRecord(value)) return undefined;
   const { session_id, scope } = value;

@@ -24,7 +24,7 @@ interface RoutePlace {
   readonly method: string;
   /** As in the table of operations: `/sessions/{session_id}`. */
   readonly path: string;
-  /** What whoever asks must be allowed to do; undefined for what is served to anybody, without a token. */
+  /** The scope that the caller needs; undefined for routes without a token. */
   readonly scope: Scope | undefined;
   /** Whether it is a page for a reader, who may come from elsewhere. */
   readonly isPage?: boolean;

@@ -37,7 +37,7 @@ export interface ServerIo {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: LineStream;
-  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
+  /** Aborts when the server is told to stop; its reason is the exit code. */
   readonly interrupt: AbortSignal;
 }
 
@@ -64,7 +64,7 @@ export interface ServerKind<F extends ServerFlags> {
   readonly mayKeepInProject: boolean;
   /** Whether clients are told where things are kept. */
   showsPaths(flags: F): boolean;
-  /** Undefined when stdin and stdout are spoken over, by whoever started it. */
+  /** Undefined for a server on stdin and stdout. */
   http(flags: F, config: Config): HttpPlace | undefined;
   /** How long its runtime may take to close, where clients kill what takes longer. */
   readonly closeMsMax: number | undefined;
@@ -125,7 +125,7 @@ interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock">
   useLog(form: LogForm): Journal;
 }
 
-/** Whoever runs a server over HTTP wants to see what is asked of it. */
+/** Servers over HTTP log requests by default. */
 const LOG_DEFAULT: LogForm = "text";
 
 /** Opens what is kept of a folder, has it served, and closes it again; it throws where it cannot be opened. */
@@ -137,7 +137,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
   const isChosen = flags.realm !== undefined || flags.isolated === true;
   const asFolder = { ...resolveRealm(request), isChosen };
-  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems } = await parts.loadConfig({
+  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems, advice } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
@@ -156,7 +156,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const warn = (sentence: string): void => journal.say(sentence, "warn");
   for (const note of flags.notes) log(note);
   if (leftOut !== undefined) warn(leftOut);
-  for (const problem of problems) warn(problem);
+  for (const sentence of [...problems, ...advice]) warn(sentence);
   const keeps = keepsSomething(config);
   const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
   const http = given && {
@@ -216,7 +216,7 @@ function formIn(given: string | undefined): LogForm {
   return given === undefined || given === "" ? LOG_DEFAULT : logFormOf("RKAT_LOG", given);
 }
 
-/** What was written last is still on its way when nobody has waited for it. */
+/** Waits until the last output is flushed. */
 function flushed(output: Writable): Promise<void> {
   if (output.destroyed) return Promise.resolve();
   return new Promise((done) => output.write("", () => done()));

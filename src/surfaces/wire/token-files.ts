@@ -26,7 +26,7 @@ export async function openTokens(
   for (const token of files.read()) {
     if (await store.add(token)) await files.remove(token.name);
     else
-      warn(`token ${token.name} of ${stateFolder} lets nobody in: the realm has another of that name in its database`);
+      warn(`token ${token.name} of ${stateFolder} is not accepted: the realm has another of that name in its database`);
   }
   return store;
 }
@@ -79,7 +79,7 @@ export function openTokenFiles(stateFolder: string, warn: Warn = () => {}): Toke
     read: () =>
       names().flatMap((name) => {
         const token = readToken(pathOf(name), name);
-        if (token === undefined) warn(`the file of token ${name} cannot be read, so nobody is let in by it; revoke it`);
+        if (token === undefined) warn(`the file of token ${name} cannot be read, so it is not accepted; revoke it`);
         return token ?? [];
       }),
     state: (nowMs) => {
@@ -124,7 +124,7 @@ function requireName(name: string): string {
   throw new RuntimeError("INVALID_PARAMS", `${JSON.stringify(name)} cannot name a token: ${issue?.message}`);
 }
 
-/** Undefined for a file that is none, is another's, or went away meanwhile: a token nobody can read lets nobody in. */
+/** Undefined for a file that is invalid, belongs to another user, or was deleted: such a token is not accepted. */
 function readToken(path: string, name: string): Token | undefined {
   try {
     const parsed = Token.safeParse(JSON.parse(readFileSync(path, "utf8")));
