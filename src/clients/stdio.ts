@@ -162,7 +162,7 @@ async function openCommandServer(command: Command, around: Surroundings): Promis
     child.once("close", (code, signal) => {
       const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`;
       const words = said();
-      resolve(words === "" ? `${command.name} ${how}` : `${command.name} ${how} with the output: ${words}`);
+      resolve(words === "" ? `${command.name} ${how}` : `${command.name} ${how}; its output: ${words}`);
     });
   });
   child.stdin.on("error", () => {}); // The process has closed its input; `ended` reports how it ended.
