@@ -72,7 +72,7 @@ const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[
 
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
-  zod: ["src/contract/", "src/config/", "src/tools/"],
+  zod: ["src/contract/"],
   "@agentclientprotocol/sdk": ["src/surfaces/acp/"],
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],

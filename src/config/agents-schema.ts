@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { isJsonTable, spellDuration } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 import type { SubAgent, SubAgentBounds, SubAgentLimits } from "../ports/sub-agent.ts";
 import { CostLimit } from "./price-schema.ts";
 import { common, flag, oneOf, text, wait, whole } from "./values.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import { common, flag, msOrNone, oneOf, waitOrNone } from "./values.ts";
 
 /** OpenAI's clients. */

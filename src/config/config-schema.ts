@@ -1,6 +1,6 @@
-import { z } from "zod";
-import { Capability } from "../contract/capability.ts";
+import { CAPABILITIES } from "../contract/capability.ts";
 import { CompactionDefaults } from "../contract/compaction.ts";
+import { fieldOf, z } from "../contract/schema.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import { SubAgents } from "./agents-schema.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
@@ -117,16 +117,15 @@ const Retry = z
   }));
 
 /** A field of the contract as a key that `rkat init` writes, with this value for an example. */
-const example = <S extends z.ZodType>(field: S, value: unknown): S =>
-  field.meta({ ...field.meta(), examples: [value] });
+const example = <S extends z.ZodType>(field: S, value: unknown): S => field.meta({ examples: [value] });
 
 /** Missing keys follow from the model, or are defaults of the compaction. */
 const Compaction = CompactionDefaults.extend({
-  recent_turn_budget: example(CompactionDefaults.shape.recent_turn_budget, 4),
-  max_summary_tokens: example(CompactionDefaults.shape.max_summary_tokens, 4_096),
-  policy: example(CompactionDefaults.shape.policy, "economy"),
-  prepare: example(CompactionDefaults.shape.prepare, true),
-  evict: example(CompactionDefaults.shape.evict, false),
+  recent_turn_budget: example(fieldOf(CompactionDefaults, "recent_turn_budget"), 4),
+  max_summary_tokens: example(fieldOf(CompactionDefaults, "max_summary_tokens"), 4_096),
+  policy: example(fieldOf(CompactionDefaults, "policy"), "economy"),
+  prepare: example(fieldOf(CompactionDefaults, "prepare"), true),
+  evict: example(fieldOf(CompactionDefaults, "evict"), false),
 });
 
 const Rest = z.strictObject({
@@ -237,8 +236,8 @@ const CataloguedModel = z.strictObject({
 
 const sections = {
   features: z
-    .array(oneOf(Capability.options), { error: "write a list of capabilities" })
-    .default(Capability.options)
+    .array(oneOf(CAPABILITIES), { error: "write a list of capabilities" })
+    .default([...CAPABILITIES])
     .describe("the capabilities that are composed; [capabilities.md](capabilities.md)"),
   agent: Agent.prefault({}).describe("the defaults of sessions"),
   budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { HookEntries, type HookEntry } from "../contract/hook.ts";
+import { z } from "../contract/schema.ts";
 import { common, TIMER_MS_MAX, whole } from "./values.ts";
 
 /** Commands that watch and guard the steps of turns. */

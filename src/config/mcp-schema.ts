@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { flag, oneOf, text, wait } from "./values.ts";
 

@@ -1,6 +1,6 @@
-import type { z } from "zod";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PermissionRules } from "../contract/permission.ts";
+import { fieldOf, type z } from "../contract/schema.ts";
 
 /** Rules of the configuration with whose they are; those of different owners are never mixed. */
 export interface ConfiguredRules {
@@ -9,7 +9,7 @@ export interface ConfiguredRules {
   readonly rules: PermissionRules;
 }
 
-const answered = PermissionRules.shape.allow
+const answered = fieldOf(PermissionRules, "allow")
   .clone()
   .describe("what people have allowed for the project by their answers; rkat writes it");
 

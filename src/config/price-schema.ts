@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 
 const amount = { error: "write an amount of US dollars of at least 0, like 0.5" };
 const dollars = z.number(amount).nonnegative(amount);

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Duration, spellDuration } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 import { common } from "./values.ts";
 
 const error = 'write a duration longer than zero, like 90d, or "forever"';

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { REALM_ID } from "../contract/config.ts";
+import { z } from "../contract/schema.ts";
 import { common, flag, oneOf, text, variableName, wait, whole } from "./values.ts";
 
 const EXAMPLE = "postgres://rkat@db.example.com/rkat";

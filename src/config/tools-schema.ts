@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import { common, flag, oneOf, TIMER_MS_MAX, text, wait, whole } from "./values.ts";
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();

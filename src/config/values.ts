@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Duration } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
 export const TIMER_MS_MAX = 2 ** 31 - 1;

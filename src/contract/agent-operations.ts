@@ -1,4 +1,3 @@
-import { z } from "zod";
 import {
   AgentCompacted,
   AgentContext,
@@ -14,6 +13,7 @@ import {
   Remembered,
   TakeNote,
 } from "./agent.ts";
+import { z } from "./schema.ts";
 
 /** The rows of the table about agents. */
 export const AGENT_OPERATIONS = {

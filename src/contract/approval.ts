@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Scope } from "./caller.ts";
+import { z } from "./schema.ts";
 
 /** A call that waits for a person's word. */
 export const AskedCall = z.object({

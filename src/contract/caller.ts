@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { RuntimeError } from "./error.ts";
+import { z } from "./schema.ts";
 
 const SCOPES = ["read", "run", "tools", "approve", "config", "admin"] as const;
 

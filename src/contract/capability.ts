@@ -1,9 +1,10 @@
-import { z } from "zod";
 import type { ErrorCode } from "./error.ts";
 import { ModelPrices } from "./money.ts";
+import { z } from "./schema.ts";
 
 /** A part of the runtime that can be left out. Each is a port that is there or not. */
-export const Capability = z.enum(["session-store", "memory-store", "session-compaction"]);
+export const CAPABILITIES = ["session-store", "memory-store", "session-compaction"] as const;
+export const Capability = z.enum(CAPABILITIES);
 export type Capability = z.infer<typeof Capability>;
 
 /** The builds that are spoken of, by what they are composed of; every other combination works, too. */
@@ -13,7 +14,7 @@ export const BUILDS: Readonly<Record<"A" | "B" | "C" | "D" | "E" | "F", readonly
   C: ["memory-store"],
   D: ["session-compaction"],
   E: ["session-store", "memory-store"],
-  F: Capability.options,
+  F: CAPABILITIES,
 };
 
 /** What an operation that needs the capability answers when it is absent. */

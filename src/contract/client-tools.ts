@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Content } from "./message.ts";
+import { z } from "./schema.ts";
 
 const TOOL_NAME_CHARS_MAX = 128;
 

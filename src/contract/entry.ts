@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
@@ -6,6 +5,7 @@ import { Forgotten } from "./forgotten.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
+import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";
 
 const count = z.number().int().nonnegative();

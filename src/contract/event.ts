@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { HookPoint } from "./hook.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { Cost, Economy } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 

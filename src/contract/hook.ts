@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./schema.ts";
 
 /** Where hooks are called. The last four are ours; the others are the wire's. */
 export const HookPoint = z.enum(

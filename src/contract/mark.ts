@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { EntryBody } from "./entry.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 

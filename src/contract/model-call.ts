@@ -1,8 +1,8 @@
-import { z } from "zod";
 import { CompactionTrigger } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { cliFlag, positive } from "./input.ts";
 import { Cost } from "./money.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 import { ContextKinds } from "./session-context.ts";
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./schema.ts";
 
 const amount = z.number().nonnegative();
 const count = z.number().int().nonnegative();

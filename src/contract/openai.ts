@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { CLIENT_TOOLS_MAX } from "./client-tools.ts";
 import { asksForNothing, positive } from "./input.ts";
+import { z } from "./schema.ts";
 
 /** What OpenAI's two endpoints take alike. */
 

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { ForgetReceipt, Signed } from "./forget.ts";
 import { cliFlag, nonnegative } from "./input.ts";
+import { z } from "./schema.ts";
 
 const SESSIONS_DEFAULT = 100;
 const SESSIONS_MAX = 1_000;

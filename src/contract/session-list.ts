@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag, nonnegative, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionSummary } from "./session-info.ts";
 
 export const ListSessions = z.object({

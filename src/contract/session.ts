@@ -1,13 +1,13 @@
-import { z } from "zod";
 import { ClientResults, ClientTool, ClientTools, PendingCall } from "./client-tools.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { HooksOverride } from "./hook.ts";
 import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED } from "./input.ts";
-import { Content } from "./message.ts";
+import { CONTENT_KINDS, type Content } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
+import { z } from "./schema.ts";
 
 export const SessionId = cliFlag(
   "ID",
@@ -52,7 +52,7 @@ const wantedRetries = { error: "write a whole number from 0 to 10" };
 const Retries = z.int(wantedRetries).nonnegative(wantedRetries).max(10, wantedRetries);
 
 const promptWanted = { error: "write a text or a list of content blocks" };
-const AnyPrompt = z.union(Content.options, promptWanted);
+const AnyPrompt = z.union(CONTENT_KINDS, promptWanted);
 const isSaid = (prompt: Content): boolean => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0;
 const isEmpty = { error: "the prompt is empty" };
 const Prompt = AnyPrompt.refine(isSaid, isEmpty);

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Scope } from "./caller.ts";
+import { z } from "./schema.ts";
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
