@@ -48,7 +48,7 @@ export declare namespace z {
 
 /** Methods that make another schema. One that is missing here is correct and creates its schema early. */
 const CHAINED: ReadonlySet<PropertyKey> = new Set(
-  `array catch clone default describe extend int length max meta min nonempty nonnegative nullable nullish omit optional
+  `array catch catchall clone default describe extend int length max meta min nonempty nonnegative nullable nullish omit optional
    partial pick pipe positive prefault readonly refine regex required startsWith strict superRefine transform trim url uuid`.split(
     /\s+/,
   ),
