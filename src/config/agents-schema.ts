@@ -4,9 +4,7 @@ import type { SubAgent, SubAgentBounds, SubAgentLimits } from "../ports/sub-agen
 import { CostLimit } from "./price-schema.ts";
 import { common, flag, oneOf, text, wait, whole } from "./values.ts";
 
-/** Sub-agents of one folder, or of one table. */
 export const AGENTS_MAX = 64;
-/** Of one prompt, and of the file it stands in. */
 export const PROMPT_BYTES_MAX = 65_536;
 
 const NAME = /^[a-z0-9-]{1,64}$/;
@@ -63,10 +61,9 @@ const AgentRow = z
   .transform(inMs)
   .describe("a sub-agent; `.rkat/sub-agents/NAME.md` is equivalent; [sub-agents.md](sub-agents.md)");
 
-/** The head of a file; its name may be said again. */
+/** The head of a file; it may repeat the name. */
 export const AgentHead = z.strictObject({ ...keys, name: text.optional() }).transform(inMs);
 
-/** The rest of a file. */
 export const AgentBody = prompt;
 
 const bounds = {
@@ -114,7 +111,6 @@ export const SubAgents = z
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 type Row = DeepReadonly<z.output<typeof AgentRow>>;
 
-/** A sub-agent as the runtime knows it. */
 export function agentOf(name: string, row: Row): SubAgent {
   const { max_tokens, max_duration_ms, max_tool_calls, max_cost, max_turns: maxTurns, ...said } = row;
   const limits: SubAgentLimits = { max_tokens, max_duration_ms, max_tool_calls, max_cost };
@@ -137,7 +133,6 @@ export function boundsOf(bounds: DeepReadonly<z.output<typeof SubAgents>>): SubA
   };
 }
 
-/** As the file says it. */
 export function spellSubAgents({ named, ...bounds }: DeepReadonly<z.output<typeof SubAgents>>) {
   const spell = ({ max_duration_ms, ...row }: Row) =>
     max_duration_ms === undefined ? row : { ...row, max_duration: spellDuration(max_duration_ms) };

@@ -21,7 +21,7 @@ export type ConfigAsker =
       readonly mayReach: boolean;
     };
 
-/** Throws PERMISSION_DENIED for a change that switches on what is forbidden, or sets what only a person may. */
+/** Throws PERMISSION_DENIED for a change that enables forbidden tools, or sets keys that only the owner may. */
 export function requirePermitted(change: ConfigChange, asker: ConfigAsker): void {
   requireAllowed(change);
   if (asker === "owner") return;
@@ -63,16 +63,16 @@ const CEILING = "ceiling";
 function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
   const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
   const { memory, permissions } = table;
-  // An embedder elsewhere is sent everything that was ever said.
+  // A remote embedder receives the text of all sessions.
   const isRemote = isJsonTable(memory) && memory.embedder === "remote";
   const ceiling = isJsonTable(table.ceiling) && Object.keys(table.ceiling).length > 0;
   return new Map([
     ...keys,
     ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
-    // A price of nothing would undo every limit of cost.
+    // A price of 0 would disable every cost limit.
     ...(isJsonTable(table.prices) ? [["prices", JSON.stringify(table.prices)] as const] : []),
     ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
-    // A question that is taken away starts programs as well as a permission that is added.
+    // Removing an `ask` rule starts programs just as adding an `allow` rule does.
     ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
   ]);
 }

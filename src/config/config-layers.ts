@@ -23,7 +23,7 @@ interface FileLayer {
   readonly userHooks?: Config["hooks"]["entries"];
 }
 
-/** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
+/** Merges the realm's own layer over the file, and the environment over both; tools that the file forbids stay off. */
 export function composeLayers(
   given: FileLayer,
   env: Readonly<Record<string, string | undefined>>,
@@ -79,18 +79,18 @@ export function composeOver(config: Config | undefined): Compose {
   return composeLayers({ name: undefined, table: spellConfig(config), userRules }, {}, config.forbidden);
 }
 
-/** The realm's own layer, which requests write, forbids nothing: a client that sets what it got would forbid by that. */
+/** Only the file forbids tools: a client that writes back the realm's layer as it read it must not. */
 function forbiddenBy({ tools }: JsonTable): Config["forbidden"] {
   const names = ["builtins", "shell"] as const;
   return names.filter((name) => isTable(tools) && tools[SWITCHES[name]] === false);
 }
 
-/** A patch takes a key away by null; a layer just does not have it. */
+/** Refuses null, which only a patch may have. */
 function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []): void {
   for (const [key, value] of Object.entries(layer)) {
     const at = [...path, key];
     if (value === null) throw new RuntimeError("INVALID_PARAMS", `${name}: ${at.join(".")} is null; leave the key out`);
-    // No key lies deeper: the schema refuses what does.
+    // Deeper keys are refused by the schema.
     if (isTable(value) && at.length < DEPTH_MAX) refuseNull(value, name, at);
   }
 }
@@ -125,9 +125,8 @@ export function ownLayer(layer: JsonTable, config: Config): JsonTable {
 function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
   let at: unknown = table;
   for (const key of path) {
-    // Inside of a list or a text that is there.
     if (!isTable(at)) return true;
-    // What is missing is missing where the rest of it is.
+    // A missing key belongs to the layer that has its section.
     if (!Object.hasOwn(at, key)) return at !== table;
     at = at[String(key)];
   }
@@ -158,9 +157,9 @@ interface Variable {
 }
 
 const asText = (text: string) => text;
-/** What is no number is left as it is, for the schema to refuse with its own advice. */
+/** Anything but a number is left for the schema to refuse. */
 const asNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text);
-/** Like a number, what is neither is left for the schema. */
+/** Anything but true or false is left for the schema to refuse. */
 const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.trim() === "true" : text);
 const asFeatures = (text: string) =>
   text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
@@ -195,7 +194,7 @@ function override(table: JsonTable, { path, read }: Variable, text: string): Jso
   const value = read(text);
   if (key === undefined) return { ...table, [section]: value };
   const inFile = table[section] ?? {};
-  // Something else than a table stays as it is: the schema says so better than a merge could.
+  // The schema refuses a section that is not a table.
   if (!isTable(inFile)) return table;
   const overridden = { ...table, [section]: { ...inFile, [key]: value } };
   return section === "budget" ? withoutSpellingsOf({ budget: { [key]: value } }, overridden) : overridden;

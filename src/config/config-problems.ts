@@ -3,9 +3,9 @@ import { z } from "../contract/schema.ts";
 type Path = readonly PropertyKey[];
 
 interface Given {
-  /** What was read and did not fit. */
+  /** The rejected value. */
   readonly raw: unknown;
-  /** What it should have fitted. */
+  /** The schema that rejected it. */
   readonly schema: z.ZodType;
   /** Names the file or the variable that a key comes from. */
   readonly sourceOf: (path: Path) => string;
@@ -87,7 +87,7 @@ function unknownKey(path: Path, source: string, schema: z.ZodType): string {
 
 const KEY_CHARS_MAX = 120;
 
-/** The key of this very name in another section, else the most alike, a sibling before a closer stranger. */
+/** The key of the same name in another section, else the most similar one; keys of the same section are preferred. */
 function nearestKey(path: readonly string[], schema: z.ZodType): string {
   const section = path.slice(0, -1);
   const ranked = knownKeys(schema).flatMap((known) => {
@@ -131,7 +131,7 @@ function keysIn(file: z.ZodType): readonly (readonly string[])[] {
   return walk(z.toJSONSchema(file, { io: "input" }) as Schema, []);
 }
 
-/** No key is longer; what is differs in all the rest. */
+/** Longer than any known key. */
 const COMPARED_CHARS_MAX = 64;
 
 /** Insertions, deletions and substitutions that turn one word into the other. */

@@ -56,12 +56,12 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const userHooks = own === undefined || project === undefined ? [] : hooksOfUser(own);
   const file = project ?? own;
   const { permissions: rules, ...others } = file === undefined ? {} : tableOf(file);
-  // Rules of the user stay apart, whether or not the project has a file.
+  // The user's rules are kept separate, whether or not the project has a file.
   const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
   const kept = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
   const inDatabase = isSet(env.RKAT_STORE_URL) || (file !== undefined && namesDatabase(trust, file, below));
-  // The layer of a realm that is kept in a database is there, too.
+  // A realm in a database has its layer there.
   const realm = inDatabase ? undefined : kept;
   const layer = realm === undefined ? {} : parseToml(realm.text, realm.path);
   const settings = file && trust.settings(file, below, [layer]);
@@ -108,7 +108,7 @@ function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean
   return isJsonTable(store) && store.url !== undefined;
 }
 
-/** The rules of the user's own file, which hold beside those of any project. */
+/** The rules of the user's own file, which apply to every project. */
 function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
   const { permissions = {} } = parseToml(text, path);
   const { permissions: layers } = composeLayers({ name: path, table: { permissions } }, {})({}, path);

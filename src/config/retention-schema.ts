@@ -26,7 +26,6 @@ export const Retention = z.strictObject({
     ),
 });
 
-/** As its file says it. */
 export function spellRetention({ sessions, labels }: z.output<typeof Retention>) {
   const spell = (kept: number | "forever") => (kept === "forever" ? kept : spellDuration(kept));
   return {

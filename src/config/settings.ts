@@ -8,7 +8,6 @@ export function defaultConfig(): Config {
 
 const ABORT_GRACE_MS = 2_000;
 
-/** What a configuration says about the running of turns. */
 export function policyOf({ agent, retry, tools }: Config) {
   return {
     warnAt: agent.budget_warning_threshold,
@@ -32,7 +31,7 @@ export function policyOf({ agent, retry, tools }: Config) {
   };
 }
 
-/** What decides which model serves: what was handed in, then the configuration. */
+/** The settings that choose the model: the given options, then the configuration. */
 export function modelConfig(
   given: { readonly model?: unknown; readonly provider?: string | undefined },
   config: Config,
@@ -43,7 +42,7 @@ export function modelConfig(
   return { defaultModel, defaultProvider, providers, self_hosted, profiles, models, prices };
 }
 
-/** What is composed once: a change of it waits for the next start. Each by the key of its file. */
+/** The settings that take effect at the next start, by key. */
 export function fixedAtStart({
   features,
   ceiling,

@@ -7,7 +7,7 @@ import { spellRules } from "./permission-layers.ts";
 import { spellRetention } from "./retention-schema.ts";
 import { withoutPassword } from "./store-schema.ts";
 
-/** Every key of the file, with what is said of it. */
+/** Every key of the file, with its description. */
 export function configFileSchema(): JsonSchema {
   // zod's type of a JSON schema is this one with every keyword of the standard.
   return z.toJSONSchema(ConfigFile, { io: "input", override: withExamples }) as JsonSchema;
@@ -69,7 +69,7 @@ export function spellConfig(config: Config): JsonTable {
   return JSON.parse(JSON.stringify(spelled));
 }
 
-/** The same for others to read: without the password of a database. */
+/** The same without the password of the database. */
 export function describeConfig(config: Config): JsonTable {
   const { url } = config.store;
   return spellConfig(url === undefined ? config : { ...config, store: { ...config.store, url: withoutPassword(url) } });

@@ -10,22 +10,20 @@ import { withoutPassword } from "./store-schema.ts";
 export interface TrustRequest {
   /** The key or server that is left out without trust. */
   readonly name: string;
-  /** The same with what it would do, in one line without signs that could steer a terminal. */
+  /** The name and its effect, in one line without control characters. */
   readonly text: string;
-  /** The name of the MCP server that is wanted. */
   readonly server?: string;
-  /** The name of the skill that is wanted. */
   readonly skill?: string;
 }
 
-/** What else decides about a table of settings. */
+/** The other inputs of the decision. */
 export interface TrustRequestContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The other layers, which may name a key for an address of this one. */
   readonly others: readonly JsonTable[];
 }
 
-/** What a table of settings wants, and the table without it. */
+/** The requests of a table of settings, and the table without them. */
 export function requestsOfSettings(given: JsonTable, context: TrustRequestContext) {
   const table = withSubAgents(given);
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
@@ -80,7 +78,7 @@ function isHarmless({ path, value }: ReachingKey, table: JsonTable, context: Tru
   return ON_THIS_MACHINE.test(new URL(value).hostname) && !getsKey(path.slice(0, -1), table, context);
 }
 
-/** Whether a key goes along to the address of this row: one that a layer names, or one of the usual variables. */
+/** Whether an API key is sent to the address of this row: one that a layer names, or one of the usual variables. */
 function getsKey(row: readonly string[], table: JsonTable, { env, others }: TrustRequestContext): boolean {
   const isNamed = [table, ...others].some((layer) => valueAt(layer, [...row, "api_key_env"]) !== undefined);
   const [section, name = ""] = row;

@@ -67,8 +67,8 @@ export interface TrustPlaces {
 }
 
 /**
- * What is trusted lies in `~/.rkat/trust/`, a file for each file that is: never in the project, which could bring it
- * along, and without a common file that two processes could write at once.
+ * Trust is stored in `~/.rkat/trust/`, one record per file: never in the project, which could ship it,
+ * and without a common file that two processes could write at once.
  */
 export function openTrust(places: TrustPlaces): Trust {
   const { home, env } = places;
@@ -199,7 +199,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** As it is where there is none: a path that was not found is compared as it was written. */
+/** A path that does not exist is compared as it was written. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -208,7 +208,7 @@ function realPath(path: string): string {
   }
 }
 
-/** By folder and name, not by the text alone: what is harmless in one folder starts other programs in another. */
+/** By folder and name, not by the text alone: the same text may start other programs in another folder. */
 function recordPath(path: string, folder: string): string {
   // Sub-agents keep the record of their former folder, so that files that were moved stay trusted.
   const place = placeOf(path.replace(/(?<=\.rkat[/\\])sub-agents$/, "agents"));
@@ -230,7 +230,7 @@ function digest(text: string): string {
   return hash("sha256", text);
 }
 
-/** Whole or not at all, also when two processes do. */
+/** Atomic, also when two processes write. */
 function write(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const beside = `${path}.${randomUUID()}.new`;

@@ -39,9 +39,7 @@ export interface Editor {
   /** Asks something else first; resolves with what was typed, empty when it is over. */
   ask(question: Question, over: AbortSignal): Promise<string>;
   pick<T>(picker: Picker<T>): Promise<T | undefined>;
-  /** Puts a text into the line. */
   draft(text: string): void;
-  /** What is being typed. */
   text(): string;
   /** What waits to be sent, shown above the line. */
   waiting(prompts: readonly string[]): void;

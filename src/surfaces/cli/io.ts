@@ -6,7 +6,6 @@ export { costText, counted, grouped } from "../../contract/describe-event.ts";
 
 /** The process as the command line sees it: only the door touches the real one. */
 export interface Io {
-  /** What was typed after the command's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;

@@ -22,7 +22,6 @@ export function createInks(paint: Paint): Inks {
 export interface Reading {
   readonly inks: Inks;
   readonly ink: Ink;
-  /** What stands before the text. */
   readonly before: string;
   /** Whether nothing of its line follows. */
   readonly isWhole: boolean;

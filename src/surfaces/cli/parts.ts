@@ -30,7 +30,6 @@ import type { runOwnCommand } from "../../tools/shell.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
-/** One call of the command line. */
 export interface Invocation {
   readonly io: Io;
   readonly parts: Parts;
@@ -51,7 +50,6 @@ export interface Parts {
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   readonly verifyStore: typeof verifyStore;
-  /** Keys of realms: made, looked at, changed. */
   encryption(): Promise<{
     readonly newRealmKey: typeof newRealmKey;
     readonly inspectSeal: typeof inspectSeal;
@@ -85,7 +83,6 @@ export interface Parts {
   /** Serves the console until it is interrupted, and opens a browser where there is a display; returns the exit code. */
   serveConsole(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
-  /** Calls a hook once, as a turn would. */
   readonly tryHook: typeof tryHook;
   /** Runs a command line that a person typed, in the project's folder; never rejects. */
   runOwnCommand(command: Omit<Parameters<typeof runOwnCommand>[0], "clock">): ReturnType<typeof runOwnCommand>;
@@ -134,7 +131,6 @@ export interface Place {
   /** Whether --trust was given: the project's files are trusted for this run. */
   readonly isTrusted: boolean;
   readonly realm: string;
-  /** Whether a flag chose the realm. */
   readonly isChosen: boolean;
   readonly stateFolder: string;
 }

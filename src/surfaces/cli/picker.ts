@@ -1,7 +1,6 @@
 import { askLine } from "./ask-person.ts";
 import { createPaint, type Io, oneLine } from "./io.ts";
 
-/** Something that can be chosen. */
 export interface Choice<T> {
   readonly value: T;
   readonly label: string;
@@ -13,7 +12,6 @@ export interface Choice<T> {
   preview?(): Promise<readonly string[]>;
 }
 
-/** A list to choose one of. */
 export interface Picker<T> {
   readonly title: string;
   readonly choices: readonly Choice<T>[];

@@ -28,7 +28,6 @@ interface Spent {
   readonly cost?: Parameters<typeof costText>[0];
 }
 
-/** What is read of a session. */
 type Read = Pick<ChatStatus, "context" | "usage" | "tokensLeft" | "costLeft" | "model"> & {
   /** Undefined where there is no session yet. */
   readonly tools: string | undefined;

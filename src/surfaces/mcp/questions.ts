@@ -4,7 +4,7 @@ import { questionIn } from "../../contract/sub-agents.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import type { Listener } from "../../service/event-queue.ts";
 
-/** Has the client ask the person in front of it; absent where the client cannot. */
+/** Asks the user through the client; absent where the client cannot. */
 export type Elicit = (params: ElicitRequestFormParams) => Promise<ElicitResult>;
 
 type Question = AgentEventOf<"tool_approval_requested">;
@@ -17,7 +17,7 @@ const WORDS: Readonly<Record<string, object>> = {
   no: { decision: "deny" },
 };
 
-/** A listener that hands each question to the person in front of the client, and the word to the runtime. */
+/** A listener that asks the client's user for each approval, and sends the answer to the runtime. */
 export function askingClient(
   dispatch: Dispatch,
   elicit: Elicit,

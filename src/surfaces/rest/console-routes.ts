@@ -30,7 +30,7 @@ const PAGE_HEADERS = {
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
-  // It names the files, and may name others tomorrow.
+  // Not cached: it names the current files.
   "cache-control": "no-cache",
 };
 /** A file of another content has another name. */
@@ -46,7 +46,7 @@ interface PageFile {
 export function createConsoleRoutes(folder = builtConsoleFolder()): readonly AnsweredRoute[] {
   const page = readPage(folder);
   const open = { method: "GET", scope: undefined, isPage: true } as const;
-  // What is missing is told where one looks for it; the plain page of the operations stays.
+  // Without a build the console's path says so; the plain page of operations still works.
   if (page === undefined) return [{ ...open, path: "/", serve: notBuilt }];
   const files = readFiles(join(folder, "assets"));
   return [
@@ -63,7 +63,7 @@ export function createConsoleRoutes(folder = builtConsoleFolder()): readonly Ans
   ];
 }
 
-/** From where one is, whatever prefix a proxy has put before it. */
+/** Relative, so that it works behind a proxy's prefix. */
 const REFERENCE: Answer = {
   status: 302,
   type: "text/plain; charset=utf-8",

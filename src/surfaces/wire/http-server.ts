@@ -27,22 +27,22 @@ import { IS_ENDING, within } from "./running-turns.ts";
 export type Target = {
   /** Whether it is served without the token. */
   readonly isOpen?: boolean;
-  /** Whether it is a page for a reader, who may come from elsewhere. */
+  /** Whether pages of other origins may link to it. */
   readonly isPage?: boolean;
-  /** Whether it is answered also while the server ends. */
+  /** Whether it is served while the server stops. */
   readonly isLasting?: boolean;
-  /** Whether it begins a turn, which a server that is asked to end does not. */
+  /** Whether it starts a turn, which a stopping server refuses. */
   readonly beginsTurn?: boolean;
-  /** Where it was found, as a template, and which operation that is: what the log may tell of it. */
+  /** The route's template and its operation, for the log. */
   readonly route?: string;
   readonly operation?: OperationName;
 } & (
   | {
-      /** What is answered though there is nothing to serve: another path, another method. */
+      /** The answer for an unknown path or method. */
       readonly refusal: Answer;
     }
   | {
-      /** Undefined when it was answered piece by piece. */
+      /** Undefined when the response was streamed. */
       answer(response: ServerResponse, caller: Caller): Promise<Answer | undefined>;
     }
 );
@@ -62,12 +62,11 @@ export interface HttpService extends Admission {
   readonly operator?: Operator | undefined;
 }
 
-/** A place where requests come in. */
 export interface HttpServer {
   readonly address: AddressInfo;
-  /** Refuses what would begin a turn; whatever a turn that runs may need is served. */
+  /** Refuses new turns; requests that running turns need are served. */
   drain(): void;
-  /** Accepts no more connections, and refuses what comes by those that are open. */
+  /** Accepts no more connections, and refuses requests on open ones. */
   refuse(): void;
   /** Closes every connection, after a moment for the answers that are on their way; calling it twice does no harm. */
   close(): Promise<void>;
@@ -94,7 +93,6 @@ const LIMITS = {
   requireHostHeader: false,
 } as const;
 
-/** Listens for requests, and answers those that are let in. */
 export async function openHttpServer(service: HttpService): Promise<HttpServer> {
   const { clock, log, answerFailure } = service;
   const callers = createCallers(service);
@@ -111,7 +109,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     }
     try {
       const { target, caller } = admit(request, response, seen);
-      // A surface that cannot tell what a request begins before it reads it says nothing of it.
+      // A surface that must read the body to know whether it starts a turn leaves this undefined.
       if (target.beginsTurn ?? request.method === "POST") await connections.accepted();
       // Of a client that has left meanwhile neither a body nor its end would ever be heard.
       if (request.destroyed) return undefined;

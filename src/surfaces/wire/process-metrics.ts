@@ -11,7 +11,7 @@ interface ProcessCounts {
 
 const one = (value: number): readonly Sample[] => [[[], value]];
 
-/** How the process itself is, under the names that dashboards of Prometheus know where there are such. */
+/** Metrics of the process, under Prometheus's usual names where they exist. */
 export function measureProcess(metrics: Metrics, { version, dropped, vitals }: ProcessCounts): void {
   metrics.gauge({ name: "rkat_build_info", help: "Always 1.", labels: ["version"] }, () => [[[version], 1]]);
   metrics.gauge(
@@ -61,7 +61,7 @@ export function measureProcess(metrics: Metrics, { version, dropped, vitals }: P
 const RESOLUTION_MS = 20;
 const QUANTILES = [0.5, 0.9, 0.99] as const;
 
-/** Watching wakes the process now and then, so it is begun by the first who asks, who is told nothing yet. */
+/** The sampling wakes the process, so the first read starts it, without a value. */
 function createLoopDelay(): () => readonly Sample[] {
   let delays: ReturnType<typeof monitorEventLoopDelay> | undefined;
   return () => {

@@ -10,7 +10,7 @@ interface Check {
   readonly why?: string;
 }
 
-/** Whether a server can do what it is there for. */
+/** The readiness of a server. */
 export interface Readiness {
   /** `degraded`: it serves, and a part of it does not work. `unready`: send it no requests. */
   readonly status: "ready" | "degraded" | "unready";
@@ -19,23 +19,23 @@ export interface Readiness {
 
 export interface ReadinessParts {
   readonly clock: Clock;
-  /** Undefined where nothing is kept. */
+  /** Undefined without a store. */
   readonly stateFolder: string | undefined;
-  /** Whether sessions are kept in a database. */
+  /** Whether sessions are in a database. */
   readonly hasDatabase?: boolean | undefined;
   /** Undefined until there is a runtime. */
   vitals(): Vitals | undefined;
-  /** Whether the server was asked to end. */
+  /** Whether the server is stopping. */
   isEnding(): boolean;
   readonly freeBytesMin?: number | undefined;
 }
 
-/** A turn may keep a result of several megabytes, and a full disk loses what is said next. */
+/** Free bytes below which it is degraded: a turn may store several megabytes. */
 const FREE_BYTES_MIN = 64 * 1_024 * 1_024;
 /** More frequent probes get the last result. */
 const FRESH_MS = 1_000;
 const PROBE_MS_MAX = 2_000;
-/** Without these no turn can be kept; without the others there are turns that work. */
+/** The checks whose failure makes it unready; the others make it degraded. */
 const NEEDED: readonly string[] = ["server", "disk", "store"];
 
 /** Checks what a server needs; concurrent calls share one check. It does not reject. */

@@ -6,9 +6,9 @@ import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 
 /** The turns that a server runs, so that it can wait for them before it ends. */
 export interface RunningTurns {
-  /** Calls operations, and knows the turns among them, also those that go on behind their answer. */
+  /** Calls operations, and tracks their turns, also those that continue after the answer. */
   readonly dispatch: Dispatch;
-  /** Begins no more turns, waits for those that run, for as long as it may, and says how many there are. */
+  /** Refuses new turns, waits for running ones up to a limit, and logs how many there are. */
   drain(graceMs: number): Promise<void>;
 }
 

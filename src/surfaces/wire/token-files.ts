@@ -31,7 +31,7 @@ export async function openTokens(
   return store;
 }
 
-/** Keeps a new token and returns its secret, which is nowhere afterwards; throws INVALID_PARAMS for a name that is taken. */
+/** Stores a new token and returns its secret, which is not stored; throws INVALID_PARAMS for a taken name. */
 export async function createToken(store: TokenStore, { name, ...token }: Omit<Token, "sha256">): Promise<string> {
   requireName(name);
   if (store.read().length >= TOKENS_MAX)
@@ -41,7 +41,7 @@ export async function createToken(store: TokenStore, { name, ...token }: Omit<To
   throw new RuntimeError("INVALID_PARAMS", `--name ${name}: there is such a token; revoke it first`);
 }
 
-/** Takes a token away; throws INVALID_PARAMS where there is none of the name. */
+/** Revokes a token; throws INVALID_PARAMS for an unknown name. */
 export async function revokeToken(store: TokenStore, name: string): Promise<void> {
   if (await store.remove(requireName(name))) return;
   const known = store.read().map((token) => token.name);

@@ -74,7 +74,6 @@ interface Remembering {
   dispatch(name: "remember", memory: Memory): Promise<OperationOutput<"remember">>;
 }
 
-/** The progress so far. */
 interface Tally {
   added: number;
   last?: OperationOutput<"remember">;

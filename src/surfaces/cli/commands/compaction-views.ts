@@ -19,7 +19,6 @@ import type { Opened } from "../open-runtime.ts";
 import { findCompaction, shortId } from "../session-selector.ts";
 import { placeText, rangesText, receiptLines } from "./receipt-lines.ts";
 
-/** How a compaction is named, and shown. */
 export interface Naming {
   /** The word that names it; without one, the command chooses. */
   readonly word: string | undefined;

@@ -224,7 +224,6 @@ interface HitView {
   readonly paint: Paint;
   /** What was looked for; its words stand out in the text. */
   readonly query: string;
-  /** How wide the terminal is, when it is one. */
   readonly columns: number | undefined;
   /** What to write to see a hit whole; undefined where it is shown whole. */
   readonly wholeHint: string | undefined;

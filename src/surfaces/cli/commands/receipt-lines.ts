@@ -4,7 +4,6 @@ import { alignColumns, counted, grouped, oneLine, type Paint } from "../io.ts";
 
 export interface ReceiptView {
   readonly paint: Paint;
-  /** How wide a line may be. */
   readonly columns: number;
   /** Whether every specific is listed, and not a few of each kind. */
   readonly isWhole: boolean;

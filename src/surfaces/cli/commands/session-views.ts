@@ -271,7 +271,6 @@ export const treeRow = command("session tree SESSION", {
   run: onSession(showTree),
 });
 
-/** A session with those of its sub-agents. */
 interface Branch extends Pick<SessionSummary, "session_id" | "state" | "title" | "model" | "total_tokens" | "cost"> {
   /** Absent at the root of a tree that is no sub-agent's. */
   readonly agent?: string;

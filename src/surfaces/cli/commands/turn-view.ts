@@ -10,7 +10,6 @@ import { createWorkLines } from "./work-lines.ts";
 /** Shows a turn while it runs and when it has ended. */
 export interface TurnView {
   show(event: AgentEvent): void;
-  /** The turn has ended with a result. */
   end(result: RunResult): void;
   /** The turn has failed or was interrupted after the model had said so much. */
   breakOff(said: string): void;
