@@ -57,13 +57,13 @@ export async function sessionsWith(store: Store, labels: Labels = {}): Promise<R
 
 function sessionIn(input: object): string | undefined {
   if ("session_id" in input && typeof input.session_id === "string") return input.session_id;
-  const { scope } = input as { scope?: unknown };
+  const { scope } = input as { scope?: unknown }; // Checked below.
   return typeof scope === "object" && scope !== null ? sessionIn(scope) : undefined;
 }
 
 /** A caller creates and lists sessions with its labels; a turn may repeat the session's labels. */
 function withLabels<I extends object>(name: OperationName, input: I, own: Labels): I {
-  const { labels: asked } = input as { labels?: Labels };
+  const { labels: asked } = input as { labels?: Labels }; // Undefined if the input has none.
   const isMade = name === "createSession";
   // Totals count only sessions with both sets of labels.
   if (name === "readUsage" || (!isMade && name !== "listSessions" && asked === undefined)) return input;

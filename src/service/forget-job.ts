@@ -153,7 +153,7 @@ async function applyToSession(
   entries: readonly Entry[],
   plan: LogPlan,
 ): Promise<void> {
-  const changed = plan.changed as readonly Entry[];
+  const changed = plan.changed as readonly Entry[]; // Planned from these entries.
   if (changed.length > 0) await store.log.rewrite(target.id, changed);
   await store.checkpoints?.remove(target.id);
   if (entries.some(({ body }) => body.kind === "forgotten" && body.forgetting_id === id)) return;
@@ -188,7 +188,7 @@ async function applyToAgent(
 ): Promise<void> {
   if (agents === undefined) return;
   const { store, vault, eraseFiles = vault?.erase } = agents;
-  const changed = plan.changed as readonly Entry<AgentEntryBody>[];
+  const changed = plan.changed as readonly Entry<AgentEntryBody>[]; // Planned from these entries.
   if (changed.length > 0) await store.log.rewrite(target.id, changed);
   const bodies = new Map(changed.map(({ seq, body }) => [seq, body]));
   const now = entries.map((entry) => ({ ...entry, body: bodies.get(entry.seq) ?? entry.body }));

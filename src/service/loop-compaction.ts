@@ -136,7 +136,7 @@ export function createLoopCompaction(options: LoopCompactionOptions, extract: Ex
   };
 }
 
-/** A summary is asked for twice, once more than a caller's own retries would: the call it precedes waits for it. */
+/** A summary is tried twice: the call that waits for it has no other retry. */
 const ASKING: Omit<Asking, "clock" | "model" | "signal"> = {
   retry: { maxRetries: 1, initialDelayMs: 500, maxDelayMs: 2_000, multiplier: 2, retryAfterMaxMs: 5_000 },
   calls: { callTimeoutMs: 120_000, stallTimeoutMs: 60_000 },
@@ -149,7 +149,7 @@ const ASKING: Omit<Asking, "clock" | "model" | "signal"> = {
 
 interface Sizes {
   readonly window: number | undefined;
-  /** What messages and tools may take of it. */
+  /** The tokens available to messages and tools. */
   readonly room: number | undefined;
 }
 
@@ -190,7 +190,6 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
   };
 }
 
-/** Never more than what fits. */
 function thresholdOf({ threshold }: LoopCompactionOptions, { window, room = Number.POSITIVE_INFINITY }: Sizes): number {
   if (threshold === undefined) return Math.min(thresholdFor(undefined, window), room);
   if ("tokens" in threshold) return Math.min(threshold.tokens, room);
@@ -198,7 +197,7 @@ function thresholdOf({ threshold }: LoopCompactionOptions, { window, room = Numb
   return Math.min(thresholdFor(byShare, window), room);
 }
 
-/** The hash of each beginning of a conversation. */
+/** The hash of each prefix of a conversation. */
 function chainOf(messages: readonly Message[]): readonly string[] {
   const hashes: string[] = [];
   for (const message of messages) hashes.push(chainHash(message, hashes.at(-1) ?? "", sha256));
@@ -209,7 +208,7 @@ function sha256(text: string): string {
   return hash("sha256", text);
 }
 
-/** What the model counted for the longest beginning since the last compaction, and what was said after it. */
+/** The counted tokens of the longest prefix since the last compaction, and the messages after it. */
 function countedFor(
   counts: ReadonlyMap<string, number>,
   of: { readonly hashes: readonly string[]; readonly messages: readonly Message[]; readonly marks: readonly Mark[] },

@@ -117,7 +117,7 @@ export function jsonSchemaOf(schema: unknown): unknown {
     // A promise or a list would become a schema that accepts anything.
     if (Object.getPrototypeOf(made) !== Object.prototype) throw new TypeError("its JSON schema gives no object");
     // A validator that does not know the dialect's address rejects the whole schema.
-    const { $schema: _dialect, ...written } = made as JsonObject;
+    const { $schema: _dialect, ...written } = made as JsonObject; // A plain object, by the line above.
     return written;
   } catch (cause) {
     throw notJson(vendor, messageOf(cause), cause);

@@ -84,7 +84,7 @@ export function createProjectAnswers({
 }: Pick<Service, "readConfig" | "patchConfig">): (rules: readonly string[]) => Promise<void> {
   return async (rules) => {
     const { config, generation } = await readConfig({}, {});
-    const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] };
+    const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] }; // By its schema.
     const patch = { permissions: { answered: [...new Set([...answered, ...rules])] } };
     // A caller that may answer may also store the answer.
     await patchConfig({ patch, expected_generation: generation }, { caller: ANSWERER });

@@ -268,7 +268,7 @@ export function serveReading(port: MessagePort): void {
   port.on("message", (order: Order) => {
     if ("name" in order) void read(order.name);
     else if (!order.isPart) given[order.field] = order.value;
-    else (given[order.field] as unknown[]).push(...(order.value as unknown[]));
+    else (given[order.field] as unknown[]).push(...(order.value as unknown[])); // A list is begun before its parts.
   });
   port.postMessage("ready");
 }

@@ -85,7 +85,7 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const [first, options] = given;
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
-      const result = await create<T>(first as Content, options);
+      const result = await create<T>(first as Content, options); // The schema rejects anything else.
       return createHandle(withApprover(options), result.session_id, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {

@@ -39,7 +39,7 @@ export function createAgentTool(
     },
     // The turn's own timeout or interruption ends it.
     timeoutMs: Number.POSITIVE_INFINITY,
-    execute: (args, context) => run(args as unknown as Task, context),
+    execute: (args, context) => run(args as unknown as Task, context), // By the input schema.
   };
 }
 
