@@ -9,7 +9,6 @@ import { defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/set
 import { describeConfig } from "./config/spell-config.ts";
 import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
-import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
 import { LOAD_SKILL } from "./contract/skill.ts";
 import { createRedactor } from "./core/redact.ts";
@@ -38,7 +37,7 @@ import { adviceFor } from "./service/capability-advice.ts";
 import { belowModelCeiling, type ToolCeiling } from "./service/ceiling.ts";
 import { type CompactionPart, requireReachableFor } from "./service/compaction-part.ts";
 import { createConfiguration } from "./service/configuration.ts";
-import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
+import { createDispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
 import type { HookOptions } from "./service/hooks.ts";
 import { lateBound } from "./service/late-bound.ts";
 import { translateFailures } from "./service/live-sessions.ts";
@@ -241,14 +240,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   let isClosed = false;
   const view = createCallerView(store);
-  const call = createDispatch(sessions.service, capabilities, view, spentToday);
-  const dispatch: Dispatch = async (...operation) => {
-    if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
-    return call(...operation);
-  };
   return createRuntimeCalls(
     {
-      dispatch,
+      dispatch: createDispatch({ service: sessions.service, capabilities, view, spentToday, isClosed: () => isClosed }),
       subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
         subscribe({ store, live: sessions.live, view }, sessionId, { after, signal, caller }),
       close: async () => {

@@ -46,10 +46,10 @@ export declare namespace z {
   type ZodType<Output = unknown, Input = unknown> = zod.ZodType<Output, Input>;
 }
 
-/** Methods that make another schema. One that is missing here is correct and creates its schema early. */
+/** Methods that make another schema: all that take a schema; one without that is missing only creates its schema early. */
 const CHAINED: ReadonlySet<PropertyKey> = new Set(
-  `array catch catchall clone default describe extend int length max meta min nonempty nonnegative nullable nullish omit optional
-   partial pick pipe positive prefault readonly refine regex required startsWith strict superRefine transform trim url uuid`.split(
+  `and array catch catchall clone default describe extend int length loose max meta min nonempty nonnegative nullable nullish omit optional or
+   partial pick pipe positive prefault readonly refine regex required safeExtend startsWith strict superRefine transform trim url uuid`.split(
     /\s+/,
   ),
 );

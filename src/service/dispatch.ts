@@ -8,6 +8,7 @@ import {
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput, requireNames } from "../contract/input.ts";
 import { type OperationInput, type OperationName, type OperationOutput, operationOf } from "../contract/operations.ts";
+import type { z } from "../contract/schema.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Unattended } from "../core/approval.ts";
 import type { ToolChoice } from "../ports/model.ts";
@@ -51,48 +52,50 @@ export type Dispatch = <N extends OperationName>(
   call?: CallContext,
 ) => Promise<OperationOutput<N>>;
 
-/**
- * The one way in: what the caller may do, the capability gate, validation, what is there for the caller, then the
- * service. It throws errors of the table only.
- */
-export function createDispatch(
-  service: Service,
-  capabilities: ReadonlySet<Capability>,
-  view: CallerView,
-  /** What the calls of somebody of this name have cost today, in US dollars. */
-  spentToday: (name: string) => Promise<number>,
-): Dispatch {
+interface DispatchParts {
+  readonly service: Service;
+  readonly capabilities: ReadonlySet<Capability>;
+  readonly view: CallerView;
+  /** What the calls of a caller of this name have cost today, in US dollars. */
+  readonly spentToday: (name: string) => Promise<number>;
+  readonly isClosed: () => boolean;
+}
+
+/** The only way to call an operation: its checks in order, then its function. It throws errors of the table only. */
+export function createDispatch({ service, capabilities, view, spentToday, isClosed }: DispatchParts): Dispatch {
   return async (name, input, given = {}) => {
-    const operation = operationOf(name);
-    const { caller } = given;
-    requireScope(caller, operation.scope, operation.rpc);
-    if (operation.requires !== undefined) requireCapability(capabilities, operation.requires);
-    requireNames(input);
-    const parsed = operation.input.safeParse(input ?? {});
-    if (!parsed.success) throw invalidInput(parsed.error);
+    if (isClosed()) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
+    const row = operationOf(name);
+    requireScope(given.caller, row.scope, row.rpc);
+    if (row.requires !== undefined) requireCapability(capabilities, row.requires);
+    const parsed = parseInput<typeof name>(row.input, input);
     const call = endingWith(given);
     if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
-    // The row's schema made this value, so it is the input of the row's function.
-    const handler = service[name] as (input: unknown, call: CallContext) => Promise<OperationOutput<typeof name>>;
     try {
-      if (caller === undefined) return await handler(parsed.data, call);
-      // What costs money begins only while the caller may still spend some.
-      if (operation.runs !== undefined) await requireLeft(caller, spentToday);
-      // As above, of the row's input.
-      const seen = await view.narrow(name, parsed.data as OperationInput<typeof name>, caller);
-      return await handler(seen, call);
+      if (row.runs !== undefined) await requireLeft(call.caller, spentToday);
+      const visible = call.caller === undefined ? parsed : await view.narrow(name, parsed, call.caller);
+      return await service[name](visible, call);
     } catch (thrown) {
       throw asRuntimeError(thrown);
     }
   };
 }
 
+function parseInput<N extends OperationName>(schema: z.ZodType, input: unknown): OperationInput<N> {
+  requireNames(input);
+  const parsed = schema.safeParse(input ?? {});
+  if (!parsed.success) throw invalidInput(parsed.error);
+  return parsed.data as OperationInput<N>; // The schema is that of the operation's row.
+}
+
 /** Throws BUDGET_EXHAUSTED when a caller has spent what it may: no further turn begins. */
 export async function requireLeft(
-  { name, maxCostPerDay: limit }: Caller,
+  caller: Caller | undefined,
   spentToday: (name: string) => Promise<number>,
 ): Promise<void> {
-  if (limit === undefined || (await spentToday(name)) < limit) return;
+  if (caller?.maxCostPerDay === undefined) return;
+  const { name, maxCostPerDay: limit } = caller;
+  if ((await spentToday(name)) < limit) return;
   const message = `token ${name} has spent the ${limit} dollars it may cost a day; it can run turns again after midnight, UTC`;
   throw new RuntimeError("BUDGET_EXHAUSTED", message);
 }
