@@ -4,7 +4,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "./config/config-schema.ts";
-import { messageOf, RuntimeError } from "./contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "./contract/error.ts";
 import type { Seal } from "./ports/seal.ts";
 import type { Beginning, KeyFileReport } from "./stores/embedded/key-file.ts";
 import { KEY_BYTES } from "./stores/sealing.ts";
@@ -81,7 +81,7 @@ export function keysIn(env: Env, { key_env }: Encryption): readonly string[] {
 export function refuseSealedDatabase(encryption: Encryption): void {
   if (Object.keys(encryption).length === 0) return;
   const message = "[encryption] seals state folders, and the realm is in a database; remove it, or [store] url";
-  throw new RuntimeError("INVALID_PARAMS", `${message}, and let the database encrypt its disk`);
+  throw invalid(`${message}, and let the database encrypt its disk`);
 }
 
 /** Has a realm wrapped by another key; what it keeps is not touched. False when it was before. */
@@ -195,8 +195,4 @@ function payloadStart(path: string): number | undefined {
   } finally {
     closeSync(fd);
   }
-}
-
-function invalid(message: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message, cause === undefined ? {} : { cause });
 }

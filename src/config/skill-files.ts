@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import { MEMORY_RETRIEVAL } from "../contract/memory.ts";
 import { readPattern } from "../contract/permission.ts";
 import { DESCRIPTION_CHARS_MAX, SKILL_NAME, sourceUuid } from "../contract/skill.ts";
@@ -216,8 +216,4 @@ function patternsIn(given: unknown): readonly string[] {
   if (typeof given === "string") return given.match(/[^\s,()]+(?:\([^)]*\))?/g) ?? [];
   if (Array.isArray(given) && given.every((one) => typeof one === "string")) return given;
   throw invalid(`write allowed-tools in ${SKILL_FILE} as a list of patterns, like [shell(git *)]`);
-}
-
-function invalid(sentence: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", sentence);
 }

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import { SKILL_BYTES_MAX, SKILL_FILES_BYTES_MAX, SKILL_FILES_MAX } from "../contract/skill.ts";
 
 export const SKILL_FILE = "SKILL.md";
@@ -136,8 +136,4 @@ export function textOf(data: Uint8Array): string | undefined {
 
 function tooLarge(): RuntimeError {
   return invalid(`keep at most ${SKILL_FILES_BYTES_MAX} bytes of files beside ${SKILL_FILE}`);
-}
-
-function invalid(sentence: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", sentence);
 }

@@ -80,9 +80,7 @@ async function askOnce(
   const { max_tokens = Number.POSITIVE_INFINITY, max_cost = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const { usage } = state;
   const isOut = totalTokens(usage) >= max_tokens ? "token" : (usage.cost?.amount ?? 0) >= max_cost ? "cost" : undefined;
-  if (isOut !== undefined) {
-    return { ok: false, problem: `the ${isOut} budget is exhausted`, cause: "budget_exhausted" };
-  }
+  if (isOut !== undefined) return { ok: false, problem: `the ${isOut} budget is exhausted`, cause: "budget_exhausted" };
   // The JSON is for the caller: its deltas would look like more of the answer.
   const quiet: Asking = { ...asking, acceptsEmpty: false, emit: () => {} };
   const { settings } = state;

@@ -1,5 +1,5 @@
 import type { OutputUnit } from "@cfworker/json-schema";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /** Checks a value; returns one sentence per problem. */
@@ -69,7 +69,7 @@ function faultOf(thrown: unknown): string {
 }
 
 function unusable(what: string, problem: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${problem}`);
+  return invalid(`${what} is not a usable JSON schema: ${problem}`);
 }
 
 /** Keywords that allow unbounded work: backtracking patterns, reference cycles, pairwise comparison. */

@@ -1,5 +1,5 @@
 import type { EntryBodyOf } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import { Message } from "../contract/message.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { RewriteCommit, Undated } from "../contract/rewrite.ts";
@@ -90,7 +90,7 @@ function ahead(state: WholeState, to: RewriteTo): Ahead {
 function requireChange({ transcript }: WholeState, after: readonly Placed[]): void {
   const isSameList = after.length === transcript.length && after.every(({ seq }, at) => seq === transcript[at]?.seq);
   if (!isSameList) return;
-  throw new RuntimeError("INVALID_PARAMS", "the transcript already has this content; nothing would change");
+  throw invalid("the transcript already has this content; nothing would change");
 }
 
 /** Refuses a rewrite that a provider would reject, unless it already rejects the session as it is. */
@@ -106,7 +106,7 @@ function requireGrammar(before: Ahead, after: Ahead, judge: Making["judge"]): vo
   const at = after.transcript.findIndex(({ seq }) => seq === found.seq);
   const which = at < 0 ? "the summary" : `message ${at}, ${after.transcript[at]?.message.role}`;
   const { grammar, fault } = found.fault;
-  throw new RuntimeError("INVALID_PARAMS", `${which}: ${grammar} would reject the transcript: ${fault}`);
+  throw invalid(`${which}: ${grammar} would reject the transcript: ${fault}`);
 }
 
 function rewritten(

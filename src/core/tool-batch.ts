@@ -1,5 +1,5 @@
 import type { EntryBodyOf } from "../contract/entry.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import {
   type Content,
@@ -322,13 +322,12 @@ function decodeWhole(bytes: Uint8Array): string {
 
 /** Throws INVALID_PARAMS, naming the tool, unless all can be offered and called: untyped code may pass them. */
 export function requireTools(tools: readonly Tool[], field = "tools"): void {
-  if (!Array.isArray(tools)) throw new RuntimeError("INVALID_PARAMS", `${field}: give a list of tools`);
+  if (!Array.isArray(tools)) throw invalid(`${field}: give a list of tools`);
   for (const [index, tool] of tools.entries()) {
     const fault = toolFault(tool);
-    if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `${field}.${index}: ${fault}`);
+    if (fault !== undefined) throw invalid(`${field}.${index}: ${fault}`);
     if (tools.findIndex(({ name }) => name === tool.name) < index) {
-      const message = `${field}.${index}: there are two tools named ${tool.name}; rename one of them`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(`${field}.${index}: there are two tools named ${tool.name}; rename one of them`);
     }
     requireSound(tool.inputSchema, `the input schema of tool ${tool.name}`);
   }

@@ -1,10 +1,10 @@
-/** Time, randomness and ids, handed in so that a test can replay a schedule from a seed. */
+/** Time, randomness and ids as a parameter, so that a test can replay a schedule from a seed. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. What sleeps `behind`
-   * everything else does not keep the process from ending.
+   * Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. A `background` sleep does
+   * not keep the process alive.
    */
   sleep(ms: number, signal: AbortSignal, how?: "background"): Promise<void>;
   /** A number in [0, 1). */
@@ -12,8 +12,8 @@ export interface Clock {
   /** A new UUID v7. */
   newId(): string;
   /**
-   * Lets whatever else waits have its turn. Long work asks after every piece of it; where the last time is only a
-   * moment ago there is nothing to wait for.
+   * Yields to the event loop. Long work calls it after every piece; it returns undefined if the last yield was only a
+   * moment ago.
    */
   yieldToEventLoop(): Promise<void> | undefined;
 }

@@ -2,20 +2,20 @@ import type { Compaction, CompactionTrigger, SeqRange } from "../contract/compac
 import type { EntryBody } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 
-/** What a compactor decides by: the session at a boundary, the moment before a model call. */
+/** The input of a compactor's decision at a boundary, the moment before a model call. */
 export interface CompactionContext {
-  /** Input tokens the model counted for its last answer; 0 right after a compaction. */
+  /** Input tokens counted for the last answer; 0 right after a compaction. */
   readonly lastInputTokens: number;
   readonly messageCount: number;
-  /** JSON bytes by four; media counted as media. */
+  /** JSON bytes divided by four; media counted as media. */
   readonly estimatedHistoryTokens: number;
-  /** The boundary at which a compaction was last made or tried, if ever. */
+  /** The boundary of the last compaction or attempt, if any. */
   readonly lastCompactionBoundaryIndex: number | undefined;
-  /** Boundaries the session has seen before this one. */
+  /** The number of earlier boundaries. */
   readonly sessionBoundaryIndex: number;
 }
 
-/** A rebuilt history. What is neither in `messages` nor in `discarded` may only be an earlier summary. */
+/** A rebuilt history. A message that is neither in `messages` nor in `discarded` must be an earlier summary. */
 export interface CompactionResult {
   readonly messages: readonly Message[];
   readonly discarded: readonly Message[];
@@ -26,21 +26,21 @@ export interface CompactionConfig {
   readonly autoCompactThreshold: number;
   /** How many of the last complete turns stay in the context. */
   readonly recentTurnBudget: number;
-  /** The most a summary may take. */
+  /** The largest summary. */
   readonly maxSummaryTokens: number;
-  /** How many boundaries lie at least between two compactions. */
+  /** The minimum of boundaries between two compactions. */
   readonly minTurnsBetweenCompactions: number;
 }
 
-/** When a context is compacted, and into what. All of it is pure: the call of the model is made for it. */
+/** Decides when a context is compacted and into what. It is pure: the runtime calls the model for it. */
 export interface Compactor {
   shouldCompact(context: CompactionContext): boolean;
-  /** The last user message of the request for a summary. */
+  /** The last user message of the summary request. */
   compactionPrompt(): string;
   maxSummaryTokens(): number;
-  /** What of the context the summariser is shown. */
+  /** The messages that the summariser reads. */
   prepareForSummarization(messages: readonly Message[]): readonly Message[];
-  /** Kept messages must be the very objects that were given, in their order. */
+  /** Kept messages must be the same objects in the same order. */
   rebuildHistory(messages: readonly Message[], summary: string): CompactionResult;
 }
 
@@ -54,7 +54,7 @@ export type Curator = (source: {
   readonly signal: AbortSignal;
 }) => Promise<string> | string;
 
-/** What is about to be compacted. */
+/** The compaction that is about to run. */
 export interface CompactionPlan {
   readonly sessionId: string;
   readonly trigger: CompactionTrigger;
@@ -64,12 +64,12 @@ export interface CompactionPlan {
   readonly tokensBefore: number;
 }
 
-/** Called around a compaction. The signal aborts when they are not waited for any more. */
+/** Called around a compaction. The signal aborts when the runtime stops waiting. */
 export interface CompactionHooks {
-  /** A text returned is the reason not to compact. */
+  /** A returned text is the reason not to compact. */
   readonly before?: (plan: CompactionPlan, signal: AbortSignal) => Promise<string | undefined> | string | undefined;
-  /** What it throws is told as `hook_failed`; the compaction stands. */
+  /** An error becomes `hook_failed`; the compaction stays. */
   readonly after?: (compaction: Compaction, signal: AbortSignal) => Promise<void> | void;
-  /** State to store, returned once: the next append stores it. */
+  /** Returns pending entries once, for the next append. */
   readonly reported?: () => readonly EntryBody[];
 }

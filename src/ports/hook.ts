@@ -5,18 +5,18 @@ import type { Content, StopReason } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { CompactionPlan } from "./compactor.ts";
 
-/** What a hook is told of the step it is called at; what the point is not about is not there. */
+/** The payload of a hook; fields that do not apply to the point are absent. */
 export interface HookCall extends HookSubject {
   readonly point: HookPoint;
   readonly session_id: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Texts were cut, since all of it would have been longer than `hooks.payload_max_bytes`. */
+  /** Texts were truncated to fit `hooks.payload_max_bytes`. */
   readonly truncated?: true;
 }
 
-/** What a point is about. */
+/** The subject of a point. */
 export interface HookSubject {
-  /** Model calls the turn has made before. */
+  /** The turn's model calls so far. */
   readonly turn_number?: number;
   readonly prompt?: Content;
   readonly error?: string;
@@ -36,7 +36,7 @@ export interface HookSubject {
   readonly tool_result?: {
     readonly tool_use_id: string;
     readonly name: string;
-    /** As a text, whatever else the tool gave. */
+    /** The output as text. */
     readonly content: string;
     readonly is_error: boolean;
     readonly has_images: boolean;
@@ -44,25 +44,25 @@ export interface HookSubject {
   readonly compaction?: Omit<CompactionPlan, "sessionId"> | Compaction;
 }
 
-/** Watches or guards a step of a turn. */
+/** Observes or guards a step of a turn. */
 export interface Hook {
-  /** By which events tell of it; no two hooks of a runtime have the same. */
+  /** Identifies it in events; unique within a runtime. */
   readonly id: string;
   readonly point: HookPoint;
   /** Whether the turn waits for it. */
   readonly mode: HookMode;
-  /** What its answer can do. */
+  /** What its answer can change. */
   readonly capability: HookCapability;
-  /** Lower runs first; of two alike, the one that was given first. */
+  /** Lower runs first; equal ones in the order given. */
   readonly priority: number;
   readonly failurePolicy: FailurePolicy;
-  /** How long it is waited for; without it, as configured. */
+  /** How long the runtime waits; by default as configured. */
   readonly timeoutMs?: number | undefined;
-  /** Of a point about tools: only for tools of these names, in which `*` stands for any signs. */
+  /** For tool points: only tools with these names; `*` matches any characters. */
   readonly tools?: readonly string[] | undefined;
   /**
-   * Gives nothing, or an answer, or a promise of that; what it throws, or what is no answer, is a failure of the hook. The
-   * signal aborts when the hook is not waited for any more.
+   * Returns nothing, an answer, or a promise of either; an error or an invalid answer is a failure of the hook. The
+   * signal aborts when the runtime stops waiting.
    */
   run(call: HookCall, signal: AbortSignal): unknown;
 }

@@ -1,31 +1,33 @@
 interface AnyServer {
-  /** Leads the names of its tools: `mcp__<name>__<tool>`. */
+  /** The prefix of its tool names: `mcp__<name>__<tool>`. */
   readonly name: string;
-  /** How long one call may take; without it, as long as any tool. */
+  /** The timeout of one call; by default that of any tool. */
   readonly timeoutMs?: number | undefined;
-  /** How long it may take until its tools are listed. */
+  /** The timeout for connecting and listing its tools. */
   readonly connectTimeoutMs?: number | undefined;
-  /** False leaves it out. */
+  /** False disables it. */
   readonly enabled?: boolean | undefined;
-  /** The server's own names of the tools that are offered; without it, all of them. */
+  /** The server's names of the offered tools; by default all. */
   readonly tools?: readonly string[] | undefined;
 }
 
-/** A server that is a program of this machine, spoken with on its stdin and stdout. */
+/** A server that is a local program on stdin and stdout. */
 export interface McpProgram extends AnyServer {
   readonly command: string;
   readonly args?: readonly string[] | undefined;
-  /** What it sees besides a few harmless variables; `${NAME}` stands for a variable of the runtime's environment. */
+  /**
+   * Its environment besides a few harmless variables; `${NAME}` is replaced by a variable of the runtime's environment.
+   */
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A server at an address. */
 export interface McpAddress extends AnyServer {
   readonly url: string;
-  /** Sent with every request; `${NAME}` stands for a variable of the runtime's environment. */
+  /** Sent with every request; `${NAME}` is replaced by a variable of the runtime's environment. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly transport?: "streamable-http" | "sse" | undefined;
 }
 
-/** An MCP server whose tools sessions have. */
+/** An MCP server whose tools are available to sessions. */
 export type McpServerConfig = McpProgram | McpAddress;

@@ -1,11 +1,11 @@
-/** Where a chunk of text comes from. */
+/** The origin of a chunk of text. */
 export interface ChunkSource {
   readonly session_id: string;
-  /** The turn it was said in, counted from 1. */
+  /** The turn, counted from 1. */
   readonly turn: number;
-  /** Seq of the entry that holds the message. */
+  /** Seq of the message's entry. */
   readonly seq: number;
-  /** Which part of a long message it is, counted from 0. */
+  /** The part of a long message, counted from 0. */
   readonly part: number;
   readonly role: "user" | "assistant" | "tool" | "notice";
   /** `text`, `tool_call`, `tool_result`, `notice`, `summary`. */
@@ -15,72 +15,72 @@ export interface ChunkSource {
 
 export interface NewChunk extends ChunkSource {
   readonly text: string;
-  /** What it is found by: terms with how often each occurs. Made by the policy above, the store only keeps them. */
+  /** Its search terms with their counts. The policy above makes them; the store only keeps them. */
   readonly terms: ReadonlyMap<string, number>;
-  /** Found by its words: it is given a vector only when it was found. */
+  /** Found by words: it gets a vector only after it was found. */
   readonly byWordsAlone?: boolean;
 }
 
 export interface Chunk extends ChunkSource {
-  /** Given by the store, ascending, never used twice. Chunks of one session have ascending ids in the order of their text. */
+  /** Assigned by the store, ascending, never reused. Ids within a session follow the order of its text. */
   readonly id: number;
   readonly text: string;
-  /** Ids of what its session said just before and just after it; 0 where there is nothing. */
+  /** Ids of the chunks before and after it in its session; 0 for none. */
   readonly before: number;
   readonly after: number;
 }
 
-/** One step of taking in a session's log. */
+/** One step of indexing a session's log. */
 export interface MemoryBatch {
   readonly session_id: string;
-  /** Seq up to which the log is taken in with this batch; at most the stored one: nothing is done. */
+  /** The seq up to which this batch indexes the log; nothing is done if the stored one is not lower. */
   readonly cursor: number;
-  /** Of those at or before the stored cursor nothing is kept: two processes may take in one log at once. */
+  /** Chunks at or before the stored cursor are ignored: two processes may index one log at once. */
   readonly chunks: readonly NewChunk[];
-  /** All seq ranges of the session that have left its context by now: what `discarded` scopes find. */
+  /** All seq ranges that have left the session's context, for `discarded` scopes. */
   readonly discarded: readonly { readonly from_seq: number; readonly to_seq: number }[];
 }
 
-/** When all logs were looked at, and since when those that change are to be. */
+/** When all logs were last checked, and since when changed ones need a check. */
 export interface LogMark {
   readonly wholeAtMs: number;
   readonly sinceMs: number;
 }
 
-/** What a search may look at. */
+/** The scope of a search. */
 export interface Scope {
-  /** Only this session; absent: every session of the store. */
+  /** Only this session; by default all. */
   readonly sessionId?: string;
-  /** Only these sessions, of which `sessionId` may be one; absent: every session of the store. */
+  /** Only these sessions, which may include `sessionId`; by default all. */
   readonly among?: ReadonlySet<string>;
-  /** Only what has left its session's context. */
+  /** Only content that has left its session's context. */
   readonly discardedOnly: boolean;
-  /** Only what was said up to this seq of `sessionId`; without one, it says nothing. */
+  /** Only up to this seq of `sessionId`; ignored without it. */
   readonly upToSeq?: number;
 }
 
-/** What a search by terms asks for. */
+/** A search by terms. */
 export interface TermQuery {
-  /** Terms with what each weighs, above 0. */
+  /** Terms with their weights, above 0. */
   readonly weights: ReadonlyMap<string, number>;
-  /** So many at most come back, and of those worth exactly the same so many, the newest. */
+  /** The maximum of results; of equal scores, the newest. */
   readonly max: number;
   readonly equalsMax: number;
 }
 
-/** A chunk with how well it answers; a list of them is ordered, best first, the newer of equals first. */
+/** A chunk with its score; lists are ordered by score, the newer of equals first. */
 export interface Ranked {
   readonly id: number;
   readonly value: number;
 }
 
-/** What a scope holds of the terms asked for; never all that hold one, since a common term has a million of them. */
+/** The matches of a scope, never all: a common term has a million. */
 export interface LexicalMatches {
-  /** The best by BM25 with the numbers of `text/bm25`. */
+  /** The best by BM25 with the parameters of `text/bm25`. */
   readonly best: readonly Ranked[];
   /** Chunks in the scope. */
   readonly chunks: number;
-  /** How many of them hold a term, by the terms asked for. */
+  /** How many of them contain each term. */
   readonly holders: ReadonlyMap<string, number>;
 }
 
@@ -89,69 +89,69 @@ export interface Neighbour {
   /** Cosine, −1 to 1. */
   readonly similarity: number;
   /**
-   * The cosine as seen from the middle of the scope's vectors, or of a sample of them that is the same each time. Absent
-   * where they are too few to have one, or where the store cannot tell.
+   * The cosine relative to the mean of the scope's vectors, or of a fixed sample. Absent if there are too few, or the
+   * store cannot compute it.
    */
   readonly fromMean?: number;
 }
 
 interface MemoryStatus {
   readonly entries: number;
-  /** Chunks that are to have a vector of this embedder and have none. */
+  /** Chunks that still need a vector of this embedder. */
   readonly pending: number;
-  /** Chunks that have none and are found by their words alone; absent: there are no such. */
+  /** Chunks without a vector that are found by words only; absent if there are none. */
   readonly byWordsAlone?: number;
   readonly bytes: number;
   readonly index: "exact" | "hnsw";
 }
 
 /**
- * Searchable text derived from logs; all of it can be lost and made again. Reading and writing at once is safe. What
- * was dropped does not come back, and its ids are not used again.
+ * Searchable text derived from logs; all of it can be rebuilt. Concurrent reads and writes are safe. Dropped chunks do
+ * not return, and their ids are not reused.
  */
 export interface MemoryStore {
-  /** How far a session's log is taken in; 0 when not at all. Of a dropped one nothing is left to take in: the largest seq. */
+  /** The seq up to which a session's log is indexed; 0 for none, the largest seq for a dropped session. */
   cursor(sessionId: string): Promise<number>;
-  /** The same of many, in the order asked for; absent: each is asked for by itself. */
+  /** Likewise for many sessions, in order; if absent, `cursor` is called for each. */
   cursors?(sessionIds: readonly string[]): Promise<readonly number[]>;
-  /** Up to when all logs of a kind are taken in, lost with any of them; absent: it is not kept. */
+  /** The time up to which all logs of a kind are indexed, lost with any of them; absent if not stored. */
   readonly marks?: {
     read(kind: string): Promise<LogMark | undefined>;
     write(kind: string, mark: LogMark): Promise<void>;
   };
-  /** Ids of logs that reach beyond what is taken in, where the store can tell without being told the rows. */
+  /** Ids of logs that are not completely indexed, if the store knows them by itself. */
   behind?(): Promise<readonly string[]>;
-  /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */
+  /** Indexes a batch atomically; its terms can be found when this resolves. */
   add(batch: MemoryBatch): Promise<void>;
-  /** Chunks by id, in the order asked for; those that are not there, or not in the scope, are left out. */
+  /** Chunks by id, in order; missing ones, or those outside of the scope, are left out. */
   read(ids: readonly number[], scope?: Scope): Promise<readonly Chunk[]>;
-  /** The chunks of a scope that hold any of the terms, ranked in the store. */
+  /** The chunks of a scope with any of the terms, ranked by the store. */
   match(query: TermQuery, scope: Scope): Promise<LexicalMatches>;
-  /** The chunks of a scope whose vectors of this embedder are nearest, best first. */
+  /** The chunks of a scope with the nearest vectors of this embedder, best first. */
   nearest(
     embedderId: string,
     vector: Float32Array,
     options: { scope: Scope; max: number },
   ): Promise<readonly Neighbour[]>;
   readonly vectors: EmbedderVectors;
-  /** Removes a session with everything derived from it; a late `add` for it is refused by doing nothing. */
+  /** Removes a session and everything derived from it; a later `add` for it does nothing. */
   drop(sessionId: string): Promise<void>;
-  /** Removes what was taken in of a session, which is to be taken in again from its beginning. */
+  /** Removes a session's chunks; it is indexed again from its beginning. */
   reset(sessionId: string): Promise<void>;
-  /** Leaves nothing, in terms, vectors or free pages, of what was removed. */
+  /** Leaves no trace of removed content in terms, vectors or free pages. */
   purge(): Promise<void>;
   status(embedderId: string): Promise<MemoryStatus>;
   close(): Promise<void>;
 }
 
-/** Which of the chunks without a vector are asked for; where nothing is said, all that are to have one. */
+/** Which chunks without a vector are requested; by default all that need one. */
 export interface Wanted {
   readonly scope?: Scope;
-  /** Sessions whose contexts are in use: of these only what has left the context. */
+  /** Sessions in use: of these only content that has left the context. */
   readonly inUse?: ReadonlySet<string>;
-  /** These alone. */
+  /** Only these. */
   readonly ids?: readonly number[];
-  /** Also what is found by its words alone. */
+  /** Also chunks found by words only. */
   readonly byWords?: boolean;
 }
 

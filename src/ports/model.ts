@@ -23,21 +23,21 @@ export interface ModelRequest {
   readonly stopSequences?: readonly string[] | undefined;
   /** The answer must call a tool; without it, the model decides. */
   readonly toolChoice?: ToolChoice | undefined;
-  /** A provider that cannot send it sends the messages instead, which say the same. */
+  /** A provider that does not support it sends the messages unchanged; they carry the same information. */
   readonly native?: NativeSummary | undefined;
 }
 
-/** A provider's own compaction of earlier messages, for the place of a summary; only that provider can read it. */
+/** A provider's own compaction of earlier messages, in place of a summary; only that provider can read it. */
 export interface NativeSummary {
-  /** The summary it stands for: the message with this id. */
+  /** The id of the summary message it replaces. */
   readonly compactionId: string;
-  /** As the provider gave it. */
+  /** As returned by the provider. */
   readonly item: JsonObject;
-  /** What is said after it, in words; empty for nothing. */
+  /** The text after it; empty for none. */
   readonly following: string;
 }
 
-/** Why a call failed, in terms a policy can decide by. */
+/** Why a call failed, in terms a policy can use. */
 export type FailureKind =
   | "rate_limited"
   | "overloaded"
@@ -62,7 +62,7 @@ export interface ModelFailure {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** One piece of an answer. Deltas are for showing; a `block` is what is kept, and comes after its deltas. */
+/** One part of an answer. Deltas are for display; a `block` is stored and follows its deltas. */
 export type ModelPart =
   | { readonly type: "text_delta"; readonly delta: string }
   | { readonly type: "reasoning_delta"; readonly delta: string }
@@ -71,18 +71,18 @@ export type ModelPart =
       readonly type: "finish";
       readonly stopReason: StopReason;
       readonly usage: Usage;
-      /** What the provider calls its answer, and the model that gave it, where it says so. */
+      /** The provider's id of the answer, and the model, if it names them. */
       readonly response?: { readonly id?: string | undefined; readonly model?: string | undefined } | undefined;
     }
   | { readonly type: "failed"; readonly failure: ModelFailure };
 
-/** A provider's own way to compact a conversation. */
+/** A provider's own compaction of a conversation. */
 export interface NativeCompaction {
-  /** Whether it can be told what not to leave out. */
+  /** Whether it accepts instructions. */
   readonly takesInstructions: boolean;
   /**
-   * Compacts the messages of the request, and promises what the `stream` of a model does. What it gives is the content of
-   * a block `server_tool_content`; an answer without one is an answer that gives none.
+   * Compacts the messages of the request; behaves like a model's `stream`. The result is the content of a
+   * `server_tool_content` block; an answer without one has no result.
    */
   stream(request: NativeRequest, signal: AbortSignal): AsyncIterable<ModelPart>;
 }
@@ -92,23 +92,23 @@ export interface NativeRequest extends Pick<ModelRequest, "messages" | "tools" |
   readonly instructions?: string | undefined;
 }
 
-/** A model that can be asked. */
+/** A model. */
 export interface ModelClient {
   readonly provider: string;
   readonly modelId: string;
-  /** Tokens the model can see at once, when known. */
+  /** The context window in tokens, if known. */
   readonly contextWindow: number | undefined;
-  /** Its price; absent where it is unknown, which is not the same as free. */
+  /** Its prices; absent if unknown, which does not mean free. */
   readonly prices?: ModelPrices | undefined;
-  /** The address it is asked at; absent where there is none, or it is not known. */
+  /** Its address, if known. */
   readonly url?: string | undefined;
-  /** Absent where its provider has none. */
+  /** Absent if the provider has none. */
   readonly compaction?: NativeCompaction | undefined;
-  /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
+  /** The parameter it does not accept, as `name: reason`; absent if all are passed on. */
   refuseParams?(params: JsonObject): string | undefined;
-  /** Why it cannot be made to call a tool, in a sentence; absent where it can. */
+  /** Why it cannot be forced to call a tool; absent if it can. */
   readonly noToolChoice?: string | undefined;
-  /** Why it cannot be shown a block, in a sentence; absent where it names what it cannot show. */
+  /** Why it cannot read a block; if absent, unreadable blocks are replaced by a description. */
   refuseContent?(block: ContentBlock): string | undefined;
   /**
    * Streams one answer and ends with exactly one `finish` or `failed`. A failure is a part, not an exception;

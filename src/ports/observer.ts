@@ -1,27 +1,27 @@
 import type { Telemetry } from "./telemetry.ts";
 
-/** The operator's view of a server: it receives events and can read the state. */
+/** For operators of a server: receives events and can query the runtime. */
 export interface Observer {
   readonly telemetry: Telemetry;
-  /** Handed once, when the runtime is composed: how it can be asked. */
+  /** Called once, when the runtime is composed. */
   attach(vitals: Vitals): void;
 }
 
-/** How a runtime is. Asking is cheap enough for a probe every second. */
+/** The health of a runtime, cheap enough for a probe every second. */
 export interface Vitals {
-  /** Reads and writes a little where sessions are kept; rejects when that fails. */
+  /** A small read and write in the session store; rejects if it fails. */
   probeStore(): Promise<void>;
-  /** Resolves when the configured model could be asked; rejects with a sentence that names no key. It asks nothing. */
+  /** Resolves if the configured model is usable; rejects with a sentence without keys. It makes no model call. */
   probeModel(): Promise<void>;
   /** Undefined without a memory. */
   memory(): MemoryVitals | undefined;
-  /** Masks keys and tokens in what is about to be shown. */
+  /** Masks keys and tokens before display. */
   redact(text: string): string;
 }
 
 interface MemoryVitals {
-  /** Logs of this process that have grown since they were taken in. */
+  /** Logs of this process that are not indexed yet. */
   readonly waiting: number;
-  /** What last failed and has not worked since; undefined when nothing did. */
+  /** The last failure since the last success; undefined if none. */
   readonly problem: string | undefined;
 }

@@ -1,12 +1,12 @@
 let warn: ((sentence: string) => void) | undefined;
 let hasWarned = false;
 
-/** Sets the function that is told, once in the life of a process, that the package's files cannot be found. */
+/** Sets the function that receives, once per process, the warning that the package's files are missing. */
 export function warnOfMissingPackage(receiver: (sentence: string) => void): void {
   warn = receiver;
 }
 
-/** The address of a file of the package; undefined for a bundle that runs where the package is not installed. */
+/** The URL of a file of the package; undefined for a bundle where the package is not installed. */
 export function packageFile(path: string): URL | undefined {
   try {
     return new URL(path, import.meta.resolve("rkat/package.json"));
@@ -22,8 +22,8 @@ const MISSING =
   " thread; install the package beside the bundle (docs/bundling.md)";
 
 /**
- * The file that a thread or a process of ours runs: a module of `src`, by its path without the suffix. It is never the
- * module that starts it: a bundler puts that into the user's program, which would then start itself without end.
+ * The file that a worker or child process runs: a module of `src`, by its path without suffix. It is never the module
+ * that starts it, since a bundler would make that the user's program, which would start itself without end.
  */
 export function workerFile(module: string): URL | undefined {
   const isSource = packageFile("src/ports/package-file.ts")?.href === import.meta.url;

@@ -1,45 +1,48 @@
-/** What a skill says when it is read: now, not when the runtime began. */
+/** The content of a skill at the time it is read. */
 export interface SkillReading {
-  /** The text after its front matter, or of a file beside it. */
+  /** The text after its front matter, or that of a file beside it. */
   readonly body: string;
-  /** Of all that its `SKILL.md` says, the front matter with it. */
+  /** The hash of the whole `SKILL.md`, including the front matter. */
   readonly sha256: string;
-  /** Calls that need no question while it is loaded. */
+  /** Calls that need no approval while it is loaded. */
   readonly allowedTools: readonly string[];
 }
 
-/** Where a skill comes from; the nearer of two of one name holds. */
+/** The source of a skill; of two with one name, the nearer applies. */
 export interface SkillSource {
-  /** The same on every machine: it follows from what kind of source it is and its folder's name. */
+  /** The same on every machine: derived from the kind of source and its folder name. */
   readonly source_uuid: string;
   readonly displayName: string;
   readonly scope: "code" | "project" | "user" | "builtin";
   readonly transport: "embedded" | "filesystem";
 }
 
-/** Knowledge that a model is given when it is needed. */
+/** Knowledge that a model loads when needed. */
 export interface Skill {
   readonly name: string;
   readonly description: string;
   readonly source: SkillSource;
   /** Names of the files beside its text. */
   readonly files: readonly string[];
-  /** What it says now. Throws SKILL_RESOLUTION_FAILED, with `reason_type` in its details, where it may not be read or cannot be. */
+  /**
+   * Its current content. Throws SKILL_RESOLUTION_FAILED, with `reason_type` in its details, if it may not or cannot be
+   * read.
+   */
   read(): Promise<SkillReading>;
-  /** The text of a file beside it; throws as `read` does. */
+  /** The text of a file beside it; throws like `read`. */
   readFile(name: string): Promise<string>;
-  /** Of everything it is made of. */
+  /** The hash of all its files. */
   fingerprint(): Promise<string>;
 }
 
-/** A skill as code hands it in. */
+/** A skill passed as code. */
 export interface InlineSkill {
   readonly name: string;
   readonly description: string;
-  /** What the model is given when it loads it. */
+  /** The text that the model loads. */
   readonly body: string;
-  /** Texts beside it, by their names. */
+  /** Texts beside it, by name. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Calls that need no question while it is loaded, as patterns of rules. */
+  /** Calls that need no approval while it is loaded, as rule patterns. */
   readonly allowedTools?: readonly string[];
 }

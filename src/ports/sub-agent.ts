@@ -1,22 +1,22 @@
-/** A helper that a model can delegate a task to; it works in its own session. */
+/** A sub-agent that a model can delegate a task to; it works in its own session. */
 export interface SubAgent {
   readonly name: string;
-  /** What it is for: the model chooses by it. */
+  /** Its purpose: the model chooses by it. */
   readonly description: string;
   /** Its system prompt. */
   readonly prompt: string;
-  /** Without it, that of its parent. */
+  /** By default that of its parent. */
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
-  /** The only tools it has of those its parent has; without it, all of them. */
+  /** The subset of its parent's tools; by default all. */
   readonly tools?: readonly string[] | undefined;
-  /** What it may use of what its parent has left, each time it is asked. */
+  /** Its limits for one task, within its parent's remaining budget. */
   readonly limits?: SubAgentLimits | undefined;
-  /** Model calls for one task; without it, as configured for any turn. */
+  /** Model calls per task; by default as configured for turns. */
   readonly maxTurns?: number | undefined;
-  /** `fork`: it begins with what its parent was shown; `none`, unless said, with its task alone. */
+  /** `fork`: it begins with its parent's context; `none`, the default: with its task alone. */
   readonly inherit?: "none" | "fork" | undefined;
-  /** `user`: of the user's own folder, so that one which a project configures under its name holds before it. */
+  /** `user`: from the user's own folder; a project's sub-agent of the same name takes precedence. */
   readonly from?: "user" | undefined;
 }
 
@@ -28,14 +28,14 @@ export interface SubAgentLimits {
   readonly max_cost?: number | undefined;
 }
 
-/** What no model passes, whatever it asks for. */
+/** Limits that no model can exceed. */
 export interface SubAgentBounds {
-  /** How far sub-agents may have sub-agents: 1 for none of their own. */
+  /** How deep sub-agents may nest: 1 for none of their own. */
   readonly depthMax: number;
-  /** How many of one parent run at once; more wait. */
+  /** How many of one parent run at once; others wait. */
   readonly concurrentMax: number;
-  /** How many tasks one turn may hand out; more are refused. */
+  /** How many tasks one turn may delegate; others are rejected. */
   readonly tasksMax: number;
-  /** Of a result in the parent's context; the rest is in the child's session. */
+  /** Of a result in the parent's context; the child's session has the rest. */
   readonly resultBytesMax: number;
 }

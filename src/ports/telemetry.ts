@@ -6,33 +6,33 @@ import type { RunResult } from "../contract/session.ts";
 import type { ModelClient } from "./model.ts";
 import type { Tool } from "./tool.ts";
 
-/** Work on a session that is to be watched. */
+/** Observed work on a session. */
 export interface WatchedWork {
-  /** A turn, or a compaction that is part of none: one by hand, of an agent's memories, or one that is made ready. */
+  /** A turn, or a compaction outside of turns: by hand, of an agent's memories, or prepared. */
   readonly kind: "turn" | "compaction" | "preparation";
-  /** Absent for what is about no session. */
+  /** Absent for work without a session. */
   readonly sessionId?: string | undefined;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What was said to begin a turn; absent for a compaction. */
+  /** The prompt of a turn; absent for a compaction. */
   readonly prompt?: Content | undefined;
-  /** Whether the turn is to end with JSON of a schema. */
+  /** Whether the turn must end with JSON of a schema. */
   readonly wantsJson: boolean;
   /** Aborts when the work is interrupted from outside. */
   readonly signal: AbortSignal;
-  /** The trace a caller over a wire is in, as W3C writes it; otherwise it is the one active here. */
+  /** The caller's trace in W3C form; by default the active one. */
   readonly traceparent: string | undefined;
-  /** Whether the context is now a compacted view of what was said. */
+  /** Whether the context is a compacted view. */
   isCompacted(): boolean;
 }
 
-/** What the work is done with instead, so that it is seen. It behaves as what it stands for. */
+/** Instrumented replacements that behave like the originals. */
 export interface Watch {
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Told what is durable now, in its order. */
+  /** Called with durable entries, in order. */
   appended(bodies: readonly EntryBody[]): void;
-  /** Called once, when the work is over; whatever still runs of it is over as well. */
+  /** Called once at the end of the work, which ends all of its parts. */
   end(how: { readonly result?: RunResult; readonly error?: RuntimeError }): void;
 }
 
@@ -43,12 +43,12 @@ export interface AskedRecall {
   readonly traceparent: string | undefined;
 }
 
-/** Tells an outside observer what happens, as it happens. It never throws, and nothing waits for it. */
+/** Reports events to an external observer. It never throws, and the runtime never waits for it. */
 export interface Telemetry {
   watch(work: WatchedWork): Watch;
-  /** Runs a search; it resolves and rejects as the search does. */
+  /** Runs a search; resolves and rejects like it. */
   watchRecall(asked: AskedRecall, search: () => Promise<MemoryResults>): Promise<MemoryResults>;
 }
 
-/** Loads what tells, when the first thing happens. */
+/** Loads telemetry with the first event. */
 export type OpenTelemetry = () => Promise<Telemetry>;

@@ -1,16 +1,16 @@
 import type { Token } from "../contract/token.ts";
 
-/** Keeps the tokens of a realm, without their secrets. */
+/** Stores the tokens of a realm, without their secrets. */
 export interface TokenStore {
-  /** Whether a token was ever created: from then on, requests need one. */
+  /** Whether tokens were ever made: from then on, requests need one. */
   isInUse(): boolean;
-  /** Those that can be read, by name; what another machine changed in a database is seen within a second. */
+  /** The readable tokens by name; changes of another machine are seen within a second. */
   read(): readonly Token[];
-  /** Another value whenever a token was made or revoked; undefined where that cannot be told yet. */
+  /** Changes whenever a token is made or revoked; undefined while unknown. */
   state(nowMs: number): string | undefined;
-  /** Keeps a token; false where its name is taken. */
+  /** Stores a token; false if its name is taken. */
   add(token: Token): Promise<boolean>;
-  /** Takes a token away; false where there is none of the name. */
+  /** Deletes a token; false if there is none of the name. */
   remove(name: string): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -1,23 +1,23 @@
 import type { MemoryMetadata, Tier } from "../contract/agent.ts";
 
-/** A memory as its file says it. */
+/** A memory as in its file. */
 export interface VaultMemory {
   readonly number: number;
   readonly content: string;
   readonly created_at_ms: number;
   readonly metadata?: MemoryMetadata | undefined;
-  /** The file a person wrote it in; its numbered file takes that one's place. */
+  /** The file a person wrote; its numbered file replaces it. */
   readonly file?: string | undefined;
 }
 
-/** A memory a person put into the folder, which the log does not know yet. */
+/** A memory that a person added to the folder and the log lacks. */
 export interface FoundMemory {
   readonly file: string;
   readonly content: string;
   readonly metadata?: MemoryMetadata | undefined;
 }
 
-/** What a person wrote about an agent. */
+/** A person's text about an agent. */
 export interface VaultTexts {
   readonly profile?: string;
   readonly commands: readonly string[];
@@ -30,23 +30,23 @@ export interface VaultTiers {
   readonly longterm?: Tier | undefined;
 }
 
-/** Agents' memories and summaries as files a person can read; derived from the logs, except for what a person adds. */
+/** Agents' memories and summaries as readable files; derived from the logs, except for files a person adds. */
 export interface Vault {
   texts(agent: string): Promise<VaultTexts>;
   /**
-   * Memory files that have no number, by name. After a crash there may be one among them whose memory the log has
-   * already, under this file's name: writing that memory again removes it.
+   * Memory files without a number, by name. After a crash the log may already have the memory of one: writing that
+   * memory again removes the file.
    */
   found(agent: string): Promise<readonly FoundMemory[]>;
-  /** Number of the newest memory up to `count` that has its file, and so have those before it; 0 when none has. */
+  /** The number of the newest memory up to `count` that has a file, as all before it; 0 if none has. */
   written(agent: string, count: number): Promise<number>;
-  /** Writes a file a memory, in this order; the file it was found in is removed then, unless it says something else. */
+  /** Writes one file per memory, in order; then removes the file it was found in unless that has changed. */
   writeMemories(agent: string, memories: readonly VaultMemory[]): Promise<void>;
   writeNote(
     agent: string,
     note: { readonly number: number; readonly title?: string | undefined; readonly content: string },
   ): Promise<void>;
-  /** Takes away the files of these, the summaries and their copies, and whatever else there says what was forgotten. */
+  /** Deletes the files of these memories, the summaries and their copies, and other files with erased text. */
   erase(
     agent: string,
     of: {
@@ -55,6 +55,6 @@ export interface Vault {
       finds(text: string): boolean;
     },
   ): Promise<void>;
-  /** Writes both summaries, and a copy of the short-term one named by its time, unless they are there already. */
+  /** Writes both summaries, and a copy of the short-term one named by its time, unless they exist. */
   writeSummaries(agent: string, tiers: VaultTiers): Promise<void>;
 }

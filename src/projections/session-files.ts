@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { SessionId } from "../contract/session.ts";
 import type { SessionRow } from "../ports/store.ts";
@@ -64,7 +64,7 @@ type Paths = ReturnType<typeof pathsOf>;
 
 function pathsOf(stateFolder: string, sessionId: string) {
   if (!SessionId.safeParse(sessionId).success) {
-    throw new RuntimeError("INVALID_PARAMS", `session_id: expected a session id (a UUID), got ${sessionId}`);
+    throw invalid(`session_id: expected a session id (a UUID), got ${sessionId}`);
   }
   const folder = join(stateFolder, ".rkat", "sessions", sessionId);
   return {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { AgentName, type MemoryMetadata, type Tier } from "../contract/agent.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { FoundMemory, Vault, VaultMemory, VaultTiers } from "../ports/vault.ts";
 import { refuseLinks } from "./file-calls.ts";
 import {
@@ -85,7 +85,7 @@ export function createVault({
 function nameOf(agent: string): string {
   const { data, error } = AgentName.safeParse(agent);
   if (data !== undefined) return data;
-  throw new RuntimeError("INVALID_PARAMS", `agent: ${error?.issues[0]?.message}, got ${JSON.stringify(agent)}`);
+  throw invalid(`agent: ${error?.issues[0]?.message}, got ${JSON.stringify(agent)}`);
 }
 
 /** More than the short-term summaries of one second. */
@@ -178,7 +178,7 @@ function memoryText({ number, content, created_at_ms, metadata, file }: VaultMem
 /** The name comes from the log; a foreign log must not remove a file outside. */
 function checkName(file: string | undefined): void {
   if (file === undefined || (ENDING.test(file) && !/[/\\\0]/.test(file))) return;
-  throw new RuntimeError("INVALID_PARAMS", `file: expected the name of a memory file, got ${JSON.stringify(file)}`);
+  throw invalid(`file: expected the name of a memory file, got ${JSON.stringify(file)}`);
 }
 
 /** A file that changed since it was found is another memory and stays; a trailing line break is no change. */

@@ -1,5 +1,5 @@
 import type { EmbeddingModelV4 } from "@ai-sdk/provider";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import {
   type Environment,
   ollamaUrl,
@@ -56,5 +56,5 @@ function needed(key: string | undefined, variable: string): string {
 }
 
 function refusal(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
+  return invalid(message);
 }

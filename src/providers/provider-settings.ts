@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import { type ConfiguredModel, type ConfiguredPrices, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -111,7 +111,7 @@ export function versioned(address: string, version: string, source: string): str
 function parseUrl(address: string, source: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return url;
-  throw new RuntimeError("INVALID_PARAMS", `${source} is not an http address: ${address}`);
+  throw invalid(`${source} is not an http address: ${address}`);
 }
 
 const OLLAMA_PORT = "11434";

@@ -1,7 +1,7 @@
 import type { Approval } from "../contract/approval-operations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";
 import { TIMEOUT } from "../core/approval.ts";
@@ -22,38 +22,38 @@ interface ApprovalParts {
   readonly clock: Clock;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
-  /** Goes on with the turn of a session that is held, once every word it waits for is there. */
+  /** Resumes the turn of a held session once all approvals it waits for are answered. */
   resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
-  /** Aborts when the runtime closes: the question stays, and is answered elsewhere. */
+  /** Aborts when the runtime closes; the approval stays open and can be answered in another process. */
   readonly ending: AbortSignal;
-  /** Adds rules to what the project allows. */
+  /** Adds rules to the project's permissions. */
   allowInProject(rules: readonly string[]): Promise<void>;
 }
 
 interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
-  /** Waits for the end of a turn that waits for a word, which may be given in any process. */
+  /** Waits for the end of a turn that waits for approval, which any process may answer. */
   untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
-  /** Ends what waits, a turn for a word or calls for their results, without them; does nothing when nothing does. */
+  /** Ends a waiting turn without approvals or results; does nothing if none waits. */
   giveUp(session: LiveSession): Promise<void>;
 }
 
 type Given = OperationInput<"answerApproval">;
 type Answering = Pick<CallContext, "background" | "caller"> & { readonly by?: string };
 
-/** How long whoever asked may take to let go of the session. */
+/** How long the process that asked may take to release the session. */
 const LETTING_GO_MS_MAX = 5_000;
 const STEP_MS = 20;
 
-/** How often it is looked whether the time is over, and whether whoever went on with the turn is still there. */
+/** How often the timeout and the process that resumed the turn are checked. */
 const LOOK_MS = 1_000;
 
-/** Questions about calls, and the words people give: kept in the log, so that any process can go on with the turn. */
+/** Approvals and their answers are in the log, so any process can resume the turn. */
 export function createApprovals(parts: ApprovalParts): Approvals {
   const { store, clock, live, locked } = parts;
 
   const answerApproval = async (given: Given, call: Answering) => {
     const session = await live.findFresh(given.session_id);
-    // Whoever asked may just be letting go of the session: the question is told before that.
+    // The approval is reported before the process that asked releases the session.
     for (let waitedMs = 0; ; waitedMs += STEP_MS) {
       requireOpen(session.state, given.approval_id);
       try {
@@ -67,7 +67,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     }
   };
 
-  /** Keeps a word; resolves once it is durable, and goes on with the turn behind that. */
+  /** Stores an answer; resolves once it is durable. The turn continues in the background. */
   const answer = async (session: LiveSession, given: Given, { by, caller, background }: Answering) => {
     const answered = Promise.withResolvers<OperationOutput<"answerApproval">>();
     const turn = locked.run(session, {}, async (signal) => {
@@ -83,7 +83,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
       if (left === 0) await parts.resume(session, signal);
     });
-    // Once the word is kept, what comes of the turn is told by its events, and to whoever waits for its end.
+    // From here on, events and the waiting caller report the outcome of the turn.
     turn.catch(answered.reject);
     background?.(turn.catch(() => {}));
     return answered.promise;
@@ -100,16 +100,16 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       if (delivery.seq !== 0) seen = delivery.seq;
       listener?.(delivery);
     };
-    /** What happens here while the log is read, and comes after what was there before. */
+    /** Events of this process while the log is read; they follow the log's. */
     let meanwhile: Delivery[] | undefined;
     const onDelivery = (delivery: Delivery): void => {
       if (meanwhile === undefined) pass(delivery);
       else meanwhile.push(delivery);
       woken.resolve();
     };
-    /** Tells what another process has added, which was told to nobody here. */
+    /** Delivers entries that another process appended. */
     const catchUp = async (): Promise<void> => {
-      // The log may be ahead of the state: what is appended here is told by who appends it, in its place among deltas.
+      // The log may be ahead of the state: the appender in this process delivers its own entries, in order with deltas.
       const { lastSeq } = session.state;
       if (lastSeq <= seen) return;
       const reported: Delivery[] = [];
@@ -140,14 +140,14 @@ export function createApprovals(parts: ApprovalParts): Approvals {
           if (clock.now() >= expiryOf(state)) await expire(session);
         } else {
           const isHeld = session.isRunning || (await store.locks.isHeld(sessionId));
-          // Twice: it may just be letting go.
+          // Twice: the holder may just be releasing the session.
           if (!isHeld && !wasHeld)
             throw new RuntimeError("AGENT_ERROR", "the process that went on with the turn ended");
           wasHeld = isHeld;
         }
         woken = Promise.withResolvers<void>();
         const look = new AbortController();
-        // A turn that is over lets go of its session without a word.
+        // A finished turn releases its session without an event.
         const lookMs = session.isRunning && !state.isTurnOpen ? STEP_MS : LOOK_MS;
         await Promise.race([woken.promise, clock.sleep(lookMs, look.signal)]);
         look.abort("woken");
@@ -167,7 +167,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       decision: "deny",
       remember: "once",
     } as const;
-    // Somebody else may have seen the time pass as well, or hold the session: then there is nothing to do.
+    // Another process may have noticed the timeout or hold the session: then nothing is left to do.
     await answer(session, no, { by: TIMEOUT }).catch(() => {});
   };
 
@@ -200,14 +200,14 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       };
       await locked.run(session, {}, close).catch(async (thrown: unknown) => {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
-        // Somebody has just answered: then there is a turn to interrupt.
+        // An answer has just arrived: then there is a turn to interrupt.
         await store.locks.interrupt(session.state.sessionId);
       });
     },
   };
 }
 
-/** What is allowed for the project is allowed to everybody in it. */
+/** A project rule applies to every user of the project. */
 function requireWhole(caller: Caller | undefined): void {
   if (Object.keys(caller?.labels ?? {}).length === 0) return;
   throw new RuntimeError("PERMISSION_DENIED", "remember: a token with labels cannot allow for the whole project");
@@ -232,7 +232,7 @@ function describe(session_id: string, { asked, askedAtMs, answers }: NonNullable
 }
 
 function gone(approvalId: string, why: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `approval_id: ${approvalId} waits for no answer: ${why}`);
+  return invalid(`approval_id: ${approvalId} waits for no answer: ${why}`);
 }
 
 function requireOpen(state: SessionState, approvalId: string): void {
@@ -241,7 +241,7 @@ function requireOpen(state: SessionState, approvalId: string): void {
   if (!isWaiting(state)) throw gone(approvalId, "it was answered");
 }
 
-/** The entry of a word; throws INVALID_PARAMS for one about calls that do not wait, or that names no rule to remember. */
+/** The entry of an answer; throws INVALID_PARAMS if its calls do not wait or no rule can be remembered. */
 function answerEntry(state: SessionState, given: Given, by: string | undefined): EntryBodyOf<"approval_answered"> {
   requireOpen(state, given.approval_id);
   const { decision, remember = "once", reason } = given;
@@ -251,16 +251,15 @@ function answerEntry(state: SessionState, given: Given, by: string | undefined):
   const unknown = [...ids].find((id) => !meant.some((call) => call.id === id));
   if (unknown !== undefined || meant.length === 0) {
     const names = waiting.map(({ id }) => id).join(", ");
-    throw new RuntimeError("INVALID_PARAMS", `calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
+    throw invalid(`calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
   }
   const rules = [...new Set(meant.flatMap(({ always = [] }) => always))];
   if (remember !== "once" && decision === "deny") {
-    throw new RuntimeError("INVALID_PARAMS", "remember: only a yes is remembered; write a rule to deny for good");
+    throw invalid("remember: only a yes is remembered; write a rule to deny for good");
   }
   const unnamed = remember === "once" ? undefined : meant.find(({ always }) => always === undefined);
   if (unnamed !== undefined) {
-    const message = `remember: no rule can be named for this call of ${unnamed.name}; allow it once`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`remember: no rule can be named for this call of ${unnamed.name}; allow it once`);
   }
   return {
     kind: "approval_answered",
@@ -280,7 +279,7 @@ function left({ sessionId, approval }: SessionState): RuntimeError {
   return new RuntimeError("REQUEST_CANCELLED", message, { details });
 }
 
-/** What the newest turn came to, read from the log; undefined while it is not over. Throws as the turn did. */
+/** The outcome of the newest turn, read from the log; undefined while it runs. Throws as the turn did. */
 async function resultOf({ log }: Store, session: LiveSession): Promise<RunResult | undefined> {
   const { state } = session;
   if (state.isTurnOpen || session.isRunning) return undefined;

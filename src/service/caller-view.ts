@@ -1,6 +1,6 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { type OperationInput, type OperationName, operationOf } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
@@ -9,18 +9,18 @@ import { walkRows } from "./walk-rows.ts";
 
 type Labels = Caller["labels"];
 
-/** What is there for whoever asks: everything, or what belongs to sessions with all of its labels. */
+/** What a caller can see: everything, or the sessions with all of its labels. */
 export interface CallerView {
-  /** The input as a caller may give it; throws as if what it names were not there, where that is not its own. */
+  /** Restricts an input to the caller's sessions; throws "not found" for any other session it names. */
   narrow<N extends OperationName>(name: N, input: OperationInput<N>, caller: Caller): Promise<OperationInput<N>>;
-  /** Throws unless it may listen to the session. */
+  /** Throws unless the caller may listen to the session. */
   requireListening(caller: Caller, sessionId: string): Promise<void>;
 }
 
 export function createCallerView(store: Store): CallerView {
   const requireSession = async (sessionId: string, labels: Labels): Promise<void> => {
     const row = await store.sessions.get(sessionId);
-    // The same for one that is not there: whoever asks cannot tell the two apart.
+    // The same error as for a missing session, so that the caller cannot distinguish them.
     if (row === undefined || !hasAll(row.labels, labels)) {
       throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
     }
@@ -42,12 +42,12 @@ export function createCallerView(store: Store): CallerView {
   };
 }
 
-/** Whether a session is there for somebody of these labels. */
+/** Whether a session is visible with these labels. */
 function hasAll(had: Labels, wanted: Labels): boolean {
   return Object.entries(wanted).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
 }
 
-/** The sessions that are there for somebody of these labels; undefined for all of them. */
+/** The sessions visible with these labels; undefined for all. */
 export async function sessionsWith(store: Store, labels: Labels = {}): Promise<ReadonlySet<string> | undefined> {
   if (Object.keys(labels).length === 0) return undefined;
   const found = new Set<string>();
@@ -57,33 +57,33 @@ export async function sessionsWith(store: Store, labels: Labels = {}): Promise<R
 
 function sessionIn(input: object): string | undefined {
   if ("session_id" in input && typeof input.session_id === "string") return input.session_id;
-  const { scope } = input as { scope?: unknown }; // Looked at before it is taken for anything.
+  const { scope } = input as { scope?: unknown }; // Checked below.
   return typeof scope === "object" && scope !== null ? sessionIn(scope) : undefined;
 }
 
-/** What a caller makes and lists has its labels; a turn may repeat those it was created with. */
+/** A caller creates and lists sessions with its labels; a turn may repeat the session's labels. */
 function withLabels<I extends object>(name: OperationName, input: I, own: Labels): I {
-  const { labels: asked } = input as { labels?: Labels }; // Of an input without them it is undefined.
+  const { labels: asked } = input as { labels?: Labels }; // Undefined if the input has none.
   const isMade = name === "createSession";
-  // Sums are made of what both ask for.
+  // Totals count only sessions with both sets of labels.
   if (name === "readUsage" || (!isMade && name !== "listSessions" && asked === undefined)) return input;
   const other = Object.entries(own).find(([key, value]) => asked !== undefined && (asked[key] ?? value) !== value);
   const labels = { ...asked, ...own };
   if (other === undefined) return { ...input, labels };
-  // Nothing of its own has another value, so there is nothing to list.
+  // No session of the caller has another value, so the list is empty.
   if (name === "listSessions") return { ...input, labels, limit: 0 };
   const [key, value] = other;
   throw new RuntimeError("PERMISSION_DENIED", `labels.${key}: sessions of this token have ${key}=${value}`);
 }
 
-/** Throws as if there were no such blob, unless a session of these labels mentions it: a blob does not say whose it is. */
+/** Throws "not found" unless a session with these labels refers to the blob: a blob has no owner. */
 async function requireMention(store: Store, blobId: string, labels: Labels): Promise<void> {
   if ((await store.blobs.get(blobId)) !== undefined) {
     for await (const { session_id } of walkRows(store.sessions, { labels })) {
       if (await mentions(store, session_id, blobId)) return;
     }
   }
-  throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blobId}`);
+  throw invalid(`blob_id: there is no blob ${blobId}`);
 }
 
 async function mentions({ log }: Store, sessionId: string, blobId: string): Promise<boolean> {
@@ -93,25 +93,25 @@ async function mentions({ log }: Store, sessionId: string, blobId: string): Prom
   return false;
 }
 
-/** Every blob that an input names: to read it, or to have it shown to a model. */
+/** Every blob that an input names, to read it or to show it to a model. */
 function blobsNamed(input: unknown): readonly string[] {
   if (typeof input !== "object" || input === null) return [];
   const own = "blob_id" in input && typeof input.blob_id === "string" ? [input.blob_id] : [];
   return [...own, ...Object.values(input).flatMap(blobsNamed)];
 }
 
-/** The blobs that a user's message is made of: none comes to be one without having been asked about here. */
+/** Blobs in user messages: each was checked here when it was sent. */
 function blobsSaid(body: EntryBody): readonly string[] {
   if (body.kind === "session_created") return body.pending_prompt === undefined ? [] : blobsIn(body.pending_prompt);
   return "message" in body && body.message.role === "user" ? blobsIn(body.message.content) : [];
 }
 
-/** What a user or a model wrote proves nothing: whoever has heard of an id could write it. */
+/** Text of a user or a model proves nothing: it may mention any id. */
 function holdsResults(body: EntryBody): boolean {
   return body.kind === "tool_results" || (body.kind === "imported" && body.message.role === "tool_results");
 }
 
-/** An agent's memories and what memory holds in all are the project's, whoever asks. */
+/** Agent memories and totals of memory belong to the project, not to a caller. */
 function ofAll(what: string): RuntimeError {
   const message = `${what}: it is of all sessions of the project, and this token has labels; use a token without`;
   return new RuntimeError("PERMISSION_DENIED", message);

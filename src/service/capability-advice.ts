@@ -7,7 +7,7 @@ const COMPOSED_BY: Readonly<Record<Capability, string>> = {
   "session-compaction": "give createRuntime compaction: true",
 };
 
-/** What to do about a capability that was left out, for whoever composed the runtime. */
+/** How to enable a missing capability, for the developer who composed the runtime. */
 export function adviceFor(features: readonly string[]): Advice {
   // The keys of the table are the capabilities.
   const names = Object.keys(COMPOSED_BY) as Capability[];

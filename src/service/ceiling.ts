@@ -1,23 +1,23 @@
 import { type Caller, hasScope } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
 import type { ModelResolver } from "../ports/model.ts";
 
 type Tools = SessionSettings["tools"];
 
-/** The most a session may have here, whatever it asks for and whatever it has elsewhere. */
+/** The most a session may have on this server, whatever it requests. */
 export interface ToolCeiling {
   readonly builtins: Tools["builtins"];
   readonly shell: boolean;
   readonly memory: boolean;
   readonly mcp: boolean;
   readonly agents: boolean;
-  /** What of it a file of the configuration has said false to. */
+  /** Parts that a configuration file switched off. */
   readonly forbidden: readonly Kind[];
-  /** What of it is there, but not for whoever asks: it lacks the scope. */
+  /** Parts that exist but need a scope the caller lacks. */
   readonly withheld?: readonly Kind[];
-  /** The preset of `[ceiling]`, where that is what counts. */
+  /** The preset of `[ceiling]`, if that applies. */
   readonly configured?: string | undefined;
 }
 
@@ -26,17 +26,17 @@ type Preset = NonNullable<CreateSession["tool_preset"]>;
 
 const PRESETS: readonly Preset[] = ["none", "safe", "workspace", "full"];
 
-/** What a file says can only lower what a server was started with. */
+/** A file can only lower the ceiling the server was started with. */
 export function lowerOf(one: Preset, other: Preset): Preset {
   return PRESETS.indexOf(one) <= PRESETS.indexOf(other) ? one : other;
 }
 
 const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
 
-/** What is left of a session's tools. */
+/** The session's tools within the ceiling. */
 export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
   const mcp = ceiling.mcp ? tools.mcp : false;
-  // Where there are no tools at all, nothing is loaded by one.
+  // Without tools, the tool that loads skills is absent, too.
   const skills = ceiling.mcp ? tools.skills : false;
   return {
     builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
@@ -49,8 +49,8 @@ export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
 }
 
 /**
- * Throws PERMISSION_DENIED for what is asked for in so many words and cannot be had. Built-in tools that are asked for
- * without a preset are those that can be.
+ * Throws PERMISSION_DENIED for an explicit request beyond the ceiling. Built-in tools requested without a preset are
+ * reduced to it.
  */
 export function requireBelow(
   tools: Tools,
@@ -92,7 +92,7 @@ function beyond(asked: string, kind: Kind | "memory", ceiling: ToolCeiling): Run
   return new RuntimeError("PERMISSION_DENIED", `${asked}: this server has ${what}; start it with --tools ${start}`);
 }
 
-/** The ceiling as it is for a caller: without the scope, there are neither shell nor file tools. */
+/** The ceiling of a caller: without the scope it has neither shell nor file tools. */
 export function ceilingFor(caller: Caller | undefined, ceiling: ToolCeiling): ToolCeiling {
   if (hasScope(caller, "tools") || !reaches(ceiling)) return ceiling;
   const withheld: readonly Kind[] = [
@@ -102,14 +102,14 @@ export function ceilingFor(caller: Caller | undefined, ceiling: ToolCeiling): To
   return { ...ceiling, builtins: ceiling.builtins === "all" ? "safe" : ceiling.builtins, shell: false, withheld };
 }
 
-/** Throws PERMISSION_DENIED for a turn with tools that its caller may not give it. */
+/** Throws PERMISSION_DENIED for a turn with tools the caller may not use. */
 export function requireToolScope(caller: Caller | undefined, tools: Tools, ceiling: ToolCeiling): void {
   if (hasScope(caller, "tools") || !reaches(belowCeiling(tools, ceiling))) return;
   const message = `this session has shell or file tools, so a turn of it needs the scope tools, which ${caller?.name} does not have`;
   throw new RuntimeError("PERMISSION_DENIED", message);
 }
 
-/** Whether something of it reaches beyond the conversation. */
+/** Whether a tool reaches beyond the conversation. */
 function reaches({ builtins, shell }: Pick<Tools, Kind>): boolean {
   return shell || builtins === "all";
 }
@@ -117,8 +117,8 @@ function reaches({ builtins, shell }: Pick<Tools, Kind>): boolean {
 export type Limits = SessionSettings["budget_limits"];
 
 /**
- * Limits of a session that are no more than those of the ceiling; where it has none, the ceiling's. Throws
- * PERMISSION_DENIED for one that is asked for in so many words and is more.
+ * The session's limits within the ceiling, or the ceiling's own. Throws PERMISSION_DENIED for an explicit limit above
+ * it.
  */
 export function withinLimits(had: Limits, most: Limits, asked: Pick<CreateSession, "budget_limits"> = {}): Limits {
   const within: Limits = { ...had };
@@ -134,7 +134,7 @@ export function withinLimits(had: Limits, most: Limits, asked: Pick<CreateSessio
   return within;
 }
 
-/** The same models, less those that no glob allows; however one is named, what it turns out to be is looked at. */
+/** The models that a glob allows; the resolved model is checked, not its name in the request. */
 export function belowModelCeiling(
   models: ModelResolver,
   globs: readonly string[] | undefined,
@@ -145,7 +145,7 @@ export function belowModelCeiling(
       const model = await models.resolve(name, provider);
       if (model.url !== undefined && isOurs(model.url)) {
         const why = `is served at ${model.url}, which is this server itself; set another base_url`;
-        throw new RuntimeError("INVALID_PARAMS", `model ${model.provider}/${model.modelId} ${why}`);
+        throw invalid(`model ${model.provider}/${model.modelId} ${why}`);
       }
       if (globs === undefined) return model;
       const names = [model.modelId, `${model.provider}/${model.modelId}`];
@@ -156,7 +156,7 @@ export function belowModelCeiling(
   };
 }
 
-/** A star stands for any letters, none included; one at a time is given back, so it takes no longer than it must. */
+/** A star matches any characters, or none; it gives back one at a time, so matching stays linear per star. */
 function matchesGlob(text: string, glob: string): boolean {
   let [at, place, star, mark] = [0, 0, -1, 0];
   while (at < text.length) {

@@ -5,42 +5,40 @@ import { applyAlone, type SessionState } from "../core/session-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CheckpointStore, EventLog } from "../ports/store.ts";
 
-/** Sessions by what was kept of them beside their logs, so that coming back to one costs its context and not its history. */
+/** Checkpoints of sessions beside their logs: resuming costs the size of the context, not of the history. */
 export interface Checkpoints {
-  /** A session by its newest checkpoint and what was said since; undefined where only the whole log can tell. */
+  /** A session from its newest checkpoint and later entries; undefined if the whole log must be read. */
   resume(sessionId: string): Promise<SessionState | undefined>;
-  /** Keeps one behind whatever is going on, where enough has changed since the last. */
+  /** Writes a checkpoint in the background if enough has changed since the last. */
   consider(state: SessionState): void;
-  /** Resolves when what is being kept is. */
+  /** Resolves when running writes have finished. */
   close(): Promise<void>;
 }
 
 export interface CheckpointParts {
   readonly log: EventLog;
-  /** Undefined where the store keeps none. */
+  /** Undefined if the store has no checkpoints. */
   readonly store: CheckpointStore | undefined;
   readonly hash: Hash;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
 }
 
-/** A shorter log, or end of one, is read as quickly as a checkpoint. */
+/** A shorter log is read as quickly as a checkpoint. */
 const TAIL_SEQS = 128;
-/** Entries this near to each other are read together: those between them cost less than another read. */
+/** Entries this close are read together: that costs less than another read. */
 const GAP_SEQS_MAX = 64;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
 export function createCheckpoints({ log, store, hash, yieldToEventLoop }: CheckpointParts): Checkpoints {
-  /** How far each state is kept. */
+  /** The seq up to which each state is stored. */
   const keptTo = new WeakMap<SessionState, number>();
   const keeping = new Map<string, Promise<void>>();
-  if (store === undefined) {
-    return { resume: async () => undefined, consider: () => {}, close: async () => {} };
-  }
+  if (store === undefined) return { resume: async () => undefined, consider: () => {}, close: async () => {} };
   const isDue = (state: SessionState): boolean => {
     const { lastSeq, shownAnewSeq, shown } = state;
     const kept = keptTo.get(state) ?? 0;
     if (lastSeq < TAIL_SEQS) return false;
-    // By the size of the context, so that keeping it costs an entry the same in a session of any length.
+    // Relative to the size of the context, so that the cost per entry is constant.
     return shownAnewSeq > kept || lastSeq - kept >= Math.max(TAIL_SEQS, shown.length);
   };
   const keep = async (state: SessionState): Promise<void> => {
@@ -51,12 +49,12 @@ export function createCheckpoints({ log, store, hash, yieldToEventLoop }: Checkp
   const consider = (state: SessionState): void => {
     const { sessionId } = state;
     if (keeping.has(sessionId) || !isDue(state)) return;
-    // Nobody lacks one that could not be kept; the next is due when as much was said again.
+    // A missing checkpoint does no harm; the next is due after as many entries.
     const kept = keep(state)
       .catch(() => {})
       .finally(() => {
         keeping.delete(sessionId);
-        // A turn may have ended meanwhile, and changed what is shown.
+        // A turn may have ended meanwhile and changed the context.
         consider(state);
       });
     keeping.set(sessionId, kept);
@@ -74,7 +72,7 @@ export function createCheckpoints({ log, store, hash, yieldToEventLoop }: Checkp
         for (const entry of entries) if (entry.seq > state.lastSeq && !applyAlone(state, entry)) return undefined;
         return state;
       } catch {
-        // It can always be done without: whatever is wrong with the log itself is found by whoever reads all of it.
+        // A checkpoint is optional: damage of the log itself is found when all of it is read.
         return undefined;
       }
     },
@@ -85,7 +83,7 @@ export function createCheckpoints({ log, store, hash, yieldToEventLoop }: Checkp
   };
 }
 
-/** The entries that have these seqs, some of those between them, and all that come after the last. */
+/** The entries with these seqs, some between them, and all after the last. */
 async function readNear(log: EventLog, sessionId: string, seqs: readonly number[]): Promise<readonly Entry[]> {
   const runs: { from: number; to: number }[] = [];
   for (const seq of seqs) {
@@ -96,7 +94,7 @@ async function readNear(log: EventLog, sessionId: string, seqs: readonly number[
   const read: Entry[] = [];
   for (const [at, { from, to }] of runs.entries()) {
     const isLast = at === runs.length - 1;
-    // An entry has a seq at least.
+    // Every entry has at least one seq.
     for (const entry of await log.read(sessionId, from, isLast ? ENTRIES_MAX : to - from + 1)) {
       if (entry.seq > (read.at(-1)?.seq ?? 0)) read.push(entry);
     }
@@ -104,7 +102,6 @@ async function readNear(log: EventLog, sessionId: string, seqs: readonly number[
   return read;
 }
 
-/** Finds the entry that has a seq, among entries in their order. */
 function finder(entries: readonly Entry[]): (seq: number) => Entry | undefined {
   return (seq) => {
     let low = 0;

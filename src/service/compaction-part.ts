@@ -9,9 +9,9 @@ import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts"
 import type { Judge } from "../ports/judge.ts";
 import type { ToolSpec } from "../ports/model.ts";
 
-/** The capability `session-compaction`, for every session of a runtime. */
+/** The capability `session-compaction`, for all sessions of a runtime. */
 export interface CompactionPart {
-  /** What was configured; what is absent follows from the model or the defaults. */
+  /** The configured values; absent ones follow from the model or the defaults. */
   readonly settings: CompactionDefaults;
   readonly judge: "model" | Judge | undefined;
   readonly compactor: Compactor | undefined;
@@ -19,16 +19,16 @@ export interface CompactionPart {
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
   readonly reading?: Reading;
-  /** Whether the process ends with its turn, so that nothing is made ready behind it. */
+  /** Whether the process ends with its turn, so that no summary is prepared in the background. */
   readonly isShortLived?: boolean;
 }
 
-/** The share of the threshold from which on tool output leaves the context. */
+/** The share of the threshold from which tool output leaves the context. */
 const EVICT_AT = 0.6;
-/** The share of the threshold at which a summary is made ready, where summaries are. */
+/** The share of the threshold at which a summary is prepared, if enabled. */
 const PREPARE_AT = 0.8;
 
-/** A summary takes no more than this share of a threshold that follows from the model's window. */
+/** A summary takes at most this share of a threshold derived from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
 
 /** How a session compacts with a model of this window. */
@@ -70,12 +70,12 @@ export function compactingFor(
   };
 }
 
-/** Whether tool output may leave the contexts of a session; who wants no references is given none unasked. */
+/** Whether tool output may leave a session's context; not by default if the user switched references off. */
 export function evicts({ settings }: CompactionPart, { compaction }: Pick<SessionSettings, "compaction">): boolean {
   return compaction?.evict ?? settings.evict ?? settings.prune_tool_results ?? true;
 }
 
-/** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */
+/** A small model's summary must leave room for its input; an explicit size is used unchanged. */
 function summaryTokens(settings: CompactionSettings, threshold: number): number {
   const { max_summary_tokens, auto_compact_threshold } = settings;
   if (max_summary_tokens !== undefined) return max_summary_tokens;
@@ -84,7 +84,7 @@ function summaryTokens(settings: CompactionSettings, threshold: number): number 
   return Math.max(1, Math.min(maxSummaryTokens, Math.floor(threshold * SUMMARY_SHARE_MAX)));
 }
 
-/** Refuses a threshold somebody wrote that can never be met by a session of this kind. */
+/** Rejects an explicit threshold that such a session can never meet. */
 export function requireReachableFor(
   part: CompactionPart,
   session: Pick<SessionSettings, "compaction" | "system_prompt">,
@@ -92,7 +92,7 @@ export function requireReachableFor(
     tools: Iterable<ToolSpec>;
     pinTokens: number;
     contextWindow?: number | undefined;
-    /** Also where nobody wrote a threshold. */
+    /** Also for a derived threshold. */
     isAlways?: true;
   },
 ): void {

@@ -1,6 +1,6 @@
 import type { SeqRange } from "../contract/compaction.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import { planExpansion, planReturn, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
@@ -41,8 +41,8 @@ type Operations =
   | "listPins";
 
 /**
- * The operations on what the model is shown, each with the parts it finds when it begins. Without the capability the
- * gate lets none of them through.
+ * The operations on the context, each with the parts that are current when it begins. The capability gate comes before
+ * them.
  */
 export function createCompactions(
   fixed: Pick<CompactionParts, "store" | "clock" | "live" | "locked" | "memory">,
@@ -72,7 +72,7 @@ export function createCompactions(
     readSummarySources: async ({ session_id, compaction_id }, call) => {
       const state = await live.whole(await live.findFresh(session_id));
       const { body, madeFrom, madeAfter } = recordOf(state, compaction_id);
-      // What an earlier summary spoke for is read as it was said, so a sentence leads to its first source.
+      // The messages behind an earlier summary are read verbatim, so a sentence leads to its first source.
       const source = saidIn(transcriptAfter(state, madeAfter)).slice(0, madeFrom);
       const sentences = await readSources({ summary: body.summary, messages: source }, call.signal);
       return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs] })) };
@@ -82,7 +82,7 @@ export function createCompactions(
       return locked.run(session, {}, async () => {
         const state = await live.whole(session);
         const record = recordOf(state, compaction_id);
-        // What was built on one that is undone already was undone with it.
+        // Compactions built on an undone one were undone with it.
         const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
         const ids = built.filter(({ undone }) => !undone).map(({ body }) => body.compaction_id);
         if (ids.length > 0) await appendEntries(store.log, session, [{ kind: "compaction_undone", compaction_id }]);
@@ -136,7 +136,7 @@ async function compactNow(
   }
   requireAnswered(state);
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));
-  // What is being made ready of the same is waited for, unless something else is wanted of it.
+  // Waits for a preparation of the same compaction unless the request differs.
   if (instructions === undefined) await parts.preparations.settled(state.sessionId, signal);
   else await parts.preparations.stop(state.sessionId);
   const watch = await watchCompaction(parts, session, { client, ...asked });
@@ -153,7 +153,7 @@ async function compactNow(
   return { compacted: true, compaction: structuredClone(describeCompaction(recordOf(state, outcome.compactionId))) };
 }
 
-/** What is ready is used; what is not what is wanted now is dropped, and that told. */
+/** Uses a matching prepared compaction; drops one that does not match, with an event. */
 async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<CompactionOutcome> {
   const { state } = job;
   const { hash } = parts;
@@ -169,13 +169,13 @@ async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<Co
 
 const BY_HAND = "somebody asked for a compaction of what was said since as well";
 
-/** The entry by which what is prepared would be put into force; undefined where nothing is, or it is not what is wanted. */
+/** The entry that puts a prepared compaction into force; undefined if there is none that matches. */
 async function readyFor({ hash, clock }: CompactionParts, state: WholeState, instructions: string | undefined) {
   const { prepared } = state;
   if (prepared === undefined || instructions !== undefined) return undefined;
   const { isUntouched, preparedEntry } = await import("../core/compaction/published.ts");
   const late = state.transcript.slice(prepared.body.basis.transcript);
-  // A turn that came since is one that can be summarised, too.
+  // A later turn can be summarised, too.
   if (late.some(({ message }) => message.role === "user") || !isUntouched(state, prepared, hash)) return undefined;
   return preparedEntry({ state, trigger: "manual" }, prepared, clock.now());
 }
@@ -221,20 +221,19 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   const record = recordOf(state, compaction_id);
   if (record.undone) {
     const why = record.undoneByHand ? "was undone and" : "was made from messages that were rewritten since; it";
-    const message = `compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`);
   }
-  if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
+  if (to_seq < from_seq) throw invalid(`to_seq: write ${from_seq} or more, or leave it out`);
   const wanted = record.body.discarded.flatMap((range) => within(range, { from_seq, to_seq }));
   const taken = record.body.pruned.filter(({ reason }) => reason !== undefined);
   const isAskedFor = ({ seq }: { readonly seq: number }): boolean => from_seq <= seq && seq <= to_seq;
   if (wanted.length === 0 && !taken.some(isAskedFor)) {
     const ranges = [...record.body.discarded, ...rangesOf(taken, state.transcript)];
     const took = ranges.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
-    throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
+    throw invalid(`from_seq: the compaction took out the seqs ${took || "of none"}`);
   }
   const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
-  // What grows to the threshold would be compacted away again before the next answer.
+  // More than the threshold would be compacted again before the next answer.
   const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
   const names = new Set(taken.map(nameOf));
   const lines = evictedFrom(state).filter((one) => isAskedFor(one) && names.has(nameOf(one)));
@@ -245,8 +244,7 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   if (expanded.length === 0 && leftOut.length > 0) {
     const [what, least] =
       turns.leftOut.length > 0 ? ["turns", turns.smallestLeftOut] : ["outputs", outputs.smallestLeftOut];
-    const message = `max_tokens: ${room} is not enough, the smallest of these ${what} takes about ${least} tokens`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`max_tokens: ${room} is not enough, the smallest of these ${what} takes about ${least} tokens`);
   }
   await requireAcceptable(state, shownWith(state, { ranges: expanded }));
   if (expanded.length > 0) {
@@ -277,7 +275,7 @@ async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
   return { pinned: true, seq, pins: pinsIn(state) };
 }
 
-/** Refuses a context that a provider would reject which rejects neither the transcript nor the context as it is. */
+/** Rejects a context that a provider would reject although it accepts the current one. */
 async function requireAcceptable(state: WholeState, shown: readonly Placed[]): Promise<void> {
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const faultsIn = (placed: readonly Placed[]) => grammarFaults(placed.map(({ message }) => message));
@@ -292,7 +290,7 @@ function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
   return cut.from_seq <= cut.to_seq ? [cut] : [];
 }
 
-/** The gate has let the operation through, so the capability is there. */
+/** The capability gate has passed, so the capability is present. */
 function compactingOf(parts: TurnParts, state: WholeState, contextWindow: number | undefined): Compacting {
   const compacting = compactingIn(parts, state, { contextWindow });
   if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
@@ -311,13 +309,12 @@ function requireMessage({ transcript }: WholeState, seq: number): void {
     const seqs = transcript.map((placed) => placed.seq);
     const near = seqs.findLast((known) => known < seq) ?? seqs[0];
     const hint = near === undefined ? "the session has none" : `the nearest before it is at ${near}`;
-    throw new RuntimeError("INVALID_PARAMS", `seq: there is no message at ${seq}; ${hint}`);
+    throw invalid(`seq: there is no message at ${seq}; ${hint}`);
   }
-  if (message.role === "system")
-    throw new RuntimeError("INVALID_PARAMS", "seq: the system message always stays; pin another");
+  if (message.role === "system") throw invalid("seq: the system message always stays; pin another");
 }
 
-/** A message that a rewrite took away keeps its pin for when it is restored. */
+/** A message removed by a rewrite keeps its pin for a restoration. */
 function pinsIn({ pins, transcript }: WholeState): number[] {
   const seqs = new Set(transcript.map(({ seq }) => seq));
   return [...pins].filter((seq) => seqs.has(seq));

@@ -1,40 +1,40 @@
 import type { Caller } from "../contract/caller.ts";
 import { type ConfigEnvelope, type ConfiguredRealm, withSubAgents } from "../contract/config.ts";
-import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, invalid, RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import type { ConfigStore, LayerBefore } from "../ports/config-store.ts";
 import type { Service } from "./dispatch.ts";
 
 type ConfigOperations = Pick<Service, "readConfig" | "setConfig" | "patchConfig">;
 
-/** The configuration a runtime runs by, and the operations that change it. */
+/** The configuration of a runtime and the operations that change it. */
 export interface Configuration<D> {
-  /** What follows from it now, also when another process has changed it; whoever begins something keeps what it got. */
+  /** The current settings, including changes of other processes; running work keeps the settings it began with. */
   current(): D;
   readonly operations: ConfigOperations;
-  /** How many of the realm's own settings say something; throws PERMISSION_DENIED where the caller may not remove them. */
+  /** How many of the realm's settings contain the text; throws PERMISSION_DENIED if the caller may not remove them. */
   saying(finds: Finds, caller: Caller | undefined): number;
-  /** Removes those settings, for a caller that was permitted before; what is left is written anew, without comments. */
+  /** Removes those settings for a caller that was checked before; the file is rewritten without comments. */
   erase(finds: Finds): Promise<void>;
 }
 
 type Finds = (text: string) => boolean;
 
 export interface ConfigurationParts<C, D> {
-  /** What the runtime starts with. */
+  /** The configuration at start. */
   readonly config: C;
   readonly store: ConfigStore;
-  /** The configuration with this layer of the realm's own, which sentences call by the name; throws INVALID_PARAMS. */
+  /** Merges the realm's own layer, which error sentences call by `name`; throws INVALID_PARAMS. */
   compose(layer: JsonTable, name: string): C;
-  /** What of a layer that is asked for is kept, beside the configuration that holds. */
+  /** The part of a requested layer that is stored. */
   own(layer: JsonTable, config: C): JsonTable;
-  /** What follows from a configuration; throws when nothing can. */
+  /** Derives the settings from a configuration; throws if it is unusable. */
   derive(config: C): D;
   /** The configuration by the keys of its file. */
   spell(config: C): JsonTable;
-  /** What of it waits for the next start, by the keys of its file. */
+  /** The keys that take effect at the next start. */
   fixed(config: C): Readonly<Record<string, unknown>>;
-  /** Throws PERMISSION_DENIED for a change that whoever asks may not make. */
+  /** Throws PERMISSION_DENIED for a change the caller may not make. */
   permit(
     change: {
       readonly before: C;
@@ -45,7 +45,7 @@ export interface ConfigurationParts<C, D> {
     caller: Caller | undefined,
   ): void;
   readonly realm: ConfiguredRealm;
-  /** Told of a layer somebody else wrote that cannot be used. */
+  /** Called when a layer written by another process is unusable. */
   readonly warn: (sentence: string) => void;
 }
 
@@ -58,7 +58,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
   };
   const first = store.read();
   let { generation } = first;
-  // Somebody may have changed it since whoever starts us has read it.
+  // Another process may have changed it since it was read at start.
   let now = generation === 0 ? { config: parts.config, derived: derive(parts.config) } : made(first.layer, store.name);
   const refresh = (): void => {
     if (!store.hasChanged()) return;
@@ -95,7 +95,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
     generation = kept.generation;
     return envelope();
   };
-  /** What a layer is without what says it, and what follows; a section that cannot do without a setting goes as a whole. */
+  /** A layer without the settings that contain the text; a section that requires such a setting is removed whole. */
   const cleaned = (before: JsonTable, finds: Finds) => {
     const isSaid = (value: unknown): boolean => textsIn(value).some(finds);
     const sections = Object.fromEntries(Object.entries(before).filter(([, section]) => !isSaid(section)));
@@ -151,29 +151,29 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
   };
 }
 
-/** The texts among the values of a layer; the names of settings are the program's, or name something that others refer to. */
+/** The text values of a layer; setting names are not user data. */
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === "string") return [value];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** A layer without the values, and the items of lists, that say something. */
+/** A layer without the values and list items that contain the text. */
 function withoutSaying<V>(value: V, finds: Finds): V {
   if (typeof value !== "object" || value === null) return value;
   const left = Object.entries(value).filter(([, field]) => typeof field !== "string" || !finds(field));
   const cleaned = left.map(([name, field]) => [name, withoutSaying(field, finds)] as const);
-  // Of the same shape, with fewer fields.
+  // The same shape with fewer fields.
   return (Array.isArray(value) ? cleaned.map(([, field]) => field) : Object.fromEntries(cleaned)) as V;
 }
 
 interface Asked {
-  /** How sentences call what was given. */
+  /** How error sentences call the input. */
   readonly name: string;
   readonly expected: number | null | undefined;
   readonly caller: Caller | undefined;
 }
 
-/** A layer that cannot be read can be replaced. */
+/** An unreadable layer can be replaced. */
 function layerOrNothing(before: LayerBefore): JsonTable {
   try {
     return before.layer();
@@ -182,13 +182,13 @@ function layerOrNothing(before: LayerBefore): JsonTable {
   }
 }
 
-/** Where things are kept is told to whoever runs the process, not to its clients. */
+/** Paths are shown to the operator of the process, not to its clients. */
 function readable(layer: () => JsonTable): JsonTable {
   try {
     return layer();
   } catch (cause) {
     const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or mend it";
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw invalid(message, cause);
   }
 }
 

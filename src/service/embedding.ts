@@ -4,59 +4,59 @@ import type { Clock } from "../ports/clock.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, MemoryStore, Scope, Wanted } from "../ports/memory.ts";
 
-/** Loads an embedder; it is called when vectors are first needed, and told when they are not any more. */
+/** Loads an embedder on first use; called again with the end of its use. */
 export type OpenEmbedder = (signal: AbortSignal) => Promise<Embedder>;
 
-/** Gives chunks their vectors, behind the turns: those that somebody may ask for, since a vector costs more than a turn. */
+/** Embeds chunks in the background: only those a search may need, since a vector costs more than a turn. */
 export interface Embedding {
-  /** The embedder, loaded now if it was not; undefined when it cannot be. */
+  /** The embedder, loaded if necessary; undefined if it cannot be loaded. */
   embedder(): Promise<Embedder | undefined>;
-  /** There may be chunks to be given a vector: some time later they are, if the process is still there. */
+  /** Chunks may lack vectors: they are embedded later if the process still runs. */
   wake(): void;
   /**
-   * A turn of a session runs until what comes back is called: its context is in use, and others' vectors wait for it. One
-   * that lasts, since its model is far away, leaves time for what earlier processes left behind.
+   * A turn of a session runs until the returned function is called: its context is in use, and embedding waits. A long
+   * turn, with a remote model, leaves time for chunks of earlier processes.
    */
   use(sessionId: string): () => void;
   /**
-   * Begins at once with chunks that words found, best first, and goes on with others of the scope; resolves when all of it
-   * has vectors, or so long after the embedder is loaded. The rest is made behind.
+   * Embeds chunks that a word search found, best first, then others of the scope. Resolves when all have vectors or the
+   * time after loading is over; the rest is embedded in the background.
    */
   fill(found: readonly number[], options: { readonly scope: Scope; readonly msMax: number }): Promise<void>;
-  /** Chunks that somebody was told: they are given a vector behind, also where words alone would find them. */
+  /** Chunks that were shown to a caller are embedded in the background, even if a word search finds them. */
   reported(ids: readonly number[]): void;
-  /** What last failed; undefined when nothing did. */
+  /** The last failure, if any. */
   problem(): string | undefined;
-  /** Stops after the text at hand and keeps what is made; where something was searched, it first goes on for a while. */
+  /** Stops after the current text and stores the vectors; after a search it continues for a while first. */
   close(): Promise<void>;
 }
 
 interface EmbeddingOptions {
-  /** How long a close goes on with vectors, after a search that this process answered; 0 unless it is said. */
+  /** How long `close` continues after this process answered a search; 0 by default. */
   readonly lingerMs?: number;
 }
 
-/** Vectors kept in one commit. What is made between two of them a crash takes back. */
+/** Vectors per commit. A crash loses those made since the last. */
 const BATCH = 16;
-/** Texts between two looks whether a turn runs. */
+/** Texts between two checks whether a turn runs. */
 const SLICE = 4;
-/** A command that ends at once must not first load a model; a process that stays has the time. */
+/** A command that ends at once must not load a model first. */
 const IDLE_MS = 2_000;
-/** A session that rested so long is not gone on with soon: what its context holds is asked for from elsewhere now. */
+/** After this rest a session's own context may be searched from elsewhere. */
 const REST_MS = 600_000;
-/** Of what words found, so many are given a vector at once. */
+/** So many chunks of a word search are embedded at once. */
 const FOUND_MAX = 16;
-/** Searches that have vectors made at once; others go by those that are there. */
+/** Searches that embed at once; others use the vectors that exist. */
 const FILLS_MAX = 4;
 const TOLD_MAX = 64;
-/** Turns go first; where they never end, a slice is made this often all the same. */
+/** Turns take precedence; if they never pause, one slice runs this often. */
 const YIELD_MS_MAX = 2_000;
 const YIELD_STEP_MS = 50;
-/** Between two turns of a program there is no time for a slice. */
+/** The pause between two turns of a program is too short for a slice. */
 const CALM_MS = 250;
 type Pause = () => Promise<"go on" | "enough">;
 
-/** Has no vectors: everything that is to have one lacks one of it. */
+/** No embedder: every chunk lacks a vector of it. */
 const NOBODY = "";
 
 export function createEmbedding(
@@ -67,9 +67,9 @@ export function createEmbedding(
 ): Embedding {
   const stop = new AbortController();
   const uses = createUses(clock.now);
-  /** Chunks that are being embedded, and until when. */
+  /** Chunks that are being embedded, with the end of that work. */
   const making = new Map<number, Promise<void>>();
-  /** What goes on behind whoever asked. */
+  /** Background work. */
   const background = new Set<Promise<void>>();
   let reported: readonly number[] = [];
   let hasSearched = false;
@@ -86,7 +86,7 @@ export function createEmbedding(
     });
     return opened;
   };
-  /** Gives chunks their vectors, or those it has come to when `pause`, which is asked between slices, says that it is enough. */
+  /** Embeds chunks until done or until `pause`, called between slices, returns true. */
   const make = async (model: Embedder, chunks: readonly Chunk[], pause: Pause): Promise<void> => {
     const done = Promise.withResolvers<void>();
     for (const { id } of chunks) making.set(id, done.promise);
@@ -99,12 +99,12 @@ export function createEmbedding(
           const texts = unknown.slice(from, from + SLICE);
           if ((await pause()) === "enough" || stop.signal.aborted) break;
           const vectors = await model.embed(texts, "passage", stop.signal);
-          // Asked for the same texts again it would give no more, and the process would do nothing else.
+          // The same texts would yield no more vectors and keep the process busy for ever.
           if (vectors.length < texts.length) throw new Error(tooFew(model.id, vectors.length, texts.length));
           for (const [at, vector] of vectors.entries()) known.set(texts[at] ?? "", vector);
         }
       } finally {
-        // Also of a process that ends: one that is short would never get to the end of a batch.
+        // Also in a process that ends: a short one would never complete a batch.
         const made = chunks.flatMap(({ id }, at) => {
           const passage = passages[at] ?? "";
           const vector = known.get(passage);
@@ -118,7 +118,7 @@ export function createEmbedding(
       done.resolve();
     }
   };
-  /** Chunks that nobody is embedding; where there are such as somebody is, waits for one of them. */
+  /** Chunks that are not being embedded; if all are, waits for one of them. */
   const next = async (model: Embedder, max: number, wanted: Wanted): Promise<readonly Chunk[]> => {
     while (!stop.signal.aborted) {
       const chunks = await memory.vectors.missing(model.id, max, wanted);
@@ -150,7 +150,7 @@ export function createEmbedding(
   };
   const nothingIsDue = async (): Promise<boolean> =>
     (await memory.vectors.missing(NOBODY, 1, { inUse: uses.sessions() })).length === 0;
-  /** Searches go by words until it works again; the next chunk wakes it. */
+  /** Searches use words until embedding works again; the next chunk retries. */
   const failed = (thrown: unknown): void => {
     if (!stop.signal.aborted) problem = messageOf(thrown);
   };
@@ -163,7 +163,7 @@ export function createEmbedding(
       });
     return running;
   };
-  /** What sessions that are in use show is to be looked at when they rest. */
+  /** Contexts of sessions in use are embedded when the sessions rest. */
   const lookAtRest = (): void => {
     if (stop.signal.aborted || uses.sessions().size === 0) return;
     resting ??= clock.sleep(REST_MS, stop.signal, "background").then(async () => {
@@ -206,9 +206,9 @@ export function createEmbedding(
     },
     fill: async (found, { scope, msMax }) => {
       hasSearched = true;
-      // A question needs the model, too: loading it is no part of the wait.
+      // The question needs the model, too, so loading does not count as waiting.
       const model = await embedder();
-      // Whoever asks again and again, of an embedder in this process, would let nothing else happen.
+      // Repeated searches on a local embedder would starve everything else.
       await clock.yieldToEventLoop();
       if (model === undefined || stop.signal.aborted || background.size >= FILLS_MAX) return;
       const enough = new AbortController();

@@ -1,35 +1,35 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 
-/** An event on its way to a listener; `seq` is 0 for what is live only and not in the log. */
+/** An event for a listener; `seq` is 0 for a live event that is not in the log. */
 export interface Delivery {
   readonly seq: number;
-  /** Of what is live: the same for everyone who hears it. What is durable is known by its seq. */
+  /** Of live events, the same for every listener. Durable events are identified by seq. */
   readonly event_id?: string;
   readonly timestamp_ms: number;
   readonly event: AgentEvent;
 }
 
-/** Hears events as they happen. It must return at once and not throw: the turn does not wait for it. */
+/** Receives events as they happen. It must return at once and not throw: the turn does not wait. */
 export type Listener = (delivery: Delivery) => void;
 
 export interface EventQueue extends AsyncIterable<Delivery> {
   readonly listener: Listener;
-  /** Ends the iteration once what is queued has been read. */
+  /** Ends the iteration after the queued events. */
   end(): void;
 }
 
 const QUEUE_EVENTS_MAX = 4_096;
 
 /**
- * Turns a listener into something to iterate, once. A reader that lags behind by more than the bound loses live events
- * and is told so by `stream_truncated`; the turn that produces them never waits.
+ * Turns a listener into an iterator that can be read once. A slow reader loses live events beyond the bound and
+ * receives `stream_truncated`; the turn never waits.
  */
 export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
   const queue: Delivery[] = [];
   let dropped = 0;
   let hasEnded = false;
-  // Readers ask for one event at a time, so this is as long as they ask at once.
+  // Readers ask for one event at a time, so few promises wait.
   const waiting: ((next: IteratorResult<Delivery>) => void)[] = [];
   let hasReader = false;
   const listener: Listener = (delivery) => {
@@ -38,7 +38,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
     else queue.push(flushing(delivery));
     while (waiting.length > 0 && queue.length > 0) waiting.shift()?.(nextOf(queue));
   };
-  // What is durable is queued beyond the bound: a turn makes few of those, and a reader must not miss its end.
+  // Durable events are queued beyond the bound: they are few, and a reader must not miss the end.
   const flushing = (delivery: Delivery): Delivery => {
     if (dropped === 0) return delivery;
     const reason = `the reader lagged behind: ${dropped} live events were dropped`;
@@ -50,7 +50,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
     hasEnded = true;
     for (const wake of waiting.splice(0)) wake(DONE);
   };
-  // No generator: what a turn tells comes in many small pieces, and each would pass through three more promises.
+  // No generator: a turn emits many small deltas, and each would pass through three more promises.
   const reader: AsyncIterator<Delivery> = {
     next: async () => {
       if (queue.length > 0) return nextOf(queue);
@@ -68,8 +68,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
     [Symbol.asyncIterator]: () => {
       if (hasReader) {
         const advice = "use subscribe for a second reader";
-        const message = `the events of a turn are read once, and someone reads these already; ${advice}`;
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid(`the events of a turn are read once, and someone reads these already; ${advice}`);
       }
       hasReader = true;
       return reader;

@@ -5,11 +5,11 @@ import type { MessageInput } from "../contract/rewrite.ts";
 import type { JsonObject } from "../contract/session.ts";
 import { readJson, refused } from "./portable-log.ts";
 
-/** A conversation of another program, as a session can begin with it. */
+/** A conversation of another program as the beginning of a session. */
 export interface ForeignTranscript {
   readonly system: string | undefined;
   readonly history: readonly MessageInput[];
-  /** What could not be taken over, in words; empty where all was. */
+  /** What could not be imported, one sentence each. */
   readonly leftOut: readonly string[];
 }
 
@@ -17,7 +17,6 @@ type Fields = Readonly<Record<string, unknown>>;
 type Answer = Extract<MessageInput, { role: "block_assistant" }>;
 type Result = Extract<MessageInput, { role: "tool_results" }>["results"][number];
 
-/** What was said, as every program has it. */
 type Turn = { readonly created_at?: string | undefined } & (
   | { readonly by: "system"; readonly text: string }
   | { readonly by: "user"; readonly content: string | ContentBlock[] }
@@ -28,7 +27,7 @@ type Turn = { readonly created_at?: string | undefined } & (
 
 const NO_RESULT = "the conversation that was imported has no result of this call";
 
-/** Puts turns together so that providers take them: answers in one, results behind their calls, none missing. */
+/** Joins turns as providers require: one message per answer, results after their calls, none missing. */
 function transcriptOf(turns: Iterable<Turn>, leftOut = new Set<string>()): ForeignTranscript {
   const history: MessageInput[] = [];
   const system: string[] = [];
@@ -77,7 +76,7 @@ function dated(created_at: string | undefined): { created_at?: string } {
   return created_at === undefined ? {} : { created_at };
 }
 
-/** Messages as chat completions have them: a list, or an object with `messages`. */
+/** Messages of chat completions: a list, or an object with `messages`. */
 export function readChat(value: unknown, place: string): ForeignTranscript {
   const list = Array.isArray(value) ? value : isJsonTable(value) ? value.messages : undefined;
   if (!Array.isArray(list)) throw refused(place, "messages: write a list of messages");
@@ -111,20 +110,18 @@ function textBlock(text: string): Answer["blocks"] {
   return text === "" ? [] : [{ block_type: "text", data: { text } }];
 }
 
-/** As a session keeps arguments that are none. */
+/** Unusable arguments, as a session stores them. */
 function argumentsOf(text: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text === "" ? "{}" : text);
     if (isJsonTable(value)) return { ...value };
-  } catch {
-    // Kept as it is, below.
-  }
+  } catch {}
   return { raw_arguments: text };
 }
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/=]*)$/;
 
-/** Parts of OpenAI's or of pi's, as content of ours. */
+/** Parts of OpenAI or pi as our content blocks. */
 function contentOf(content: unknown, place: string): string | ContentBlock[] {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) throw refused(place, "content: write a text or a list of parts");
@@ -165,7 +162,7 @@ const SPEAKERS: Readonly<Record<string, "system" | "user" | "assistant" | "call"
   function_response: "result",
 };
 
-/** A conversation as ShareGPT writes it: `conversations` with `from` and `value`. */
+/** A conversation in ShareGPT form: `conversations` with `from` and `value`. */
 export function readShared(value: unknown, place: string): ForeignTranscript {
   const list = isJsonTable(value) ? value.conversations : value;
   if (!Array.isArray(list)) throw refused(place, "conversations: write a list of turns");
@@ -221,7 +218,7 @@ function callsIn(text: string, place: string): readonly { readonly name: string;
 
 const PI_LINES_MAX = 1_000_000;
 
-/** A session's file of pi: the branch that its last entry ends, as its documentation describes it. */
+/** A session file of pi: the branch that ends with its last entry. */
 export function readPi(lines: readonly string[], place: string): ForeignTranscript {
   if (lines.length > PI_LINES_MAX) throw refused(place, `it has more than ${PI_LINES_MAX} lines`);
   const entries = lines
@@ -239,7 +236,7 @@ interface PiLine {
   readonly where: string;
 }
 
-/** From the last entry back to the first, by their parents; a file of before there were parents is one branch. */
+/** From the last entry back by parents; an older file without parents is one branch. */
 function branchOf(entries: readonly PiLine[]): readonly PiLine[] {
   const byId = new Map(
     entries.flatMap((entry) => (typeof entry.fields.id === "string" ? [[entry.fields.id, entry]] : [])),
@@ -293,7 +290,7 @@ function piTurn({ fields: entry, where }: PiLine, leftOut: Set<string>): readonl
     case "branch_summary":
       return notice("branch_summary", String(entry.summary));
     default:
-      // The messages before a compaction are in the file, and are taken instead of its summary.
+      // The file has the messages before a compaction; they replace its summary.
       leftOut.add(`entries of the type ${String(entry.type).slice(0, 40)}`);
       return [];
   }

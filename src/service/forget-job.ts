@@ -27,44 +27,44 @@ export interface ForgettingParts {
   readonly clock: Clock;
   readonly memory: SessionMemory | undefined;
   readonly agents: () => Promise<AgentPlace | undefined>;
-  /** Tells whether a text says one of some texts, in any form. */
+  /** Returns whether a text contains one of the given texts, in any form. */
   readonly finder: (texts: readonly string[]) => (text: string | Uint8Array) => boolean;
-  /** A keyed hash, of a key that is made for it and kept nowhere. */
+  /** A keyed hash with a key that is never stored. */
   readonly newMac: () => (text: string) => string;
   readonly verify: (signed: SignedReceipt) => boolean;
-  /** The realm's own settings, of which those go that say a text. */
+  /** The realm's own settings, of which those with a text are removed. */
   readonly configuration: Pick<Configuration<unknown>, "saying" | "erase">;
   readonly warn: (sentence: string) => void;
 }
 
-/** What a forgetting is, as it is kept until it is done. */
+/** An erasure job, stored until it is done. */
 export interface Job {
   readonly target: ForgetReceipt["target"];
   readonly by?: string;
   readonly texts: readonly string[];
-  /** What is looked for besides, in what is derived. */
+  /** Also searched for, in derived data. */
   readonly targets: readonly (Target & {
     readonly holes: readonly Hole[];
     readonly emptied: number;
     readonly cut: number;
   })[];
-  /** Copies of messages that go, as forks have them. */
+  /** Copies of erased messages, as forks have them. */
   readonly copies: readonly string[];
-  /** Blobs that say it: messages that name one go with it. */
+  /** Blobs with the text: messages that name one are erased with it. */
   readonly foundBlobs: readonly string[];
-  /** What the messages said, for sentences that retell them. */
+  /** The erased texts, to find sentences that restate them. */
   readonly restated: readonly string[];
   readonly blobs: readonly string[];
-  /** Settings of the realm's configuration that say it. */
+  /** Settings of the realm's configuration with the text. */
   readonly settings?: number;
 }
 
-/** What is to be forgotten, before it is planned. */
+/** An erasure before it is planned. */
 export type Chosen = Pick<Job, "target" | "texts" | "copies" | "restated" | "foundBlobs"> & {
   readonly targets: readonly Target[];
 };
 
-/** How what a target's log says is judged. */
+/** How the entries of a target's log are judged. */
 function judge(
   parts: ForgettingParts,
   chosen: Pick<Job, "texts" | "copies" | "restated" | "target" | "foundBlobs">,
@@ -72,7 +72,7 @@ function judge(
 ): Forgetting {
   const copies = new Set(chosen.copies);
   const seqs = new Set(target.seqs);
-  // Where everything goes nothing is looked for: of many sessions that would take longer than all the rest.
+  // Where the whole log is erased, texts are not searched: for many sessions that would take longest.
   const finds = target.isAll ? () => false : parts.finder(chosen.texts.length === 0 ? NOTHING_TO_FIND : chosen.texts);
   const isText = chosen.target === "text";
   return {
@@ -90,7 +90,7 @@ function judge(
   };
 }
 
-/** Nobody writes this. */
+/** A text that never occurs. */
 const NOTHING_TO_FIND = ["\u{f0000}\u{f0001}\u{f0002}\u{f0003}"];
 
 export interface Planned {
@@ -108,13 +108,13 @@ export async function planAll(
   for (const target of chosen.targets) {
     const entries = await readLog(reading, target);
     const plan = await planTarget(entries, judge(parts, chosen, target), parts.clock.yieldToEventLoop);
-    // One that said nothing is to be known as gone, too, or it would be due for ever.
+    // Also an empty one is recorded as erased, or it would stay due for ever.
     if (plan.changed.length > 0 || chosen.target === "sessions") planned.push({ target, entries, plan });
   }
   return planned;
 }
 
-/** Does everything of a job that is not done yet. */
+/** Does the rest of a job. */
 export async function apply(
   reading: ForgetReading,
   parts: ForgettingParts,
@@ -153,8 +153,7 @@ async function applyToSession(
   entries: readonly Entry[],
   plan: LogPlan,
 ): Promise<void> {
-  // Planned of these entries.
-  const changed = plan.changed as readonly Entry[];
+  const changed = plan.changed as readonly Entry[]; // Planned from these entries.
   if (changed.length > 0) await store.log.rewrite(target.id, changed);
   await store.checkpoints?.remove(target.id);
   if (entries.some(({ body }) => body.kind === "forgotten" && body.forgetting_id === id)) return;
@@ -189,8 +188,7 @@ async function applyToAgent(
 ): Promise<void> {
   if (agents === undefined) return;
   const { store, vault, eraseFiles = vault?.erase } = agents;
-  // Planned of these entries.
-  const changed = plan.changed as readonly Entry<AgentEntryBody>[];
+  const changed = plan.changed as readonly Entry<AgentEntryBody>[]; // Planned from these entries.
   if (changed.length > 0) await store.log.rewrite(target.id, changed);
   const bodies = new Map(changed.map(({ seq, body }) => [seq, body]));
   const now = entries.map((entry) => ({ ...entry, body: bodies.get(entry.seq) ?? entry.body }));
@@ -221,7 +219,7 @@ async function applyToAgent(
     notes: row.note_seqs.flatMap((seq, at) => (isWithin(seq, holes) ? [at + 1] : [])),
   });
   if (vault === undefined) return;
-  // What was taken away is there again, as far as the log still says it.
+  // Rebuilt from the rest of the log.
   for (const { seq, timestamp_ms, body } of now) {
     if (body.kind === "tiers_compacted") {
       const { recent, longterm } = body;
@@ -242,13 +240,13 @@ function isWithin(seq: number, holes: readonly Hole[]): boolean {
 
 const BLOB_ID = /sha256:[0-9a-f]{64}/gu;
 
-/** Blobs that entries named which change. */
+/** Blobs named by changed entries. */
 export function blobsNamed(entries: readonly AnyEntry[], { changed }: LogPlan): readonly string[] {
   const seqs = new Set(changed.map(({ seq }) => seq));
   return entries.filter(({ seq }) => seqs.has(seq)).flatMap(({ body }) => JSON.stringify(body).match(BLOB_ID) ?? []);
 }
 
-/** Takes away those blobs that nobody names any more. */
+/** Deletes blobs without references. */
 async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Promise<void> {
   if (blobs.length === 0) return;
   const left = new Set(blobs);

@@ -7,7 +7,7 @@ import type { Pruning, PruningParts } from "./pruning.ts";
 
 type Tools = Pick<ForgettingParts, "finder" | "newMac" | "verify">;
 
-/** What forgetting needs, its tools loaded when something is forgotten. */
+/** The parts of erasing; its tools are loaded on first use. */
 export interface LaterParts
   extends Omit<ForgettingParts, keyof Tools>,
     Pick<PruningParts, "retention" | "runsInBackground"> {
@@ -19,13 +19,10 @@ interface Opened {
   readonly pruning: Pruning;
 }
 
-/**
- * Forgetting before anything of it is loaded: the first call does that, a job that an earlier process left, or a configuration by
- * which sessions are kept for a while only.
- */
+/** Erasing, loaded by the first call, by an unfinished job of an earlier process, or by a configured retention. */
 export function createForgettingLater(parts: LaterParts): {
   readonly operations: Pick<Service, "forget" | "listForgettings" | "prune">;
-  /** Resolves when nothing is being forgotten any more. */
+  /** Resolves when no erasure runs. */
   close(): Promise<void>;
 } {
   let opening: Promise<Opened> | undefined;

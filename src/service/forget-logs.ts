@@ -11,16 +11,15 @@ import type { AgentPlace } from "./agent/agent-operations.ts";
 import { entryPages } from "./portable-log.ts";
 import { walkRows } from "./walk-rows.ts";
 
-/** A log of which something is forgotten. */
+/** A log with entries to erase. */
 export interface Target {
   readonly kind: "session" | "agent";
   readonly id: string;
-  /** The agent's name. */
   readonly agent?: string;
   readonly isAll: boolean;
-  /** Seqs that go whatever they say. */
+  /** Seqs to erase whatever their text. */
   readonly seqs: readonly number[];
-  /** Whether its messages go that are copies of others that go. */
+  /** Whether copies of erased messages are erased. */
   readonly isCopy: boolean;
 }
 
@@ -30,7 +29,6 @@ export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody>;
 const GOING_MAX = 1_000;
 const EXCERPT_CHARS = 120;
 
-/** What every part of a forgetting reads by. */
 export interface ForgetReading {
   readonly store: Store;
   readonly agents: AgentPlace | undefined;
@@ -50,7 +48,7 @@ export async function readLog(
   return entries;
 }
 
-/** Every log of the realm, one after the other. */
+/** Every log of the realm in turn. */
 export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
   readonly kind: Target["kind"];
   readonly id: string;
@@ -73,7 +71,7 @@ export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
   }
 }
 
-/** Sessions that were forked from these, and from those again. */
+/** Sessions forked from these, transitively. */
 export async function forksOf({ store }: ForgetReading, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   const parents = new Map<string, string>();
   for await (const { session_id } of walkRows<SessionRow>(store.sessions)) {
@@ -90,17 +88,17 @@ export async function forksOf({ store }: ForgetReading, ids: ReadonlySet<string>
   return found;
 }
 
-/** What becomes of a target's log, which is read from its beginning. */
+/** The plan for a target's log, read from its beginning. */
 export async function planTarget(
   entries: readonly AnyEntry[],
   how: Forgetting,
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<LogPlan> {
-  // Both kinds of bodies are looked at alike: by their fields.
+  // Both kinds of bodies are read by their fields.
   return planForgetting(entries as readonly Entry<EntryBody>[], how, yieldToEventLoop);
 }
 
-/** A log that says less, as it is told. */
+/** A shortened log in the result. */
 export function describeLog(
   { kind, id, agent, isAll }: Target,
   { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,
@@ -115,7 +113,7 @@ export function describeLog(
   };
 }
 
-/** What goes of a log, a row a message; with how each begins for whoever is still to decide. */
+/** The erased part of a log, one row per message; a preview shows how each begins. */
 export function goingOf(
   target: Target,
   entries: readonly AnyEntry[],
@@ -145,7 +143,7 @@ export function boundGoing(going: readonly Going[]): Pick<ForgetResult, "going" 
   return { going: going.slice(0, GOING_MAX), more: Math.max(0, going.length - GOING_MAX) };
 }
 
-/** What an entry says, where it is something that was said; undefined for what only tells of it. */
+/** The content of an entry; undefined for an entry that only records an event. */
 function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
   switch (body.kind) {
     case "imported":
@@ -166,7 +164,7 @@ function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
   }
 }
 
-/** The texts of a message, by the fields that hold some. */
+/** The texts of a message by field. */
 function textsOfJson(value: unknown, key = ""): readonly string[] {
   if (typeof value === "string") return ["content", "text", "body"].includes(key) ? [value] : [];
   if (Array.isArray(value)) return value.flatMap((one) => textsOfJson(one, key));
@@ -174,17 +172,16 @@ function textsOfJson(value: unknown, key = ""): readonly string[] {
   return Object.entries(value).flatMap(([name, field]) => textsOfJson(field, name));
 }
 
-/** What was said, to be looked for afterwards: nothing that is forgotten already. */
+/** The texts to search for afterwards, without those already erased. */
 export function textsSaid(entries: readonly AnyEntry[]): readonly string[] {
   return entries.flatMap(({ body }) => saidBy(body) ?? []).filter((text) => text !== "" && text !== FORGOTTEN);
 }
 
-/** The messages of entries as they are copied by a fork. */
+/** The messages of entries as a fork copies them. */
 export function copiesIn(entries: readonly AnyEntry[]): readonly string[] {
   return entries.flatMap(({ body }) => ("message" in body ? [JSON.stringify(body.message)] : []));
 }
 
-/** Refuses what is not there. */
 export function requireLog(entries: readonly AnyEntry[], what: string): void {
   if (entries.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `${what} is not there`);
 }

@@ -15,12 +15,12 @@ import {
   textsSaid,
 } from "./forget-logs.ts";
 
-/** What is looked for afterwards, of everything that was said. */
+/** The limits of the texts that are searched for afterwards. */
 const TEXTS_MAX = 400;
 const SENTENCE_CHARS_MIN = 24;
 const TEXT_CHARS_MIN = 4;
 
-/** What a forgetting is about: which logs, and by what the rest is known. */
+/** The target of an erasure: which logs, and which texts identify the rest. */
 export async function chooseTargets(
   reading: ForgetReading,
   { finder }: ForgettingParts,
@@ -54,7 +54,7 @@ export async function chooseTargets(
     const isAll = seqs.length === 0;
     for (const seq of seqs) requireMessage(entries, id, seq);
     const own = entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq)));
-    // One by one: there may be more than a call takes.
+    // One by one: there may be more than one call accepts.
     for (const entry of own) gone.push(entry);
     targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
   }
@@ -66,7 +66,7 @@ export async function chooseTargets(
 
 const BLOBS_A_PAGE = 100;
 
-/** Blobs that say it. */
+/** Blobs with the text. */
 async function blobsWith(
   { store: { blobs }, clock }: ForgetReading,
   finds: (bytes: Uint8Array) => boolean,
@@ -86,7 +86,7 @@ async function blobsWith(
   return found;
 }
 
-/** Whole sessions, and nothing but them: what others have copied or retold of them is kept as long as those are. */
+/** Only whole sessions: copies and restatements in other sessions stay. */
 export async function chooseSessions(reading: ForgetReading, ids: readonly string[]): Promise<Chosen> {
   const said: string[] = [];
   for (const id of ids) {
@@ -110,7 +110,7 @@ async function chooseAgent(reading: ForgetReading, agent: string, memory: number
   return { target: isAll ? "agent" : "memory", targets, copies: [], foundBlobs: [], ...toLookFor(textsSaid(gone)) };
 }
 
-/** What a rewrite put in the place of others is a message each, as forks have them. */
+/** Each message that a rewrite inserted counts by itself, as forks copy it. */
 function messagesIn(entry: AnyEntry): readonly AnyEntry[] {
   const { seq, body } = entry;
   if (body.kind !== "rewritten" || !("messages" in body.to)) return [entry];
@@ -139,13 +139,13 @@ function requireMessage(entries: readonly AnyEntry[], id: string, seq: number): 
   );
 }
 
-/** Texts by which it is seen that nothing is left: whole short ones, and sentences of long ones, spread over all. */
+/** Texts that prove the erasure: short ones whole, and sentences from all over long ones. */
 function toLookFor(said: readonly string[]): Pick<Job, "texts" | "restated"> {
   const pieces = said.flatMap((text) => {
     if (text.length <= 2 * SENTENCE_CHARS_MIN) return [text.trim()];
     return sentencesOf(text).filter((sentence) => sentence.length >= SENTENCE_CHARS_MIN);
   });
-  // Whoever quotes a sentence may leave out how it ends.
+  // A quotation may omit the end of a sentence.
   const bare = pieces.map((piece) => piece.replace(/[.!?]$/u, ""));
   const all = [...new Set(bare)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
   const step = Math.max(1, all.length / TEXTS_MAX);

@@ -9,14 +9,14 @@ import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll
 import { boundGoing, describeLog, everyLog, type ForgetReading, goingOf, type Target } from "./forget-logs.ts";
 import { chooseSessions, chooseTargets } from "./forget-targets.ts";
 
-/** Operations, and work that goes on from an earlier process. */
+/** The operations, and unfinished jobs of earlier processes. */
 export interface ForgettingService {
   readonly operations: Pick<Service, "forget" | "listForgettings">;
-  /** Forgets whole sessions at once: those that nobody holds and that, once held, are still to go. */
+  /** Erases whole sessions at once: those that are free and, once held, still due. */
   forgetSessions(ids: readonly string[], how: SessionsGoing): Promise<SessionsGone | undefined>;
-  /** Finishes what was begun and not ended by a process that is gone. */
+  /** Finishes the jobs of processes that have ended. */
   resume(): Promise<void>;
-  /** Resolves when nothing is being forgotten any more. */
+  /** Resolves when no erasure runs. */
   settled(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ const ROUNDS_MAX = 3;
 export function createForgetting(parts: ForgettingParts): ForgettingService {
   const { store, clock, memory } = parts;
   let running: Promise<unknown> = Promise.resolve();
-  /** One after the other: two would wait for each other's sessions. */
+  /** One at a time: two would wait for each other's sessions. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const done = running.then(work);
     running = done.catch(() => {});
@@ -62,7 +62,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     const settings = how.target === "text" ? parts.configuration.saying(parts.finder(how.texts), call.caller) : 0;
     const reported = settings === 0 ? {} : { settings };
     if (input.dry_run) return { ...(await describe(await reading(), parts, how)), ...reported };
-    // Its job would say what is looked for, and a receipt that nothing does.
+    // Its job would contain the text, and a receipt would say that nothing does.
     await finishBegun();
     return holding(clock.newId(), async (id, holds) => {
       for (const target of inOrder(how.targets)) holds.push(await holdTarget(await reading(), target, clock));
@@ -86,7 +86,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       return { ids: going, receipt, signed };
     });
 
-  /** Work on a forgetting that nobody else does meanwhile; what it holds besides is let go at its end. */
+  /** Runs one erasure exclusively; its locks are released at the end. */
   const holding = async <T>(id: string, work: (id: string, holds: Hold[]) => Promise<T>): Promise<T> => {
     const holds = [await store.locks.hold(id)];
     try {
@@ -102,7 +102,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     return there;
   };
 
-  /** Keeps the job of what was chosen, whose logs are held, and does it. */
+  /** Stores the job, whose logs are held, and runs it. */
   const begin = async (id: string, how: Chosen & Pick<Job, "settings">, by: string | undefined) => {
     const planned = await planAll(await reading(), parts, how);
     const named = planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan));
@@ -119,16 +119,16 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     return { planned, ...done };
   };
 
-  /** Does a job to its end, from wherever it stands. */
+  /** Runs a job from its current state to the end. */
   const carryOut = async (id: string, job: Job): Promise<Done> => {
     const kept = forgettings();
     let scan: Scan | undefined;
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
       await apply(await reading(), parts, { id, job });
       const found = job.texts.length === 0 ? NO_SCAN : await kept.scan(job.texts);
-      // The job itself stands there until it is done.
+      // The job itself contains the text until it is done.
       scan = { ...found, matches: found.matches.filter(({ place }) => !place.includes(id)) };
-      // Another process may have taken in, a moment before, what it had read a moment earlier.
+      // Another process may just have indexed entries that it read before.
       if (scan.matches.length + scan.more === 0 || job.target !== "text") break;
     }
     const { places, bytes, matches, more } = scan ?? NO_SCAN;
@@ -149,7 +149,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         matches: matches.length + more,
         elsewhere: matches.slice(0, LISTED_MAX).map(({ place, form }) => ({ place, form })),
       },
-      // What is sealed says nothing to a scan: there only the logs can tell.
+      // A scan finds nothing in encrypted data: there the logs are compared.
       quoted_in:
         job.texts.length === 0 || (matches.length === 0 && store.shred === undefined)
           ? []
@@ -221,11 +221,11 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
 
   async function resumeOne(id: string, text: string): Promise<void> {
     const own = await holdIfFree(store.locks, id);
-    // Whoever began it lives.
+    // The process that began it still runs.
     if (own === undefined) return;
     const holds: Hold[] = [];
     try {
-      // Kept by `forget`, whole or not at all.
+      // Written by `forget`, whole or not at all.
       const job = JSON.parse(text) as Job;
       for (const target of inOrder(job.targets)) holds.push(await holdTarget(await reading(), target, clock));
       await carryOut(id, job);
@@ -245,7 +245,7 @@ async function describe(reading: ForgetReading, parts: ForgettingParts, chosen: 
   return { dry_run: true, logs: planned.map(({ target, plan }) => describeLog(target, plan)), ...boundGoing(going) };
 }
 
-/** Messages of logs that were not asked about and say the same. */
+/** Messages with the same text in logs outside the request. */
 async function quotedIn(
   reading: ForgetReading,
   { finder }: ForgettingParts,
@@ -264,7 +264,6 @@ async function quotedIn(
   return found;
 }
 
-/** A turn is not waited for to its end. */
 const HOLD_TRIES = 300;
 
 function holdTarget({ store, agents }: ForgetReading, { kind, id }: Target, clock: Clock): Promise<Hold> {
@@ -273,7 +272,7 @@ function holdTarget({ store, agents }: ForgetReading, { kind, id }: Target, cloc
   return holdSoon(place, id, clock, HOLD_TRIES);
 }
 
-/** The right to write what has this id; undefined while somebody else has it. */
+/** The lock of this id; undefined while another process holds it. */
 export function holdIfFree(locks: SessionLocks, id: string): Promise<Hold | undefined> {
   return locks.hold(id).catch((thrown) => {
     if (thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY") return undefined;
@@ -281,12 +280,12 @@ export function holdIfFree(locks: SessionLocks, id: string): Promise<Hold | unde
   });
 }
 
-/** Whoever forgets takes logs in the same order: two that each have what the other wants would both be refused. */
+/** All erasures lock logs in one order, or two would refuse each other. */
 function inOrder<T extends Target>(targets: readonly T[]): readonly T[] {
   return [...targets].sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
-/** What was begun goes on, and whoever asked must not take it for refused. */
+/** The job continues, so the caller must not take it as refused. */
 function unfinished(thrown: unknown): RuntimeError {
   const message = `not all is forgotten yet; it goes on with the next forgetting, or when the realm is next opened: ${messageOf(thrown)}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: thrown });

@@ -1,6 +1,6 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import {
   type FailurePolicy,
   failurePolicyFor,
@@ -23,9 +23,9 @@ import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
 
 /** The hooks of a runtime. */
 export interface HookPart {
-  /** Those of every turn. */
+  /** The hooks of every turn. */
   readonly hooks: readonly Hook[];
-  /** The ids of those that are configured and switched off. */
+  /** The ids of configured hooks that are switched off. */
   readonly off: readonly string[];
   readonly timeoutMs: number;
   readonly payloadBytesMax: number;
@@ -33,7 +33,7 @@ export interface HookPart {
   commandHook(entry: HookEntry): Hook;
 }
 
-/** A hook that is a function of the program which composes the runtime. */
+/** A hook that is a function of the embedding program. */
 export interface HookOptions {
   readonly id: string;
   readonly point: HookPoint;
@@ -42,9 +42,9 @@ export interface HookOptions {
   readonly priority?: number;
   readonly failurePolicy?: FailurePolicy;
   readonly timeoutMs?: number;
-  /** Of a point about tools: only for tools of these names, in which `*` stands for any signs. */
+  /** For tool points: only tools with these names; `*` matches any characters. */
   readonly tools?: readonly string[];
-  /** Gives nothing, or an answer; the signal aborts when it is not waited for any more. */
+  /** Returns nothing or an answer; the signal aborts when the runtime stops waiting. */
   readonly run: (call: HookCall, signal: AbortSignal) => Promise<HookAnswer | undefined> | HookAnswer | undefined;
 }
 
@@ -52,7 +52,7 @@ const PRIORITY = 100;
 
 const FIELDS = "id point mode capability priority failurePolicy timeoutMs tools run".split(" ");
 
-/** Reads the functions a runtime is composed with; throws INVALID_PARAMS, naming the hook, for what cannot be one. */
+/** Reads the hooks passed to the runtime; throws INVALID_PARAMS with the hook's name. */
 export function readHooks(given: readonly HookOptions[]): readonly Hook[] {
   if (!Array.isArray(given)) throw invalid("hooks: give a list of hooks");
   const ids = new Set<string>();
@@ -75,7 +75,7 @@ const isOneOf = (value: unknown, names: readonly string[]): boolean =>
 
 function optionFault(hook: unknown): string | undefined {
   if (typeof hook !== "object" || hook === null) return "give a hook, {id, point, run}";
-  // Every field of an object may be looked for; what is found is unknown.
+  // Any field may be read; its value is unknown.
   const given = hook as { readonly [K in keyof HookOptions]?: unknown };
   const stray = Object.keys(hook).find((name) => !FIELDS.includes(name));
   if (stray !== undefined) return `${stray} is no field of a hook; give ${FIELDS.join(", ")}`;
@@ -94,7 +94,7 @@ function optionFault(hook: unknown): string | undefined {
   return isNames ? undefined : `tools of ${id}: give a list of names of tools`;
 }
 
-/** The hooks of a runtime with those that are configured. */
+/** The runtime's hooks with the configured ones. */
 export function joinHooks(own: readonly Hook[], configured: readonly Hook[]): readonly Hook[] {
   const clash = configured.find(({ id }) => own.some((hook) => hook.id === id));
   if (clash === undefined) return [...own, ...configured];
@@ -102,8 +102,8 @@ export function joinHooks(own: readonly Hook[], configured: readonly Hook[]): re
 }
 
 /**
- * The hooks of one turn; undefined where they are those of every turn. Whoever changes them decides what is started and
- * what is not looked at: a caller needs the scope admin.
+ * The hooks of one turn; undefined if they are those of every turn. Overriding them decides what runs, so a caller
+ * needs the scope admin.
  */
 export function overrideHooks(
   part: HookPart,
@@ -133,7 +133,7 @@ interface Situated {
   readonly redact: Redact;
 }
 
-/** The hooks of a session's steps; undefined where there are none. */
+/** The hooks of a session; undefined if there are none. */
 export function hooksFor(
   { hooks: part, clock, redact }: Situated,
   live: LiveSession,
@@ -156,21 +156,21 @@ export function hooksFor(
   });
 }
 
-/** Tells hooks of what has happened already; returns what of them is to be kept. */
+/** Runs observing hooks; returns the entries to append. */
 export async function notifyHooks(
   hooks: Hooks | undefined,
   point: Extract<HookPoint, "run_completed" | "run_failed" | "session_created" | "session_archived">,
   subject: HookSubject = {},
 ): Promise<readonly EntryBody[]> {
   if (hooks?.has(point) !== true) return [];
-  // What was interrupted has ended, too, and is told: only its own time limits a hook here.
+  // An interrupted step has ended, too, so only the hook's own timeout applies.
   const { reported } = await hooks.run(point, subject, { signal: new AbortController().signal });
   return reported;
 }
 
 const UNJUDGED = "it was interrupted before hooks had judged it";
 
-/** How a session compacts whose compactions hooks watch and guard. */
+/** Compaction settings with hooks that observe and guard it. */
 export function withHooks(compacting: Compacting, hooks: Hooks | undefined): Compacting {
   if (hooks === undefined) return compacting;
   const [isGuarded, isWatched] = [hooks.has("pre_compaction"), hooks.has("post_compaction")];
@@ -200,7 +200,7 @@ export function withHooks(compacting: Compacting, hooks: Hooks | undefined): Com
   };
 }
 
-/** Hooks that nobody waits for: so many at once, and the end of the runtime waits for them. */
+/** Background hooks: at most this many at once; closing the runtime waits for them. */
 export function createBackgroundHooks(most: () => number): {
   readonly start: StartInBackground;
   settled(): Promise<void>;
@@ -209,7 +209,7 @@ export function createBackgroundHooks(most: () => number): {
   return {
     start: (work) => {
       if (running.size >= most()) return false;
-      // Work of ours: it does not reject, or it is a fault that must be seen.
+      // Our own work does not reject unless it has a defect, which must be visible.
       const one = work().finally(() => running.delete(one));
       running.add(one);
       return true;
@@ -220,11 +220,7 @@ export function createBackgroundHooks(most: () => number): {
   };
 }
 
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}
-
-/** Tells hooks what became of a session that nobody else writes to now, and keeps what they have to tell. */
+/** Runs hooks about a session that has no other writer, and appends their events. */
 export async function runSessionHooks(
   parts: Situated & { readonly store: Pick<Store, "log"> },
   session: LiveSession,

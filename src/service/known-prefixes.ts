@@ -1,20 +1,20 @@
 import { messageOf } from "../contract/error.ts";
 import type { Mark, StoredMarks } from "../contract/mark.ts";
 
-/** Where what was made of conversations outlives the process: any table of texts. */
+/** Stores compacted conversations beyond the process: any key-value table of texts. */
 export interface PrefixStore {
   get(key: string): Promise<string | null | undefined> | string | null | undefined;
   set(key: string, value: string): Promise<unknown> | unknown;
 }
 
 /**
- * What was made of conversations, by the hash of the messages it was made of. A conversation that goes on is found by its
- * longest known beginning, one that was edited by what is still the same; never by anything else.
+ * Compacted conversations by the hash of their messages. A longer conversation is found by its longest known prefix, an
+ * edited one by its unchanged prefix.
  */
 export interface KnownPrefixes {
-  /** The marks of the longest known beginning; `hashes[n]` is that of the first n + 1 messages. */
+  /** The marks of the longest known prefix; `hashes[n]` is that of the first n + 1 messages. */
   find(hashes: readonly string[], where: "memory" | "anywhere"): Promise<readonly Mark[]>;
-  /** Makes and keeps what is new of a conversation, once for all who ask for the same work at the same time. */
+  /** Runs and stores new work on a conversation, once for concurrent identical requests. */
   make<T extends { readonly marks: readonly Mark[]; readonly added: readonly Mark[] }>(
     name: string,
     hash: string,
@@ -22,14 +22,14 @@ export interface KnownPrefixes {
   ): Promise<{ readonly made: T; readonly isFirst: boolean }>;
 }
 
-/** Conversations compacted lately; a receipt is some ten kilobytes. */
+/** Recently compacted conversations; a receipt is about ten kilobytes. */
 const KNOWN_MAX = 256;
-/** Conversations of which the store knows nothing. */
+/** Conversations that are not in the store. */
 const UNKNOWN_MAX = 4_096;
-/** Looked for at once, the longest first. */
+/** Looked up together, the longest first. */
 const BATCH = 32;
 
-/** A store that fails is told, and done without. */
+/** A failing store is reported and ignored. */
 export function createKnownPrefixes(store: PrefixStore | undefined, warn: (error: string) => void): KnownPrefixes {
   const known = new Map<string, readonly Mark[]>();
   const unknown = new Map<string, true>();
@@ -55,7 +55,7 @@ export function createKnownPrefixes(store: PrefixStore | undefined, warn: (error
 
   return {
     find: async (hashes, where) => {
-      // Whatever is longer than this is neither at hand nor in the store.
+      // Longer prefixes are neither cached nor stored.
       const asked = hashes.findLastIndex((hash) => known.has(hash) || unknown.has(hash));
       if (store !== undefined && where === "anywhere") {
         const longer = hashes.slice(asked + 1).toReversed();
@@ -77,7 +77,7 @@ export function createKnownPrefixes(store: PrefixStore | undefined, warn: (error
     },
     make: async (name, hash, work) => {
       const same = underWay.get(name);
-      // Made by the same work of whoever came first: what it gives is what this one would.
+      // An identical request runs already; its result is shared.
       if (same !== undefined) return { made: (await same) as Awaited<ReturnType<typeof work>>, isFirst: false };
       const making = work();
       underWay.set(name, making);
@@ -96,7 +96,6 @@ function keyOf(hash: string): string {
   return `rkat:compaction:${hash}`;
 }
 
-/** Remembers it as the newest; the oldest goes. */
 function remember<V>(map: Map<string, V>, key: string, value: V, max: number): void {
   map.delete(key);
   map.set(key, value);
@@ -106,7 +105,7 @@ function remember<V>(map: Map<string, V>, key: string, value: V, max: number): v
 
 async function marksIn(text: string | null | undefined): Promise<readonly Mark[] | undefined> {
   if (text === undefined || text === null) return undefined;
-  // Who has no store loads no schema.
+  // The schema is loaded only with a store.
   const { readMarks } = await import("../contract/mark.ts");
   return readMarks(parse(text));
 }

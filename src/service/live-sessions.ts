@@ -11,29 +11,29 @@ import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { CallContext } from "./dispatch.ts";
 import type { Listener } from "./event-queue.ts";
 
-/** The sessions this process has folded and keeps at hand. */
+/** The folded sessions in memory. */
 export interface LiveSessions {
-  /** A session at hand, or by its checkpoint or its log; rejects with SESSION_NOT_FOUND. */
+  /** A session from memory, its checkpoint or its log; rejects with SESSION_NOT_FOUND. */
   find(sessionId: string): Promise<LiveSession>;
-  /** The same, with what another process appended since. */
+  /** Likewise, with entries that another process appended since. */
   findFresh(sessionId: string): Promise<LiveSession>;
-  /** Takes in a session that is being made, unless nothing can give way to one more. */
+  /** Admits a session that is being created, unless no other can be evicted. */
   admit(making: () => Promise<LiveSession>): Promise<LiveSession>;
-  /** Takes in what another process appended since; to be called by whoever holds the session. */
+  /** Reads entries of other processes; the caller holds the session. */
   refresh(session: LiveSession): Promise<void>;
-  /** Takes in, of a session at hand, that some of it was forgotten. */
+  /** Applies an erasure to a session in memory. */
   renew(sessionId: string): Promise<void>;
-  /** Its state with everything that was ever said: the log is read when that is first asked for. */
+  /** The state with its whole transcript; reads the log on first use. */
   whole(session: LiveSession): Promise<WholeState>;
-  /** Called when nothing of this process holds it any more: what the next process finds it by is kept. */
+  /** Called when this process releases the session: writes its checkpoint. */
   rest(session: LiveSession): void;
-  /** Resolves when what is being kept of them is. */
+  /** Resolves when running checkpoints are written. */
   close(): Promise<void>;
 }
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Without a store that lasts, a session that is let go is gone, so none ever is. */
+/** Without a durable store an evicted session would be lost, so none is evicted. */
 export function createLiveSessions(
   store: Store,
   options: {
@@ -46,9 +46,9 @@ export function createLiveSessions(
   const { log } = store;
   const { yieldToEventLoop } = keeping;
   const checkpoints = createCheckpoints({ ...keeping, log, store: isStored ? store.checkpoints : undefined });
-  // In order of use: the first key is the one that was not touched for the longest time.
+  // In order of use: the first key is the least recently used.
   const sessions = new Map<string, LiveSession>();
-  // Sessions that are being made: many at once must not pass the limit together.
+  // Sessions being created: concurrent ones must not exceed the limit together.
   let arriving = 0;
 
   const add = (session: LiveSession): LiveSession => {
@@ -88,7 +88,7 @@ export function createLiveSessions(
     makeRoom();
     return add(liveSession(state, []));
   };
-  /** Between two appends: what one of them has written and not yet taken in must not be taken in twice. */
+  /** Between two appends, or an appended entry could be read twice. */
   const refresh = (session: LiveSession): Promise<void> => {
     const refreshed = session.appending.then(() => refreshNow(session));
     session.appending = refreshed.catch(() => {});
@@ -117,7 +117,7 @@ export function createLiveSessions(
     },
     whole: async (session) => {
       if (isWhole(session.state)) return session.state;
-      // Between two appends, as a refresh: what one of them has written must be in it once.
+      // Between two appends, as in a refresh.
       const whole = session.appending.then(() =>
         isWhole(session.state) ? session.state : makeWhole(log, session.state, session.state.lastSeq, yieldToEventLoop),
       );
@@ -140,7 +140,7 @@ async function foldFrom(
   return entries.length === 0 ? undefined : foldLongSession(sessionId, entries, yieldToEventLoop);
 }
 
-/** Makes a state anew with everything that was said up to a seq; the state itself, which whoever works on the session has. */
+/** Reads the whole transcript up to a seq into the same state object, which its users share. */
 async function makeWhole(
   log: EventLog,
   state: SessionState,
@@ -152,7 +152,7 @@ async function makeWhole(
   return Object.assign(state, await foldLongSession(state.sessionId, said, yieldToEventLoop));
 }
 
-/** The first that can be folded again from its log without anyone noticing. */
+/** The first session that can be evicted unnoticed. */
 function firstIdle(sessions: Iterable<LiveSession>): LiveSession | undefined {
   for (const session of sessions) {
     if (!session.isRunning && session.tools.length + session.listeners.size === 0) return session;
@@ -160,25 +160,24 @@ function firstIdle(sessions: Iterable<LiveSession>): LiveSession | undefined {
   return undefined;
 }
 
-/** A session this process works on: its folded state, its custom tools and who listens. */
+/** A session in use: its folded state, custom tools and listeners. */
 export interface LiveSession {
   readonly state: SessionState;
-  /** Its custom tools. */
   tools: readonly Tool[];
-  /** Whether those are what it was last given here; a session that was folded from its log has not been given any. */
+  /** Whether the tools were given in this process; a session folded from its log has none. */
   hasTools: boolean;
   readonly listeners: Set<Listener>;
-  /** Called when a turn of this process is over, told of or not, and when the session is archived: no other will be. */
+  /** Called when a turn of this process ends and when the session is archived. */
   readonly onRest: Set<() => void>;
-  /** Settles when the newest append has. */
+  /** Settles with the newest append. */
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
   isRunning: boolean;
-  /** Settles when nothing of this process holds it for a moment only; who wants to hold it waits for that. */
+  /** Settles when this process no longer holds it briefly; the next holder waits for that. */
   moment: Promise<void>;
 }
 
-/** Starts a session's log. It may begin with the many messages of another: between them others have their turn. */
+/** Starts a session's log, possibly with many messages of another session. */
 export async function beginSession(
   log: EventLog,
   sessionId: string,
@@ -207,8 +206,8 @@ function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
 }
 
 /**
- * Makes entries durable, advances the state, then tells listeners what they stand for; one append at a time. Bodies that
- * speak of the state are made when their turn comes: a text may have been injected since they were thought of.
+ * Appends entries durably, advances the state, then emits their events; one append at a time. Bodies that depend on the
+ * state are made at their turn, since a text may have been injected meanwhile.
  */
 export function appendEntries(
   log: EventLog,
@@ -216,7 +215,7 @@ export function appendEntries(
   bodies: readonly EntryBody[] | (() => readonly EntryBody[]),
 ): Promise<void> {
   const appended = live.appending.then(() => appendNow(log, live, typeof bodies === "function" ? bodies() : bodies));
-  live.appending = appended.catch(() => {}); // Whoever asked for it hears of it; the next one starts from the state.
+  live.appending = appended.catch(() => {}); // The caller receives the error; the next append starts from the state.
   return appended;
 }
 
@@ -238,7 +237,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   if (state.archived) for (const wake of live.onRest) wake();
 }
 
-/** Tells listeners something that is not kept. */
+/** Emits an event that is not stored. */
 export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
   if (live.listeners.size === 0) return;
   const timestamp_ms = clock.now();
@@ -246,7 +245,7 @@ export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): vo
   for (const listener of live.listeners) listener({ seq: 0, event_id, timestamp_ms, event });
 }
 
-/** Gives a session its custom tools, and returns the names of those it did not have when it was last given some. */
+/** Sets the custom tools of a session; returns the names of new ones. */
 export function giveTools(live: LiveSession, tools: readonly Tool[]): readonly string[] {
   const had = new Set(live.tools.map(({ name }) => name));
   const added = live.hasTools ? tools.map(({ name }) => name).filter((name) => !had.has(name)) : [];
@@ -255,13 +254,13 @@ export function giveTools(live: LiveSession, tools: readonly Tool[]): readonly s
   return added;
 }
 
-/** Work that holds a session while it runs: one at a time per session, also across processes. */
+/** Exclusive work on a session, also across processes. */
 export interface LockedWork {
-  /** Runs work as the session's turn, with the caller listening and able to stop it. */
+  /** Runs a turn, with the caller listening and able to stop it. */
   run<T>(session: LiveSession, call: CallContext, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Holds the session for a moment, which whoever comes next in this process waits for instead of being refused. */
+  /** Holds the session briefly; the next caller in this process waits instead of being refused. */
   brief(session: LiveSession, work: () => Promise<void>): Promise<void>;
-  /** Interrupts what runs and resolves when it has ended, or when that takes too long. */
+  /** Interrupts the running turn; resolves when it has ended or took too long. */
   stop(): Promise<void>;
 }
 
@@ -289,7 +288,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       session.isRunning = false;
       for (const wake of session.onRest) wake();
       if (call.listener !== undefined) session.listeners.delete(call.listener);
-      // What others append while it runs, such as a text, must not come once somebody else has the session.
+      // Appends of others during the turn, such as an injected text, must finish before the session is released.
       await session.appending;
       await hold.release().finally(() => {
         live.rest(session);
@@ -311,7 +310,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
     stop: async () => {
       const ending = [...running];
       if (ending.length === 0) return;
-      // A store that cannot even interrupt must not keep the rest from being closed: the wait below is bounded.
+      // A store that cannot interrupt must not block closing: the wait below is bounded.
       await Promise.allSettled(ending.map(({ sessionId }) => locks.interrupt(sessionId)));
       const done = new AbortController();
       await Promise.race([Promise.all(ending.map(({ ended }) => ended)), clock.sleep(STOP_MS_MAX, done.signal)]);
@@ -320,10 +319,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   };
 }
 
-/**
- * The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause, and that
- * every append is told to whoever hears the session.
- */
+/** The store with its errors as SESSION_STORE_ERROR, and with a signal after every append. */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
   const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   const hold = async (sessionId: string): Promise<Hold> => {

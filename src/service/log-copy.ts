@@ -6,29 +6,28 @@ import type { LogRow, SessionStore, Store } from "../ports/store.ts";
 import { appendEntries, endOf, entryLine, entryPages } from "./portable-log.ts";
 import { walkRows } from "./walk-rows.ts";
 
-/** What became of the logs of one kind. */
+/** The result for the logs of one kind. */
 export interface LogsCopied {
-  /** Logs that the source has. */
+  /** Logs of the source. */
   readonly total: number;
-  /** Logs that the target did not have. */
+  /** Logs that are new in the target. */
   readonly copied: number;
-  /** Logs that the target had the beginning of. */
+  /** Logs that the target had a prefix of. */
   readonly continued: number;
   readonly equal: number;
-  /** Entries that were added to the target, each read back and found the same. */
+  /** Entries added to the target, each read back and compared. */
   readonly entries: number;
-  /** A sentence for every log that is not whole at the target now. */
+  /** One sentence per log that is incomplete in the target. */
   readonly problems: readonly string[];
-  /** A sentence for every log of which only what was there when it was read is at the target. */
+  /** One sentence per log that grew after it was read. */
   readonly behind: readonly string[];
 }
 
 export interface LogCopyParts<B, R extends LogRow> {
   readonly from: CopyEnd<B, R>;
   readonly to: CopyEnd<B, R>;
-  /** What a log is called. */
   readonly noun: "session" | "agent";
-  /** Nothing is written: only what would be is told. */
+  /** Dry run: only reports what would be written. */
   readonly isDry: boolean;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -40,17 +39,17 @@ interface CopyEnd<B, R extends LogRow> {
   readonly store: Store<B, R>;
 }
 
-/** Logs under way at once: their appends share the commits of a database and the syncs of a folder. */
+/** Logs copied at once: their appends share commits and syncs. */
 const LOGS_AT_ONCE = 64;
-/** How long a log that is held at the target is tried again: the lease of a killed process ends sooner. */
+/** How long a log that is held in the target is retried: the lease of a killed process ends sooner. */
 const BUSY_MS_MAX = 20_000;
 const BUSY_PAUSE_MS = 500;
-/** Clocks of the processes that write one store may differ by this much. */
+/** Allowed difference between the clocks of writing processes. */
 const CLOCKS_MS = 60_000;
 
 /**
- * Copies every log of one store to another, with its seqs and times, and reads back what it wrote. A log that is at the
- * target already is compared entry by entry and continued; one that differs, or is longer there, is left alone.
+ * Copies every log to another store with its seqs and times, and reads it back. A log that exists in the target is
+ * compared and continued; one that differs or is longer there is left alone.
  */
 export async function copyLogs<B, R extends LogRow>(parts: LogCopyParts<B, R>): Promise<LogsCopied> {
   const { from, noun, clock, signal } = parts;
@@ -91,7 +90,7 @@ export async function copyLogs<B, R extends LogRow>(parts: LogCopyParts<B, R>): 
   return { total: outcomes.size, ...counts, problems, behind };
 }
 
-/** Every log with its last seq, or every log that was written since a time. */
+/** Every log with its last seq, or those written since a time. */
 async function lastSeqs<R extends LogRow>(
   sessions: SessionStore<R>,
   sinceMs = 0,
@@ -102,7 +101,7 @@ async function lastSeqs<R extends LogRow>(
   return found;
 }
 
-/** Visits all items, so many at a time. An error ends it, after the visits that are under way. */
+/** Visits all items, several at a time. An error ends it after the running visits. */
 export async function forEachOf<T>(
   items: readonly T[],
   atOnce: number,
@@ -125,10 +124,10 @@ export async function forEachOf<T>(
   if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the copy was stopped; run it again to go on");
 }
 
-/** One log or blob cannot be copied, although the stores answer; the message says which and why. */
+/** One log or blob cannot be copied although the stores work; the message names it and the reason. */
 export class Faulty extends Error {}
 
-/** Does something with one log or blob. Where it fails and `isThere` does not, the store itself is not at fault. */
+/** Works on one log or blob. If it fails while `isThere` succeeds, the store itself is not at fault. */
 export async function orFaulty<T>(what: string, work: () => Promise<T>, isThere: () => Promise<unknown>): Promise<T> {
   try {
     return await work();
@@ -138,19 +137,18 @@ export async function orFaulty<T>(what: string, work: () => Promise<T>, isThere:
   }
 }
 
-/** The result for one log. */
 type Outcome =
   | { readonly kind: "left" | "busy"; readonly sentence: string }
   | {
       readonly kind: "copied" | "continued" | "equal";
       readonly entries: number;
-      /** Where the log ended when it was read. */
+      /** The end of the log when it was read. */
       readonly seq: number;
-      /** Whether a process held it then, and could write it. */
+      /** Whether a process held it then and could write. */
       readonly isHeld: boolean;
     };
 
-/** Copies one log up to its end; throws only what concerns more than this log. */
+/** Copies one log to its end; throws only for failures beyond this log. */
 async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, lastSeq: number): Promise<Outcome> {
   const { from, to, noun } = parts;
   try {
@@ -168,20 +166,20 @@ async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: strin
   }
 }
 
-/** The target has every entry up to `sharedSeq`, and lacks those that follow. */
+/** The target has every entry up to `sharedSeq` and lacks the rest. */
 interface Gap<B> {
   readonly sharedSeq: number;
   readonly endSeq: number;
-  /** How many entries it lacks, and the digest of them. */
+  /** The number of missing entries and their digest. */
   readonly entries: number;
   readonly digest: string;
-  /** The first of them, of which most logs have no more. */
+  /** The first page of them, which is all for most logs. */
   readonly first: readonly Entry<B>[];
 }
 
 const ENTRIES_A_PAGE = 100;
 
-/** Reads both logs side by side. The source is read to its end before anything is written: half of it would look whole. */
+/** Compares both logs. The source is read to its end before any write: half of it would look complete. */
 async function compareLogs<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string): Promise<Gap<B>> {
   const { to, noun, signal } = parts;
   const left = (what: string): Faulty => new Faulty(`${noun} ${id} ${what}; nothing of it was changed`);
@@ -234,14 +232,14 @@ function readerOf<B, R extends LogRow>(parts: LogCopyParts<B, R>, end: "from" | 
   };
 }
 
-/** Adds what the target lacks and reads it back; false where another process writes the log there. */
+/** Appends and reads back the missing entries; false if another process writes the log. */
 async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, gap: Gap<B>): Promise<boolean> {
   const { from, to, noun, clock, signal } = parts;
   const range = { after: gap.sharedSeq, upTo: gap.endSeq };
   try {
     const hold = await to.store.locks.hold(id);
     try {
-      // Another process may have written between the comparison and the hold.
+      // Another process may have written since the comparison.
       if (((await to.store.sessions.get(id))?.last_seq ?? 0) !== gap.sharedSeq) return false;
       let after = gap.sharedSeq;
       const pages = gap.first.length === gap.entries ? [gap.first] : entryPages(readerOf(parts, "from"), id, range);

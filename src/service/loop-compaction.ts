@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Receipt } from "../contract/compaction.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Mark } from "../contract/mark.ts";
 import type { Message } from "../contract/message.ts";
@@ -16,79 +16,83 @@ import type { ModelClient } from "../ports/model.ts";
 import { createKnownPrefixes, type PrefixStore } from "./known-prefixes.ts";
 import { createSystemClock } from "./system-clock.ts";
 
-/** How the messages of a loop that is not ours are compacted. */
+/** How the messages of your own loop are compacted. */
 export interface LoopCompactionOptions {
-  /** Tokens the model can see at once; without it, what is known of the model. */
+  /** The model's context window in tokens; by default that of a known model. */
   readonly contextWindow?: number | undefined;
-  /** The size at which messages are compacted: a share of the window, or tokens. Four fifths of the window. */
+  /**
+   * The size at which messages are compacted: a share of the window, or tokens. By default four fifths of the window.
+   */
   readonly threshold?: { readonly share: number } | { readonly tokens: number } | undefined;
-  /** How many of the last turns are kept, where they fit; a turn is a user message and all that follows it. 4. */
+  /**
+   * How many of the last turns are kept if they fit; a turn is a user message and all that follows it. 4 by default.
+   */
   readonly recentTurns?: number | undefined;
-  /** The most a summary may take. 4,096 tokens, and no more than a quarter of the threshold. */
+  /** The largest summary: by default 4,096 tokens, and at most a quarter of the threshold. */
   readonly summaryTokensMax?: number | undefined;
-  /** Whether old tool output gives way to a line of its own before anything is summarised. It does. */
+  /** Whether old tool output is trimmed before anything is summarised. True by default. */
   readonly evict?: boolean | undefined;
-  /** Where what was made is found again after a restart. */
+  /** Stores results, so that they are found after a restart. */
   readonly store?: PrefixStore | undefined;
-  /** Told of every compaction, made or failed, before the model is asked. */
+  /** Called for every compaction, made or failed, before the model is called. */
   readonly onCompaction?: ((report: CompactionReport) => Promise<void> | void) | undefined;
 }
 
-/** What a compaction did; or why none was made, and then the messages stand as they were. */
+/** The result of a compaction, or why none was made; then the messages are unchanged. */
 export type CompactionReport =
   | {
       readonly ok: true;
-      /** `eviction`: tool output left, no model was asked, and nothing was summarised. */
+      /** `eviction`: tool output was trimmed without a model call or a summary. */
       readonly kind: "summary" | "eviction";
-      /** Each specific that left the messages, and whether it is still there; what is not is `lost`. */
+      /** Each specific of the removed messages and whether it survives; otherwise it is `lost`. */
       readonly receipt: Receipt;
       /** Empty for an eviction. */
       readonly summary: string;
       readonly messagesBefore: number;
       readonly messagesAfter: number;
-      /** By estimate. */
+      /** Estimated. */
       readonly tokens: { readonly before: number; readonly after: number };
-      /** What the model took for the summary. */
+      /** The usage of the summary's model call. */
       readonly usage: Usage;
       readonly notes: readonly string[];
     }
   | { readonly ok: false; readonly error: string };
 
-/** One call of the loop, before it is made. */
+/** One model call of the loop, before it is made. */
 export interface LoopCall {
   readonly system: string;
   readonly messages: readonly Message[];
   readonly pins: ReadonlySet<number>;
-  /** Who writes the summary. */
+  /** The model that writes the summary. */
   readonly summariser: ModelClient;
-  /** The window of the model that is called. */
+  /** The window of the called model. */
   readonly contextWindow: number | undefined;
   readonly toolTokens: number;
   readonly outputTokens: number;
-  /** What the model counted for the call before this one; 0 where that is told by `count`, or not at all. */
+  /** The input tokens of the previous call; 0 if `count` reports them or they are unknown. */
   readonly countedTokens: number;
   readonly isRefused: boolean;
   readonly signal: AbortSignal;
 }
 
 export interface LoopCompaction {
-  /** What the model is to be shown; the hash names this call. */
+  /** The messages for the model; the hash identifies this call. */
   compact(call: LoopCall): Promise<{ readonly shown: readonly Shown[]; readonly hash: string }>;
-  /** Takes in what the model counted for a call. */
+  /** Records the counted input tokens of a call. */
   count(hash: string, tokens: number): void;
 }
 
-/** Of the window, what is left to an estimate that is below what the model counts. */
+/** The share of the window reserved for estimates that are too low. */
 const WINDOW_SHARE = 0.9;
-/** An answer's reserve is counted up to this share of the window. */
+/** The answer's reserve counts up to this share of the window. */
 const OUTPUT_SHARE_MAX = 0.2;
 const EVICT_AT = 0.6;
 const SUMMARY_SHARE_MAX = 0.25;
-/** Below this share of what is compacted nothing can have been made of a conversation, and no store is asked. */
+/** Below this share of the threshold no conversation was compacted, so the store is not read. */
 const STORED_FROM = 0.5;
 const COUNTS_MAX = 4_096;
 
-/** Compacts the messages of loops that are not ours; what was made of a conversation is found again by its beginning. */
+/** Compacts the messages of your own loop; earlier results are found by the conversation's prefix. */
 export function createLoopCompaction(options: LoopCompactionOptions, extract: ExtractSummary): LoopCompaction {
   requireOptions(options);
   const { onCompaction } = options;
@@ -132,7 +136,7 @@ export function createLoopCompaction(options: LoopCompactionOptions, extract: Ex
   };
 }
 
-/** A summary is asked for twice, once more than a caller's own retries would: the call it precedes waits for it. */
+/** A summary is tried twice: the call that waits for it has no other retry. */
 const ASKING: Omit<Asking, "clock" | "model" | "signal"> = {
   retry: { maxRetries: 1, initialDelayMs: 500, maxDelayMs: 2_000, multiplier: 2, retryAfterMaxMs: 5_000 },
   calls: { callTimeoutMs: 120_000, stallTimeoutMs: 60_000 },
@@ -145,7 +149,7 @@ const ASKING: Omit<Asking, "clock" | "model" | "signal"> = {
 
 interface Sizes {
   readonly window: number | undefined;
-  /** What messages and tools may take of it. */
+  /** The tokens available to messages and tools. */
   readonly room: number | undefined;
 }
 
@@ -186,7 +190,6 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
   };
 }
 
-/** Never more than what fits. */
 function thresholdOf({ threshold }: LoopCompactionOptions, { window, room = Number.POSITIVE_INFINITY }: Sizes): number {
   if (threshold === undefined) return Math.min(thresholdFor(undefined, window), room);
   if ("tokens" in threshold) return Math.min(threshold.tokens, room);
@@ -194,7 +197,7 @@ function thresholdOf({ threshold }: LoopCompactionOptions, { window, room = Numb
   return Math.min(thresholdFor(byShare, window), room);
 }
 
-/** The hash of each beginning of a conversation. */
+/** The hash of each prefix of a conversation. */
 function chainOf(messages: readonly Message[]): readonly string[] {
   const hashes: string[] = [];
   for (const message of messages) hashes.push(chainHash(message, hashes.at(-1) ?? "", sha256));
@@ -205,7 +208,7 @@ function sha256(text: string): string {
   return hash("sha256", text);
 }
 
-/** What the model counted for the longest beginning since the last compaction, and what was said after it. */
+/** The counted tokens of the longest prefix since the last compaction, and the messages after it. */
 function countedFor(
   counts: ReadonlyMap<string, number>,
   of: { readonly hashes: readonly string[]; readonly messages: readonly Message[]; readonly marks: readonly Mark[] },
@@ -260,8 +263,4 @@ function requireOptions(options: LoopCompactionOptions): void {
 function requireCount(name: string, value: number | undefined, min: number): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= min)) return;
   throw invalid(`${name}: give a whole number, at least ${min}`);
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

@@ -3,17 +3,17 @@ import { blockText, type Content, type ContentBlock, type Message } from "../con
 import type { ModelClient } from "../ports/model.ts";
 import type { BlobStore } from "../ports/store.ts";
 
-/** More than one request's body can bring; providers take less. */
+/** More than one request body can hold; providers accept less. */
 export const MEDIA_BYTES_MAX = 12 * 1_024 * 1_024;
 const MEDIA_MAX = 100;
 const PDF = "application/pdf";
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
-/** What is read as text, whoever it is for. */
+/** Media types that are read as text. */
 const TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.-]+\+)?(?:json|xml|yaml|toml|javascript|sql))(?:;|$)/;
 
 /**
- * What somebody says, as it is kept: media as blobs, files of text as text. Throws INVALID_PARAMS for what is broken or
- * too large, and CAPABILITY_UNAVAILABLE for what the model cannot be shown.
+ * Content as it is stored: media as blobs, text files as text. Throws INVALID_PARAMS for broken or too large media,
+ * CAPABILITY_UNAVAILABLE for media the model cannot read.
  */
 export async function takeContent(
   content: Content,
@@ -59,20 +59,20 @@ function requireBytes(data: string, at: string): void {
 
 type FileBlock = Extract<ContentBlock, { type: "file" }>;
 
-/** A file of text as that text, and a PDF as it is. */
+/** A text file as text; a PDF unchanged. */
 async function readText(block: FileBlock, at: string, blobs: BlobStore): Promise<ContentBlock> {
   if (block.media_type === PDF) return block;
   if (!TEXT.test(block.media_type)) {
     throw invalid(`${at}.media_type`, `a file is of text or ${PDF}, and this one is ${block.media_type}`);
   }
-  // Whether there is such a blob is known by now.
+  // The blob was checked before.
   const bytes = block.source === "inline" ? Buffer.from(block.data, "base64") : (await blobs.get(block.blob_id))?.data;
   const text = textOfFile(block, bytes ?? Buffer.alloc(0));
   if (text !== undefined) return { type: "text", text };
   throw invalid(`${at}.data`, `it is said to be ${block.media_type} and is not UTF-8; send it in that encoding`);
 }
 
-/** What a file of text is kept as; undefined for one that is none. */
+/** The text of a text file; undefined for any other file. */
 export function textOfFile({ media_type, name = "" }: FileBlock, bytes: Uint8Array): string | undefined {
   if (!TEXT.test(media_type)) return undefined;
   try {
@@ -83,17 +83,16 @@ export function textOfFile({ media_type, name = "" }: FileBlock, bytes: Uint8Arr
   }
 }
 
-/** Less is not worth a blob of its own. */
+/** Smaller media are not worth a blob. */
 const INLINE_CHARS_MAX = 4_096;
 
-/** Content whose media are kept as blobs, once each, however often they are said. */
+/** Content with its media as blobs, each stored once. */
 export async function keepMedia(content: Content, blobs: Pick<BlobStore, "put">): Promise<Content> {
   if (typeof content === "string") return content;
   return Promise.all(content.map((block) => keepBlock(block, blobs)));
 }
 
 async function keepBlock(block: ContentBlock, blobs: Pick<BlobStore, "put">): Promise<ContentBlock> {
-  // A video has no other form.
   if (block.type === "text" || block.type === "video" || block.source !== "inline") return block;
   if (block.data.length <= INLINE_CHARS_MAX) return block;
   const { data: base64, ...rest } = block;
@@ -105,8 +104,8 @@ async function keepBlock(block: ContentBlock, blobs: Pick<BlobStore, "put">): Pr
 const filled = new WeakMap<Message, Message>();
 
 /**
- * Messages with their media in them, as a provider is sent them. A message is filled once and remembered by its object, so
- * what a provider remembers of it holds, too. What is no longer kept stays the name of a blob.
+ * Messages with their media inlined, as sent to a provider. Each message object is filled once, so providers can cache
+ * by object. A missing blob stays a reference.
  */
 export async function fillMedia(
   messages: readonly Message[],
@@ -127,7 +126,6 @@ function namesBlob(message: Message): boolean {
   }
 }
 
-/** The blobs that content is made of. */
 export function blobsIn(content: Content): readonly string[] {
   if (typeof content === "string") return [];
   return content.flatMap((block) => (block.type !== "text" && block.source === "blob" ? [block.blob_id] : []));
@@ -150,7 +148,7 @@ async function withMedia(message: Message, blobs: Pick<BlobStore, "get">): Promi
   return { ...message, results: await Promise.all(results) };
 }
 
-/** Content with its media in it; what is no longer kept stays the name of a blob. */
+/** Content with its media inlined; a missing blob stays a reference. */
 export async function fillContent(content: Content, blobs: Pick<BlobStore, "get">): Promise<Content> {
   if (typeof content === "string") return content;
   return Promise.all(

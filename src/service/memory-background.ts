@@ -3,13 +3,13 @@ import type { MemoryBatch, MemoryStore } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
 import { createRowWatch, inBatches, type Pages, walkRows } from "./walk-rows.ts";
 
-/** Logs besides those of sessions whose texts can be found. */
+/** Searchable logs other than sessions. */
 export interface MemorySource {
-  /** Where its logs are listed; undefined while there is none. */
+  /** Lists its logs; undefined while there is none. */
   rows(): Promise<Pages<LogRow> | undefined>;
-  /** What a log says after a seq, as a batch that takes it in to its end. */
+  /** The texts of a log after a seq, as a batch up to its end. */
   batchAfter(id: string, seq: number): Promise<MemoryBatch>;
-  /** Whose log it is; undefined when it is none of these. */
+  /** The owner of a log; undefined for other logs. */
   nameOf(id: string): Promise<string | undefined>;
 }
 
@@ -20,19 +20,19 @@ interface BackgroundParts {
   readonly clock: Clock;
 }
 
-/** Logs whose cursors are read at once. */
+/** Cursors that are read at once. */
 const ROWS_AT_ONCE = 1_000;
 
 /**
- * Which logs reach beyond what memory has taken in. Up to when all of them are taken in is kept in the memory, so that a
- * process looks only at what has changed since.
+ * Finds logs with entries that are not indexed. The time up to which all logs are indexed is stored in the memory, so
+ * that a process reads only newer logs.
  */
 export function createBackgroundIndexing({ memory, store, others, clock }: BackgroundParts) {
   const { marks } = memory;
   const watchOf = (kind: string) =>
     createRowWatch(clock.now, marks && { read: () => marks.read(kind), write: (mark) => marks.write(kind, mark) });
   const watches = { sessions: watchOf("sessions"), others: watchOf("others") };
-  /** How far a log was taken in: a store that knows less of it has lost everything. */
+  /** The indexed seq of a log: a store that knows less has lost its data. */
   let proof: { readonly id: string; readonly cursor: number } | undefined;
   const cursorsOf = (ids: readonly string[]): Promise<readonly number[]> =>
     memory.cursors?.(ids) ?? Promise.all(ids.map((id) => memory.cursor(id)));
@@ -58,17 +58,17 @@ export function createBackgroundIndexing({ memory, store, others, clock }: Backg
     proof = undefined;
   };
   return {
-    /** The next look is at every log. */
+    /** The next check reads every log. */
     lookAnew,
     took: (id: string, cursor: number): void => {
       proof = { id, cursor };
     },
-    /** Logs that are behind, of those that have changed since all were looked at. */
+    /** Logs that are behind, among those changed since the last complete check. */
     changed: async function* () {
       if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
       yield* all((pages, of) => watches[of].changed(pages));
     },
-    /** Keeps up to when all logs are taken in; true when every log should be looked at again, in time. */
+    /** Stores the time up to which all logs are indexed; true when a complete check is due. */
     keep: async (): Promise<boolean> => {
       await watches.sessions.keep();
       await watches.others.keep();

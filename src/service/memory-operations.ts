@@ -1,5 +1,5 @@
 import type { Caller } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Recover } from "../core/compaction/receipt.ts";
@@ -18,20 +18,19 @@ import type { SessionMemory } from "./session-memory.ts";
 interface MemoryOperationParts {
   readonly memory: SessionMemory | undefined;
   readonly live: LiveSessions;
-  /** Where a search looks that does not say. */
+  /** The default scope of a search. */
   readonly scope: () => "project" | "session";
   readonly telemetry: OpenTelemetry | undefined;
-  /** The sessions that are there for somebody of these labels; undefined for all of them. */
+  /** The sessions visible with these labels; undefined for all. */
   readonly sessionsWith: SessionsWith;
 }
 
 type SessionsWith = (labels: Labels | undefined) => Promise<ReadonlySet<string> | undefined>;
 type Labels = Caller["labels"];
 
-/** What of the sessions a search looks at. */
 type Reach = "discarded" | "everything";
 
-/** Without the capability the gate lets none of them through. */
+/** The capability gate comes before these operations. */
 export function createMemoryOperations(
   parts: MemoryOperationParts,
 ): Pick<Service, "searchMemory" | "searchHistory" | "readMemoryStatus"> {
@@ -42,10 +41,7 @@ export function createMemoryOperations(
   const search = async (input: MemorySearch, reach: Reach, call: CallContext): Promise<MemoryResults> => {
     const memory = present();
     if (input.agent !== undefined && (input.session_id ?? input.as_of_seq ?? input.scope) !== undefined) {
-      throw new RuntimeError(
-        "INVALID_PARAMS",
-        "agent: search an agent's memories without session_id, scope or as_of_seq",
-      );
+      throw invalid("agent: search an agent's memories without session_id, scope or as_of_seq");
     }
     if (input.session_id !== undefined) await parts.live.find(input.session_id);
     const { signal = new AbortController().signal, traceparent } = call;
@@ -62,7 +58,7 @@ export function createMemoryOperations(
   };
 }
 
-/** The hits with whether the contexts of their sessions show them now. */
+/** The hits, marked if the context of their session shows them. */
 async function withPlaces(results: readonly MemoryHit[], live: LiveSessions): Promise<MemoryHit[]> {
   const shown = new Map<string, ReadonlySet<number>>();
   const placed: MemoryHit[] = [];
@@ -77,24 +73,24 @@ async function withPlaces(results: readonly MemoryHit[], live: LiveSessions): Pr
 
 const NOTHING: ReadonlySet<number> = new Set();
 
-/** The messages that stand in a session's context as they were said. */
+/** The messages that a session's context shows verbatim. */
 async function shownIn(sessionId: string, live: LiveSessions): Promise<ReadonlySet<number>> {
   try {
     const { state } = await live.findFresh(sessionId);
     const standing = state.shownBy.at(-1);
     const pinned = new Set([...pinnedIn(state.shown, state.pins)].map(({ seq }) => seq));
-    // What is shown as a reference is not shown.
+    // A reference does not show the message.
     const references = standing === undefined ? [] : prunedBy(standing, (seq) => pinned.has(seq));
     const pruned = new Set(references.map(({ seq }) => seq));
     return new Set(state.shown.map(({ seq }) => seq).filter((seq) => !pruned.has(seq)));
   } catch (thrown) {
-    // A session that is gone, or that there is no room for, must not take the answer with it.
+    // A missing session, or one without room in memory, must not fail the answer.
     if (thrown instanceof RuntimeError) return NOTHING;
     throw thrown;
   }
 }
 
-/** Memory may still be loading its model: it goes on, and whoever does not want to wait is let go. */
+/** The model may still be loading: that continues, but an aborted caller does not wait. */
 function unlessCancelled<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const { promise, reject } = Promise.withResolvers<never>();
@@ -118,7 +114,7 @@ interface How {
   readonly signal: AbortSignal;
   readonly telemetry: OpenTelemetry | undefined;
   readonly traceparent: string | undefined;
-  /** The sessions that are there for whoever searches; undefined for all of them. */
+  /** The sessions visible to the caller; undefined for all. */
   readonly among: ReadonlySet<string> | undefined;
 }
 
@@ -129,11 +125,11 @@ async function searchMemory(memory: SessionMemory, asked: Asked, how: How): Prom
   return (await telemetry()).watchRecall({ query, limit, reach, traceparent }, () => quoteHits(memory, asked, how));
 }
 
-/** Searches, and tells each hit as a quotation. */
+/** Searches and returns each hit as a quotation. */
 async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise<MemoryResults> {
   const { query, limit, scope, session_id, as_of_seq, agent, token_budget, explain = false } = input;
   if ((scope === "session" || as_of_seq !== undefined) && session_id === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "session_id: name the session to search in");
+    throw invalid("session_id: name the session to search in");
   }
   const recalled = memory.recall(query, {
     scope: {
@@ -151,10 +147,10 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   });
   const { hits, mode, vectorsPending } = await unlessCancelled(how.signal, recalled);
   const pending = vectorsPending ? { vectors_pending: true } : {};
-  // A store of somebody's own may not know what it was to look among.
+  // A custom store may ignore the list of sessions.
   const isOwn = ({ session_id }: Chunk): boolean => how.among?.has(session_id) !== false;
   const own = hits.filter(({ chunk }) => isOwn(chunk));
-  // The tools answer with the rows alone: each says how it was found where that is not the usual way.
+  // The tools return rows only; a row names its mode if it is not the usual one.
   const reported = mode === "lexical" ? { mode, ...pending } : pending;
   const rows = own.map(async (hit): Promise<MemoryHit> => {
     const around = hit.around.filter(isOwn).map((chunk) => toNearby(chunk, hit.chunk, memory));
@@ -163,7 +159,7 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   return { results: await Promise.all(rows), mode, ...pending };
 }
 
-/** How a session's tools search: in the project or in the session, as it is configured. */
+/** How a session's tools search: in the project or in the session, as configured. */
 export function searchForTools(
   memory: SessionMemory,
   { scope, telemetry, sessionsWith }: Pick<MemoryOperationParts, "telemetry" | "sessionsWith"> & { scope: Scope },
@@ -171,10 +167,10 @@ export function searchForTools(
   let caughtUp: Promise<void> | undefined;
   return async (asked: ToolSearch, labels?: Labels, own?: Scope) => {
     const { query, limit, sessionId: session_id, reach, signal } = asked;
-    // The session that asks is in the middle of a turn: what it has said since is what it asks about.
+    // The session is in the middle of a turn, so its newest messages are its question.
     caughtUp ??= memory.catchUp(session_id);
     await caughtUp;
-    // A session that is to recall its own words alone is told nobody else's, however it asks.
+    // A session limited to its own history never sees other sessions.
     const where = own === "session" ? own : reach === "everything" ? "project" : (own ?? scope);
     const among = await sessionsWith(labels);
     const how = { reach, signal, telemetry, among, traceparent: undefined };
@@ -197,7 +193,7 @@ interface ToolSearch {
   readonly signal: AbortSignal;
 }
 
-/** Below this it is only there because nothing better is. */
+/** Below this a hit is only the best of bad ones. */
 export const SCORE_MIN = 0.05;
 
 const SAID_BY: Readonly<Record<string, string>> = {
@@ -235,7 +231,7 @@ function toWire({ chunk, score, why }: Hit, agent: string | undefined, around: S
 
 type SaidNearby = NonNullable<MemoryHit["around"]>[number];
 
-/** What is told with a hit, with its session where that is another. */
+/** The header of a hit, with its session if that is another. */
 async function toNearby(chunk: Chunk, hit: Chunk, memory: SessionMemory): Promise<SaidNearby> {
   const { session_id, seq, role, kind, created_at_ms, text } = chunk;
   const agent = session_id === hit.session_id ? undefined : await memory.nameOf(session_id);
@@ -250,11 +246,11 @@ async function toNearby(chunk: Chunk, hit: Chunk, memory: SessionMemory): Promis
   };
 }
 
-/** A receipt of a hundred thousand lines must not take minutes: what is beyond is proven by expanding. */
+/** Bounds the time for a receipt of a hundred thousand items; the rest is proven by expanding. */
 const SEARCHES_MAX = 200;
 const HITS_LOOKED_AT = 5;
 
-/** Compacting with memory: what leaves the context is found again by searching for it, before the entry is made. */
+/** Compaction with memory: removed content is searched for before the entry is made. */
 export function withMemory(compacting: Compacting, memory: SessionMemory, state: SessionState): Compacting {
   const { after } = compacting.hooks;
   return {
@@ -263,7 +259,7 @@ export function withMemory(compacting: Compacting, memory: SessionMemory, state:
     hooks: {
       ...compacting.hooks,
       after: async (compaction, signal) => {
-        // What has left the context answers from now on; where this fails, the next index says so.
+        // Removed content is searchable from now on; a failure is reported by the next indexing.
         memory.indexLater(state);
         await after?.(compaction, signal);
       },

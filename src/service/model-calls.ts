@@ -16,7 +16,7 @@ interface ModelCallParts {
   sizesOf(session: LiveSession, settings: SessionSettings): ContextSizes;
 }
 
-/** What filled the context of each of a session's model calls, from its log. */
+/** The contents of the context of each model call of a session, from its log. */
 export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts): Pick<Service, "listModelCalls"> {
   return {
     listModelCalls: async ({ session_id, limit, before_seq = Number.POSITIVE_INFINITY }) => {
@@ -51,7 +51,7 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
   };
 }
 
-/** A log in pieces, so that a long one lets others have their turn. */
+/** Reads a log in pages and yields between them. */
 async function readLog({ log }: Store, sessionId: string, { yieldToEventLoop }: Clock): Promise<readonly Entry[]> {
   const pages: (readonly Entry[])[] = [];
   for await (const page of entryPages(log, sessionId)) {

@@ -1,6 +1,6 @@
 const NODE_OLDEST = "22.18";
 
-/** What to say to a Node that cannot run us; undefined for one that can. */
+/** The error for an unsupported version of Node; undefined for a supported one. */
 export function nodeFault(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = NODE_OLDEST.split(".").map(Number);

@@ -1,8 +1,8 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { FieldNames } from "../contract/wire-table.ts";
 
-/** A name of the wire as TypeScript spells it: `max_tokens` is `maxTokens`. */
+/** A wire name in TypeScript's spelling: `max_tokens` is `maxTokens`. */
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
   : Name;
@@ -10,8 +10,8 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : true) : never;
 
 /**
- * An input of the wire under TypeScript's names, at every depth. A user's own data keeps its keys, and what has one of
- * several shapes, as a message has, the names it also comes back with.
+ * A wire input in TypeScript's spelling, at every depth. User data keeps its keys, and unions, such as messages, keep
+ * their wire names.
  */
 export type CamelCased<T> =
   IsUnion<Exclude<T, null | undefined>> extends true
@@ -24,14 +24,14 @@ export type CamelCased<T> =
           : { readonly [K in keyof T as K extends string ? Camel<K> : K]: Either<T[K]> }
         : T;
 
-/** Programs that were written before both were understood spell what is inside an option as the wire does. */
+/** Older programs spell nested options as the wire does; both are accepted. */
 type Either<T> = CamelCased<T> | T;
 
 export function camelOf(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** An input under the wire's names; what has no name among the fields is left to whoever validates it. */
+/** An input in wire spelling; unknown names are left to validation. */
 export function toWire(options: object, fields: FieldNames): Record<string, unknown> {
   const wireNames = new Map(Object.keys(fields).map((field) => [camelOf(field), field]));
   return Object.fromEntries(
@@ -47,7 +47,7 @@ function valueToWire(value: unknown, fields: FieldNames | null): unknown {
   return Array.isArray(value) ? value.map((item) => valueToWire(item, fields)) : toWire(value, fields);
 }
 
-/** A sentence about fields with the names that they have in TypeScript. */
+/** A sentence with field names in TypeScript's spelling. */
 export function inCamelCase(sentence: string, fields: FieldNames): string {
   const known = namesIn(fields);
   return sentence.replaceAll(/(?<![a-z])[a-z]+(?:_[a-z]+)+/g, (name) => (known.has(name) ? camelOf(name) : name));
@@ -58,19 +58,19 @@ function namesIn(fields: FieldNames): ReadonlySet<string> {
   return new Set([...Object.keys(fields), ...inner]);
 }
 
-/** Throws INVALID_PARAMS unless the options are an object of these names: one that is ignored has no effect, unseen. */
+/** Throws INVALID_PARAMS for unknown option names: an ignored option would fail silently. */
 export function requireNames(options: object, names: readonly string[]): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new RuntimeError("INVALID_PARAMS", "give the options as an object");
+    throw invalid("give the options as an object");
   }
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;
   const meant = nearest(unknown, names);
   const advice = meant === undefined ? `there are ${names.join(", ")}` : `did you mean ${meant}?`;
-  throw new RuntimeError("INVALID_PARAMS", `${unknown} is no option; ${advice}`);
+  throw invalid(`${unknown} is no option; ${advice}`);
 }
 
-/** The name that shares most of its beginning and end with what was written; undefined when less than half is shared. */
+/** The name with the longest common prefix and suffix; undefined if less than half is shared. */
 function nearest(written: string, names: readonly string[]): string | undefined {
   const [best] = names
     .map((name) => ({ name, shared: sharedLetters(plain(written), plain(name)) }))
@@ -79,7 +79,6 @@ function nearest(written: string, names: readonly string[]): string | undefined 
   return best?.name;
 }
 
-/** `max_tokens` is how the wire spells `maxTokens`. */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[_-]/g, "");
 }
@@ -93,7 +92,9 @@ function sharedLetters(a: string, b: string): number {
   return start + end;
 }
 
-/** As much of Standard Schema 1 (standardschema.dev) as a result needs: zod, Valibot, ArkType and others follow it. */
+/**
+ * The part of Standard Schema 1 (standardschema.dev) that results need; zod, Valibot, ArkType and others implement it.
+ */
 interface StandardSchema<T> {
   readonly "~standard": {
     readonly version: 1;
@@ -103,19 +104,19 @@ interface StandardSchema<T> {
   };
 }
 
-/** What a result must look like: a JSON schema, or a schema of a library that can be written as one. */
+/** The shape of a result: a JSON schema, or a library's schema that can be converted to one. */
 export type OutputSchema<T = unknown> = StandardSchema<T> | Readonly<JsonObject>;
 
-/** The JSON schema of what a model is to write; throws INVALID_PARAMS, saying what to do, where there is none. */
+/** The JSON schema for the model; throws INVALID_PARAMS with advice if there is none. */
 export function jsonSchemaOf(schema: unknown): unknown {
   if (!isStandard(schema)) return schema;
   const { jsonSchema, vendor } = schema["~standard"];
   if (jsonSchema === undefined) throw notJson(vendor, "this version of it cannot");
   try {
     const made: unknown = jsonSchema.input({ target: "draft-2020-12" });
-    // A promise or a list would be written as a schema that asks for nothing.
+    // A promise or a list would become a schema that accepts anything.
     if (Object.getPrototypeOf(made) !== Object.prototype) throw new TypeError("its JSON schema gives no object");
-    // A validator that does not know the dialect by its address refuses the whole schema.
+    // A validator that does not know the dialect's address rejects the whole schema.
     const { $schema: _dialect, ...written } = made as JsonObject; // A plain object, by the line above.
     return written;
   } catch (cause) {
@@ -129,5 +130,5 @@ function isStandard(schema: unknown): schema is StandardSchema<unknown> {
 
 function notJson(vendor: string, why: string, cause?: unknown): RuntimeError {
   const message = `outputSchema: give this ${vendor} schema as a JSON schema, which it is not written as by itself: ${why}`;
-  return new RuntimeError("INVALID_PARAMS", message, { cause });
+  return invalid(message, cause);
 }

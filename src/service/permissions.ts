@@ -1,5 +1,5 @@
 import { type Caller, hasScope, requireScope } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
@@ -11,19 +11,19 @@ import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
-/** What changes something outside of the session. */
+/** Operations with effects outside of the session. */
 const HANDS: readonly string[] = ["shell", "apply_patch"];
 
-/** What the calls of a session's tools are judged by: the layers everybody has, its own rules, and people's words. */
+/** The rules for tool calls of a session: the common layers, its own rules, and approvals. */
 export function createPermits(of: {
   readonly layers: readonly PermissionLayer[];
-  /** The project's folder, which paths are relative to. */
+  /** The project folder; paths are relative to it. */
   readonly root: string;
-  /** What runs command lines, where it was configured. */
+  /** The configured shell, if any. */
   readonly shellProgram: string | undefined;
-  /** Follows symbolic links of the files that calls name. */
+  /** Resolves symbolic links in the files that calls name. */
   readonly readLink: ReadLink;
-  /** What the skills allow that a session has loaded. */
+  /** The rules of the skills that a session has loaded. */
   readonly allowedBySkills?: (state: SessionState) => Promise<readonly string[]>;
 }): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
   const { root, shellProgram, readLink } = of;
@@ -36,19 +36,19 @@ export function createPermits(of: {
       ...(allowed.length === 0 ? [] : [{ from: "answer" as const, rules: { allow: allowed } }]),
     ];
     const asksOtherwise = rules.some((layer) => layer.rules.otherwise === "ask");
-    // Read when the first call is made: most turns make none.
+    // Read with the first call: most turns make none.
     const policies = new Map<string, PermissionPolicy>();
     return async ({ name, args }) => {
       const tool = tools.get(name);
-      // Nobody is asked about what cannot run.
+      // A call that cannot run needs no approval.
       if (tool === undefined) return ALLOWED;
-      // Whoever made the tool wants a person asked, which no text can answer.
+      // The tool requires approval by a person, which no rule replaces.
       const isMadeToAsk = await needsApproval(tool, args);
-      // A skill may have been loaded a moment ago.
+      // A skill may just have been loaded.
       const allow = isMadeToAsk ? [] : ((await of.allowedBySkills?.(state)) ?? []);
       const judge = async (called: string, calledWith: JsonObject, fallback: "allow" | "ask"): Promise<Judged> => {
         if (rules.length === 0 && fallback === "allow") return ALLOWED;
-        // The parser of command lines is loaded where there are rules.
+        // The shell parser is loaded only if there are rules.
         const { createPolicy, judgeCall } = await import("../core/permission/judge.ts");
         const layers =
           allow.length === 0 ? rules : [...rules, { from: "skill" as const, rules: { allow: [...allow] } }];
@@ -63,7 +63,7 @@ export function createPermits(of: {
       const isAsked = (asksOtherwise && HANDS.includes(standsFor.tool)) || isMadeToAsk;
       const judged = await judge(standsFor.tool, standsFor.args(args), isAsked ? "ask" : "allow");
       if (standsFor.tool === name || judged.verdict === "deny") return judged;
-      // Rules that speak of it by its own name are heard, too.
+      // Rules may name the tool by its own name, too.
       const byName = await judge(name, args, "allow");
       return judged.verdict === "ask" && byName.verdict !== "deny" ? judged : byName;
     };
@@ -77,21 +77,21 @@ async function needsApproval(tool: Tool | undefined, args: JsonObject): Promise<
 
 const ANSWERER: Caller = { name: "an answer", scopes: new Set(["admin"]), labels: {} };
 
-/** Adds what people allow for the project to its configuration, where it satisfies what asks. */
+/** Adds approvals for the project to its configuration. */
 export function createProjectAnswers({
   readConfig,
   patchConfig,
 }: Pick<Service, "readConfig" | "patchConfig">): (rules: readonly string[]) => Promise<void> {
   return async (rules) => {
     const { config, generation } = await readConfig({}, {});
-    const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] }; // As its schema says.
+    const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] }; // By its schema.
     const patch = { permissions: { answered: [...new Set([...answered, ...rules])] } };
-    // Whoever may answer may have it remembered.
+    // A caller that may answer may also store the answer.
     await patchConfig({ patch, expected_generation: generation }, { caller: ANSWERER });
   };
 }
 
-/** The rules of a session with those of a turn: who may not allow can only ask for more, and take nothing away. */
+/** The session's rules with the turn's: a caller that may not allow can only restrict. */
 export function rulesFor(
   had: SessionSettings["permissions"],
   given: SessionSettings["permissions"],
@@ -104,12 +104,10 @@ export function rulesFor(
   return { ...rules, ...(otherwise === undefined ? {} : { otherwise }) };
 }
 
-/** Whoever chooses what commands start answers questions before they are asked. */
+/** Choosing the shell decides what commands do, so it needs the same scope as approving. */
 export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {}, caller: Caller | undefined): void {
   for (const name of Object.keys(shellEnv)) {
-    if (!/^[A-Za-z_]\w*$/.test(name)) {
-      throw new RuntimeError("INVALID_PARAMS", `shell_env: ${JSON.stringify(name)} is no name of a variable`);
-    }
+    if (!/^[A-Za-z_]\w*$/.test(name)) throw invalid(`shell_env: ${JSON.stringify(name)} is no name of a variable`);
     if (isHarmlessForPrograms(name)) continue;
     requireScope(caller, decidesProgram(name) ? "admin" : "approve", `shell_env.${name}`);
     if (decidesProgram(name) && Object.keys(caller?.labels ?? {}).length > 0)
@@ -120,7 +118,7 @@ export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {
   }
 }
 
-/** Whoever gives a session rules that allow, answers questions before they are asked. */
+/** Rules that allow calls answer approvals in advance. */
 export function requireMayAllow(permissions: PermissionRules | undefined, caller: Caller | undefined): void {
   if ((permissions?.allow ?? []).length > 0) requireScope(caller, "approve", "permissions.allow");
 }

@@ -2,30 +2,30 @@ import type { OperationOutput } from "../contract/operations.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { agentPages, logPages } from "./session-lines.ts";
 
-/** A place at which a text was said, remembered or kept. */
+/** A place where a text occurs. */
 export interface Mention {
-  /** The session it was said in, or the agent that remembers it. */
+  /** The session or the agent. */
   readonly session_id?: string;
   readonly agent?: string;
   readonly seq: number;
   readonly time: string;
-  /** Who said it; of what no message is, the kind of the entry. */
+  /** The role of the message, or the kind of the entry. */
   readonly role: string;
   readonly text: string;
-  /** The blob that holds it, where it is too long for a message. */
+  /** The blob with the text, if it is too long for a message. */
   readonly blob_id?: string;
 }
 
 interface Looking {
   readonly dispatch: Dispatch;
   readonly signal: AbortSignal;
-  /** Capitals, small letters and the ways to write an accent are taken for the same. */
+  /** Ignores case and forms of accents. */
   readonly subject: string;
 }
 
 type Page = OperationOutput<"exportAgent">;
 
-/** Everything in a session's log that contains a text: also what was rewritten, compacted away, or kept by reference. */
+/** All entries of a session's log that contain a text, also rewritten, compacted or referenced content. */
 export async function* mentionsInSession(looking: Looking, session_id: string): AsyncGenerator<Mention> {
   const { dispatch, signal, subject } = looking;
   const known = new Set<string>();
@@ -46,7 +46,6 @@ export async function* mentionsInSession(looking: Looking, session_id: string): 
 const TEXTUAL = /^(?:text\/|application\/(?:json|xml|yaml))/;
 
 async function textOfBlob({ dispatch, signal }: Looking, blob_id: string): Promise<string | undefined> {
-  // One that is kept no longer says nothing.
   const blob = await dispatch("readBlob", { blob_id }, { signal }).catch((thrown: unknown) => {
     if (signal.aborted) throw thrown;
     return undefined;
@@ -55,7 +54,7 @@ async function textOfBlob({ dispatch, signal }: Looking, blob_id: string): Promi
   return Buffer.from(blob.data, "base64").toString("utf8");
 }
 
-/** Everything in an agent's log that contains a text. */
+/** All entries of an agent's log that contain a text. */
 export async function* mentionsOfAgent(looking: Looking, agent: string): AsyncGenerator<Mention> {
   for await (const page of agentPages({ ...looking, agent }))
     for (const mention of mentionsIn(page, looking.subject)) yield { agent, ...mention };
@@ -73,7 +72,7 @@ function timeOf({ timestamp_ms }: { readonly timestamp_ms: number }): string {
   return new Date(timestamp_ms).toISOString();
 }
 
-/** Every text in a value, with the role of the message it stands in: entries of whatever kind are searched alike. */
+/** Every text in a value with its message's role, for entries of any kind. */
 function* textsIn(value: unknown, role: string): Generator<{ readonly role: string; readonly text: string }> {
   if (typeof value === "string") yield { role, text: value };
   if (typeof value !== "object" || value === null) return;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Entry, EntryBody } from "../contract/entry.ts";
-import { messageOf as messageOfError, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf as messageOfError, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable, requireNames } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
@@ -10,16 +10,15 @@ import type { Clock } from "../ports/clock.ts";
 import type { EventLog } from "../ports/store.ts";
 import { blobsIn } from "./media.ts";
 
-/** What a sentence quotes of what somebody wrote is no longer than this. */
+/** The longest quotation of user input in an error. */
 const WHY_CHARS_MAX = 300;
 
-/** Refuses what was brought, naming where and what. */
 export function refused(place: string, why: string): RuntimeError {
   const short = why.length > WHY_CHARS_MAX ? `${why.slice(0, WHY_CHARS_MAX).toWellFormed()}…` : why;
-  return new RuntimeError("INVALID_PARAMS", `${place}: ${short}`);
+  return invalid(`${place}: ${short}`);
 }
 
-/** An entry that somebody brings, as it was written; throws INVALID_PARAMS unless it is one and has the seq that follows. */
+/** An imported entry as it was written; throws INVALID_PARAMS unless it is valid and has the next seq. */
 export function readEntry(given: unknown, { place, seq }: { readonly place: string; readonly seq: number }): Entry {
   const read = PortableEntry.safeParse(given);
   if (!read.success) throw refused(place, invalidInput(read.error).message);
@@ -43,36 +42,34 @@ export function readEntry(given: unknown, { place, seq }: { readonly place: stri
   }
   const span = spanOf(parsed.data);
   if (span !== rest.span) throw refused(place, `span: it is ${rest.span}, and an entry of this kind takes ${span}`);
-  // As it was written, not as it was read: its words and their order are what hashes were made of. The schema accepts it.
+  // Verbatim, since hashes were made of the original bytes. The schema accepts it.
   return { ...rest, body: body as EntryBody };
 }
 
-/** The first field that a schema dropped, by its path: kept it would be hidden, and left out the entry would be another. */
+/** The path of the first field that a schema dropped: it must be neither hidden nor lost. */
 function unknownIn(given: unknown, read: unknown, path: readonly string[]): string | undefined {
   if (given === read || typeof given !== "object" || given === null) return undefined;
   for (const [name, value] of Object.entries(given)) {
     const at = [...path, name];
     if (typeof read !== "object" || read === null || !Object.hasOwn(read, name)) return at.join(".");
-    // It has the name, by the line before.
     const found = unknownIn(value, (read as Readonly<Record<string, unknown>>)[name], at);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-/** An entry as a line of a file, which is also what its log is hashed by. */
+/** An entry as a line of a file; its log is hashed by these lines. */
 export function entryLine({ seq, span, timestamp_ms, body }: Entry<unknown>): string {
   return `${JSON.stringify({ seq, span, timestamp_ms, body })}\n`;
 }
 
-/** The seq of the last event of an entry. */
 export function endOf({ seq, span }: Pick<Entry<unknown>, "seq" | "span">): number {
   return seq + span - 1;
 }
 
 const ENTRIES_A_PAGE = 200;
 
-/** The entries of a log after one seq and up to another, in pages; ends early where the log does. */
+/** The entries between two seqs, in pages; ends early with the log. */
 export async function* entryPages<B>(
   log: Pick<EventLog<B>, "read">,
   id: string,
@@ -88,17 +85,17 @@ export async function* entryPages<B>(
   }
 }
 
-/** A page ends before the entry that would make it larger: every wire takes it. */
+/** A page stays below this size, which every wire accepts. */
 const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
 
-/** Part of a log, as it is carried elsewhere. */
+/** Part of a log for transfer. */
 interface LogPage<B> {
   readonly entries: Entry<B>[];
   readonly last_seq: number;
   readonly next_after?: number;
 }
 
-/** As many of the entries that were read after a seq as one answer has room for, and at least one. */
+/** As many entries after a seq as one answer can hold, at least one. */
 export async function logPage<B>(
   read: readonly Entry<B>[],
   { after, last_seq }: { readonly after: number; readonly last_seq: number },
@@ -107,7 +104,7 @@ export async function logPage<B>(
   const [first] = read;
   if (first !== undefined && first.seq <= after) {
     const message = `after: seq ${after} lies within the entry at ${first.seq}; give the next_after of an earlier answer`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   const entries: Entry<B>[] = [];
   let chars = 0;
@@ -122,7 +119,7 @@ export async function logPage<B>(
   return { entries, last_seq, ...(end < last_seq ? { next_after: end } : {}) };
 }
 
-/** Appends entries with their times to a log that the caller holds; resolves with the seq it ends at. */
+/** Appends entries with their times to a log that the caller holds; resolves with its last seq. */
 export async function appendEntries<B>(
   { log, clock }: { readonly log: EventLog<B>; readonly clock: Pick<Clock, "yieldToEventLoop"> },
   id: string,
@@ -138,10 +135,10 @@ export async function appendEntries<B>(
   return seq;
 }
 
-/** One append may hold so much; a larger entry is appended alone. */
+/** The size of one append; a larger entry is appended alone. */
 const MOMENT_CHARS_MAX = 1024 * 1024;
 
-/** Entries of the same time that follow each other: an append has one time. */
+/** Consecutive entries of one time: an append has one time. */
 function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>[])[] {
   const moments: Entry<B>[][] = [];
   let chars = 0;
@@ -158,7 +155,7 @@ function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>
   return moments;
 }
 
-/** Folds a log as it comes, and hashes it: what cannot be folded would be a session that nobody can open. */
+/** Folds and hashes a log as it arrives: a log that cannot be folded could never be opened. */
 export interface LogCheck {
   add(entry: Entry, place: string): void;
   /** The hash of all entries; throws INVALID_PARAMS where what the model is shown cannot be told. */

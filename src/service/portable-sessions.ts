@@ -93,8 +93,8 @@ function requireSame(sha256: string, input: Importing): void {
 const BESIDE_MAX = 1_000;
 
 /**
- * The id that a session is brought in under: its own where that is free, or where what is there is the beginning of it, such
- * as an import that was cut off left; else one that follows from what is brought, so that it is found again after a cut, too.
+ * The id of an imported session: its own if that is free or has a prefix of it, as an interrupted import leaves;
+ * otherwise one derived from the content, so that it is found again after an interruption.
  */
 async function chooseId(store: Store, input: Importing, entries: readonly Entry[]): Promise<string> {
   const { source_session_id, last_seq, beside } = input;
@@ -109,7 +109,7 @@ async function chooseId(store: Store, input: Importing, entries: readonly Entry[
   throw refused("source_session_id", `it was imported ${BESIDE_MAX} times already; archive some of those and wait`);
 }
 
-/** A version 7 UUID of the source's time, some milliseconds later: the beginning tells it apart in lists. */
+/** A version 7 UUID some milliseconds after the source's: its beginning distinguishes it in lists. */
 function besideId(sourceId: string, identity: string, copy: number): string {
   const digest = createHash("sha256").update(`${sourceId} ${identity} ${copy}`).digest("hex");
   const time = (Number.parseInt(sourceId.replace("-", "").slice(0, 12), 16) + copy) % 2 ** 48;
@@ -117,7 +117,7 @@ function besideId(sourceId: string, identity: string, copy: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7${digest.slice(0, 3)}-8${digest.slice(3, 6)}-${digest.slice(6, 18)}`;
 }
 
-/** The first of these entries that a log has otherwise, by its seq; undefined where it has them, or ends before. */
+/** The seq of the first entry that differs in a log; undefined if it has them all or ends before. */
 async function firstOther({ log }: Store, id: string, entries: readonly Entry[]): Promise<number | undefined> {
   const kept = await log.read(id, entries[0]?.seq ?? 1, entries.length);
   return entries.find((entry, at) => {
@@ -126,7 +126,7 @@ async function firstOther({ log }: Store, id: string, entries: readonly Entry[])
   })?.seq;
 }
 
-/** Adds what a log does not have yet of these entries; to be called by whoever holds it. */
+/** Appends the missing entries; the caller holds the log. */
 async function addEntries({ store, clock }: PortableParts, id: string, entries: readonly Entry[]): Promise<void> {
   const first = entries[0]?.seq ?? 1;
   const end = (await store.sessions.get(id))?.last_seq ?? 0;
@@ -150,7 +150,6 @@ async function putBlob(blobs: BlobStore, { blob_id, media_type, data }: Portable
   await blobs.put({ mediaType: media_type, data: Buffer.from(data, "base64") });
 }
 
-/** Reads back the whole log and folds it. */
 async function finish({ store, live, clock, memory }: PortableParts, id: string, input: Importing): Promise<void> {
   const check = createLogCheck(id);
   let end = 0;
@@ -163,6 +162,6 @@ async function finish({ store, live, clock, memory }: PortableParts, id: string,
   }
   if (end < input.last_seq) throw refused("last_seq", `the log of ${id} ends at ${end}`);
   requireSame(check.end("entries"), input);
-  // Its rows are of long ago, so no look at what is new finds it.
+  // Its rows have old times, so a check of new rows would miss it.
   memory?.indexLater((await live.findFresh(id)).state);
 }

@@ -11,21 +11,20 @@ import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import { emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 
-/** Compactions that are made ready behind turns and while sessions rest: one a session, a few a process. */
+/** Compactions prepared in the background, one per session and a few per process. */
 export interface Preparations {
-  /** What a turn has behind it. */
+  /** The background preparation of a turn. */
   background(session: LiveSession, making: Making): BackgroundPreparation;
-  /** Called at the end of a turn: what is worth it is made ready while the session rests. */
+  /** Called at the end of a turn: prepares a compaction while the session rests, if it is worthwhile. */
   rest(session: LiveSession, making: Making): void;
-  /** Resolves when the one of a session is over, or the signal aborts. */
+  /** Resolves when the session's preparation has ended or the signal aborts. */
   settled(sessionId: string, signal: AbortSignal): Promise<void>;
-  /** Stops that of a session and resolves when it is over and told. */
+  /** Stops the session's preparation; resolves when its end is reported. */
   stop(sessionId: string): Promise<void>;
-  /** Stops all of them, and takes no more; resolves when they are over, or when that takes too long. */
+  /** Stops all preparations and accepts no more; resolves when they have ended or took too long. */
   close(): Promise<void>;
 }
 
-/** What a compaction is made with. */
 interface Making {
   readonly policy: Pick<TurnPolicy, "retry" | "calls">;
   readonly telemetry: OpenTelemetry | undefined;
@@ -33,7 +32,7 @@ interface Making {
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, ToolSpec>;
   readonly skill: string | undefined;
-  /** Who asked for the turn it is made behind, by name: what it takes is theirs. */
+  /** The caller of the turn, who pays for the preparation. */
   readonly by: string | undefined;
   readonly traceparent: string | undefined;
 }
@@ -44,7 +43,7 @@ interface PreparationParts {
   readonly hash: Hash;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
-  /** Appends to the log of a session that is held here. */
+  /** Appends to the log of a session held by this process. */
   appending(session: LiveSession, reported: { watch: Watch | undefined; by: string | undefined }): Append;
 }
 
@@ -52,7 +51,7 @@ type Append = (bodies: () => readonly EntryBody[]) => Promise<void>;
 
 /** Each is a model call of minutes and a context in memory. */
 const PREPARATIONS_MAX = 4;
-/** A session rests when nothing was asked for so long; a process that ends with its turn begins nothing it cannot end. */
+/** A session rests after this time without a request; a short-lived process starts no preparation. */
 const REST_MS = 1_000;
 const CLOSE_MS_MAX = 5_000;
 
@@ -68,7 +67,7 @@ export function createPreparations(parts: PreparationParts): Preparations {
     if (isTaken || !isWorthPreparing({ ...making, state: session.state }, idleMs ?? 0)) return;
     const stopping = new AbortController();
     const over = prepareOne(parts, session, { ...making, idleMs, signal: stopping.signal })
-      // What cannot be recorded is told all the same; a store that fails here fails the session's next turn, too.
+      // Emitted even if it cannot be stored; a failing store fails the session's next turn, too.
       .catch((thrown) => {
         emitLive(session, clock, { type: "compaction_dropped", reason: parts.redact(messageOf(thrown)) });
       })
@@ -105,7 +104,7 @@ export function createPreparations(parts: PreparationParts): Preparations {
     rest: (session, making) => {
       const { state } = session;
       const { sessionId, lastPauseMs } = state;
-      // As long as it rested before the last turn it may rest again; the provider's cache may not live that long.
+      // The session may rest as long as before the last turn, beyond the life of the provider's cache.
       if (isClosed || running.has(sessionId) || !isWorthPreparing({ ...making, state }, lastPauseMs)) return;
       wake(sessionId);
       const woken = new AbortController();
@@ -133,14 +132,14 @@ interface One extends Making {
   readonly signal: AbortSignal;
 }
 
-/** Makes one of what the session is now, and records what came of it; the session goes on meanwhile. */
+/** Prepares a compaction of the current state and records its outcome; the session continues meanwhile. */
 async function prepareOne(parts: PreparationParts, session: LiveSession, one: One): Promise<void> {
   const { clock, redact, hash } = parts;
   const { compacting, model, signal, by, idleMs } = one;
   if (compacting === undefined) return;
   const state = snapshotOf(await parts.live.whole(session));
   const watch = await watchOne(one, session);
-  // What calls took that failed is recorded with what comes of it: a retry behind a turn is none of the turn's.
+  // The usage of failed calls is recorded with the outcome: these retries are not the turn's.
   const failed: EntryBody[] = [];
   const asking = {
     model: watch?.model ?? model,
@@ -185,7 +184,7 @@ function dropped(reason: string, usage: (EntryBody & { kind: "compaction_dropped
   return { kind: "compaction_dropped" as const, reason, ...(usage === undefined ? {} : { usage }) };
 }
 
-/** What a compaction reads, apart from what the session becomes meanwhile. */
+/** A snapshot of the state for the compaction. */
 function snapshotOf(state: WholeState): WholeState {
   return { ...state, transcript: [...state.transcript], shown: [...state.shown], pins: new Set(state.pins) };
 }
@@ -205,8 +204,8 @@ const RECORD_WAIT_MS = 50;
 const RECORD_WAIT_MS_MAX = 15_000;
 
 /**
- * Appends within the turn that runs here, or by holding the session for that moment. Where another process has it, that is
- * waited for a while: what a summary took must be counted, and what was said meanwhile does not spoil it.
+ * Appends within the turn that runs here, or by holding the session briefly. Waits for another process that holds it:
+ * the usage must be recorded, and later messages do not invalidate the summary.
  */
 async function record(
   { clock, live, locked, appending }: PreparationParts,

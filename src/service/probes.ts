@@ -1,27 +1,27 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { Placed } from "../core/context.ts";
 import { textsOf } from "../core/grounding/exactness.ts";
 import { type Specific, specificsOf } from "../core/grounding/specifics.ts";
 
-/** A question about what was said, and the words that answer it. */
+/** A question about the transcript and the words that answer it. */
 export interface Probe {
   readonly query: string;
   readonly expects: string;
 }
 
 const PROBES_MAX = 24;
-/** What was said last is hardly taken out of a context, so it is not asked about. */
+/** The newest messages usually stay in the context, so they are not probed. */
 const SHARE_ASKED = 0.8;
 const QUERY_WORDS_MIN = 3;
 const QUERY_WORDS_MAX = 14;
 const EXPECTS_CHARS_MIN = 3;
-/** Looking for the line of a specific in a megabyte is not worth a probe. */
+/** Longer messages are not searched for the line of a specific. */
 const TEXT_CHARS_MAX = 64 * 1_024;
 
 /**
- * Questions about specifics that one message alone says: the other words of their line, in its order. The same log always
- * gives the same.
+ * Questions about specifics that occur in one message only: the other words of their line, in order. Deterministic for
+ * a log.
  */
 export async function probesOf(transcript: readonly Placed[]): Promise<readonly Probe[]> {
   const early = transcript.slice(0, Math.floor(transcript.length * SHARE_ASKED));
@@ -44,7 +44,7 @@ function isAskable({ kind, text }: Specific): boolean {
   return kind !== "rule" && kind !== "ask" && text.length >= EXPECTS_CHARS_MIN;
 }
 
-/** So many of a list, evenly from its beginning to its end. */
+/** Evenly spread items of a list. */
 function spread<T>(list: readonly T[], max: number): readonly T[] {
   if (list.length <= max) return list;
   return Array.from({ length: max }, (_, index) => list[Math.floor((index * list.length) / max)]).flatMap((one) =>
@@ -63,15 +63,14 @@ function questionAbout(text: string, specific: string): string | undefined {
   return words.slice(0, QUERY_WORDS_MAX).join(" ");
 }
 
-/** Whether one of these messages says what is expected. */
 export function isSaid(messages: readonly Message[], expects: string): boolean {
   return messages.some((message) => textsOf(message).some((text) => text.includes(expects)));
 }
 
-/** Reads probes that somebody wrote; throws INVALID_PARAMS, naming the file and the row, for what is none. */
+/** Reads written probes; throws INVALID_PARAMS with the file and row. */
 export function readProbes(text: string, name: string): readonly Probe[] {
   const advice = 'write a list of {"query": "what is asked", "expects": "words of the answer"}';
-  const refuse = (what: string): RuntimeError => new RuntimeError("INVALID_PARAMS", `${name}: ${what}; ${advice}`);
+  const refuse = (what: string): RuntimeError => invalid(`${name}: ${what}; ${advice}`);
   let rows: unknown;
   try {
     rows = JSON.parse(text);

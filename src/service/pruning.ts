@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf } from "../contract/error.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { PruneResult } from "../contract/prune.ts";
 import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../core/retention.ts";
@@ -12,26 +12,26 @@ export interface PruningParts {
   readonly store: Pick<Store, "sessions" | "locks">;
   readonly clock: Clock;
   readonly forgetting: Pick<ForgettingService, "forgetSessions" | "resume">;
-  /** How long sessions are kept, as it is configured now. */
+  /** The configured retention. */
   readonly retention: () => Retention;
-  /** Whether what is due goes without being asked for, behind everything else. */
+  /** Whether due sessions are pruned in the background. */
   readonly runsInBackground: boolean;
-  /** Told, in a sentence, of what went behind, and of what failed. */
+  /** Receives a sentence about background pruning and its failures. */
   readonly warn: (sentence: string) => void;
 }
 
-/** Forgetting of what is kept no longer. */
+/** Erases sessions whose retention has ended. */
 export interface Pruning extends Pick<Service, "prune"> {
   close(): Promise<void>;
 }
 
-/** Entries of all sessions that go at once, which are in memory together. */
+/** Entries erased at once, which are in memory together. */
 const ENTRIES_MAX = 50_000;
-/** A server that was just started has better things to do. */
+/** Lets a server finish starting first. */
 const FIRST_AFTER_MS = 5 * 60_000;
 const EVERY_MS = 60 * 60_000;
 const BACKGROUND_SESSIONS = 100;
-/** Whoever holds this prunes behind, of all processes that have the realm. */
+/** The lock of background pruning, shared by all processes of the realm. */
 const PRUNER = "retention";
 
 export function createPruning(parts: PruningParts): Pruning {
@@ -41,7 +41,7 @@ export function createPruning(parts: PruningParts): Pruning {
     if (!isRetentionSet(retention)) {
       const message =
         'retention: nothing says how long sessions are kept; write [retention] sessions = "90d" in the configuration';
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     const { due, more, inTurn } = await findDue(parts, retention, limit);
     if (dry_run) {
@@ -74,7 +74,7 @@ export function createPruning(parts: PruningParts): Pruning {
       try {
         pruner ??= await holdIfFree(store.locks, PRUNER);
         if (pruner === undefined || !isRetentionSet(parts.retention())) continue;
-        // Of a process that was ended while it forgot, where nobody has opened the realm since.
+        // An erasure that an ended process left unfinished.
         await forgetting.resume();
         const { sessions, more, receipt } = await prune({ dry_run: false, limit: BACKGROUND_SESSIONS }, {});
         if (receipt !== undefined) parts.warn(sentenceOf(sessions.length, more, receipt.forgetting_id));
@@ -99,7 +99,7 @@ interface Due {
   readonly rule: RetentionRule;
 }
 
-/** The oldest sessions that are due, as many as may go at once, and how many are due besides. */
+/** The oldest due sessions, as many as may be pruned at once, and how many more are due. */
 async function findDue(
   { store, clock }: PruningParts,
   retention: Retention,
@@ -120,19 +120,19 @@ async function findDue(
     }
     found += 1;
     oldest.push({ row, rule });
-    // They come last updated first.
+    // Rows come in descending order of update.
     if (oldest.length >= 2 * limit) oldest = oldest.slice(-limit);
   }
   const due = together(oldest.slice(-limit).reverse());
   return { due, more: found - due.length, inTurn };
 }
 
-/** Whether its turn waits for a person's word, which no process holds meanwhile; a turn that a crash cut off does not. */
+/** Whether its turn waits for approval, while no process holds it; a turn cut off by a crash does not. */
 function isAwaited({ waiting_calls = 0 }: SessionRow): boolean {
   return waiting_calls > 0;
 }
 
-/** The first of them that are in memory together; at least one, however long it is. */
+/** The first of them that fit into memory together, at least one. */
 function together(oldest: readonly Due[]): readonly Due[] {
   let entries = 0;
   const end = oldest.findIndex(({ row }, at) => {

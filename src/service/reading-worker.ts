@@ -10,13 +10,13 @@ import type { Clock } from "../ports/clock.ts";
 import { workerFile } from "../ports/package-file.ts";
 import { createSystemClock } from "./system-clock.ts";
 
-/** Less is read in this thread: starting another takes longer, and it makes pauses. */
+/** Shorter input is read in this thread: starting a worker takes longer. */
 const WORKER_CHARS_MIN = 100_000;
-/** Handing over a piece takes milliseconds, and between two of them others have their turn. */
+/** Copying a piece takes milliseconds; the event loop runs between pieces. */
 const PIECE_CHARS_MAX = 500_000;
 const PIECE_ITEMS_MAX = 500;
 const READ_MS_MAX = 120_000;
-/** A thread keeps what it once needed; one that nobody asks any more gives it back. */
+/** An idle worker is ended to free its memory. */
 const IDLE_MS_MAX = 10_000;
 const WORKERS_MAX = 1;
 const HEAP_MB = 2_048;
@@ -30,34 +30,33 @@ const READERS: Readers = {
 interface Piece {
   readonly field: string;
   readonly value: unknown;
-  /** Whether it is more of a list. */
+  /** Whether it continues a list. */
   readonly isPart: boolean;
 }
 
 type Order = Piece | { readonly name: keyof Readings };
 type Answer = { readonly answer: unknown } | { readonly fault: string };
 
-/** No thread can read it: there is none, it ended, out of memory, or what is to be read cannot be copied. */
+/** The worker failed: it did not start, ended, ran out of memory, or the input cannot be copied. */
 class NotInWorker extends Error {}
 
 const waiting: (() => void)[] = [];
 let running = 0;
 let idle: { readonly worker: Worker; readonly ending: NodeJS.Timeout } | undefined;
 
-/** Reads as the process does for everybody. */
 export const readInWorker: Reading = (...work) => {
   reading ??= createReading(createSystemClock().yieldToEventLoop);
   return reading(...work);
 };
 let reading: Reading | undefined;
 
-/** Reads much in a thread of its own, of which the process has one, and little at once. */
+/** Reads long input in the process's one worker and short input at once. */
 export function createReading(yieldToEventLoop: Clock["yieldToEventLoop"], charsMin = WORKER_CHARS_MIN): Reading {
   return async (name, given, signal) => {
     if (sizeOf(given, charsMin) < charsMin) return READERS[name](given, yieldToEventLoop);
     await takeTurn(signal);
     try {
-      // `serveReading` answers each with what its reader answers.
+      // `serveReading` answers with the reader's result.
       return (await readIn(await openWorker(), {
         name,
         given,
@@ -84,7 +83,7 @@ async function takeTurn(signal: AbortSignal): Promise<void> {
     await woken;
     signal.removeEventListener("abort", wake);
     if (!signal.aborted) continue;
-    // Who no longer waits must not be woken in the place of another; who was woken just before wakes the next.
+    // An aborted waiter must not be woken instead of another; one woken just before wakes the next.
     const at = waiting.indexOf(wake);
     if (at >= 0) waiting.splice(at, 1);
     else waiting.shift()?.();
@@ -131,13 +130,13 @@ async function readIn(worker: Worker, { name, given, yieldToEventLoop, signal }:
       late = setTimeout(() => {
         reject(new Error(`reading what was said took longer than ${READ_MS_MAX / 1_000} seconds`));
       }, READ_MS_MAX);
-      worker.once("message", resolve); // Only `serveReading` speaks here.
+      worker.once("message", resolve); // Only `serveReading` sends messages here.
       worker.once("error", (thrown) => reject(new NotInWorker(messageOf(thrown))));
       worker.once("exit", () => reject(new NotInWorker("the thread that reads has ended")));
       signal.addEventListener("abort", stop, { once: true });
       if (signal.aborted) stop();
     });
-    // It may end while pieces are still handed over.
+    // The worker may end while pieces are sent.
     answered.catch(() => {});
     for (const piece of piecesOf(given)) {
       await yieldToEventLoop();
@@ -168,7 +167,7 @@ function hand(worker: Worker, order: Order): void {
 
 function keep(worker: Worker): void {
   forget(worker);
-  // A process that has nothing else to do may end.
+  // The worker must not keep the process alive.
   worker.unref();
   const ending = setTimeout(() => {
     idle = undefined;
@@ -180,13 +179,13 @@ function keep(worker: Worker): void {
   });
 }
 
-/** Nobody waits for it any more; an error without a listener would end the process. */
+/** An error without a listener would end the process. */
 function forget(worker: Worker): void {
   for (const event of ["message", "error", "exit"]) worker.removeAllListeners(event);
   worker.on("error", () => {});
 }
 
-/** How much there is to read, counted up to a bound. */
+/** The size of the input, counted up to a bound. */
 function sizeOf(given: object, charsMax: number): number {
   let chars = 0;
   for (const value of Object.values(given)) {
@@ -227,7 +226,7 @@ function* piecesOf(given: object): Iterable<Piece> {
   }
 }
 
-/** What nobody reads need not be copied: pictures are large. */
+/** Media are not read, so they are not copied. */
 function withoutMedia(item: unknown): unknown {
   const message = messageIn(item);
   if (message === undefined) return item;
@@ -254,11 +253,10 @@ function bareMessage(message: Message): Message {
   }
 }
 
-/** What the thread does: it is handed pieces, reads them when it is told how, and answers. */
+/** The worker's side: receives pieces, reads them and answers. */
 export function serveReading(port: MessagePort): void {
   let given: Record<string, unknown> = {};
   const read = async (name: keyof Readings): Promise<void> => {
-    // The pieces are those of what this reader is given.
     const answering = READERS[name](given as never, () => undefined);
     given = {};
     const answer: Answer = await answering.then(

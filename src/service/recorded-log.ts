@@ -1,23 +1,23 @@
 import { type Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import { entryLine } from "./portable-log.ts";
 
-/** A longer line is no entry: stores refuse larger ones. */
+/** A longer line is no entry: stores reject larger ones. */
 const LINE_CHARS_MAX = 64 * 1024 * 1024;
 const ENTRIES_MAX = 1_000_000;
 
-/** A log as a file: the entries alone, as an exported session has them. Reading it back gives the same. */
+/** A log as a file of entries, as in an exported session. Reading restores it exactly. */
 export function writeRecordedLog(entries: readonly Entry[]): string {
   return entries.map(entryLine).join("");
 }
 
-/** Reads a log from a file's text; throws INVALID_PARAMS, naming the file and the line, for what is no log. */
+/** Reads a log from a file's text; throws INVALID_PARAMS with the file and line. */
 export function readRecordedLog(text: string, name: string): readonly Entry[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   const refuse = (line: number, why: string): RuntimeError =>
-    new RuntimeError("INVALID_PARAMS", `${name}: line ${line} ${why}; give a session's log, one entry a line`);
+    invalid(`${name}: line ${line} ${why}; give a session's log, one entry a line`);
   if (lines.length === 0) throw refuse(1, "is missing: the file is empty");
   if (lines.length > ENTRIES_MAX) throw refuse(ENTRIES_MAX + 1, `is one too many: a log has at most ${ENTRIES_MAX}`);
   const entries: Entry[] = [];

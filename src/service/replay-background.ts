@@ -2,20 +2,19 @@ import type { EntryBody } from "../contract/entry.ts";
 import type { ReplayClock } from "./replay-clock.ts";
 
 /**
- * Summaries that are written while a session goes on. In a replay nothing takes time by itself, so what is written behind a
- * turn is done when the recording's clock has passed as long as writing it takes, and the turn is held until what comes of
- * it is in the log: two replays then find it at the same call.
+ * Background summaries in a replay. A replay has no real time: a summary is done when the recording's clock has
+ * advanced by its writing time, and the turn waits until the outcome is in the log, so that two replays agree.
  */
 export interface BackgroundTurns {
-  /** Told every entry of the log. */
+  /** Receives every entry of the log. */
   appended(body: EntryBody): void;
-  /** Whether the turn stands still for a compaction. */
+  /** Whether the turn waits for a compaction. */
   readonly isTurnWaiting: boolean;
-  /** Resolves when a summary that is asked for now, and not waited for, is written; true where a turn did wait for it. */
+  /** Resolves when a background summary requested now is written; true if a turn waited for it. */
   written(tokens: number, signal: AbortSignal): Promise<boolean>;
-  /** Lets what is due be done, and waits until what came of it is in the log. */
+  /** Runs due work and waits until its outcome is in the log. */
   settle(): Promise<void>;
-  /** Lets whatever has just begun ask for what it needs. */
+  /** Lets work that has just begun make its requests. */
   begin(): Promise<void>;
 }
 
@@ -24,15 +23,15 @@ interface Pending {
   readonly release: (isAwaited: boolean) => void;
 }
 
-/** What a model writes in a second, and what it takes to begin. */
+/** The tokens a model writes per second, and its time to first token. */
 const TOKENS_PER_SECOND = 60;
 const FIRST_TOKEN_MS = 2_000;
-/** Rounds of the event loop after which whatever had nothing to wait for has asked. */
+/** Rounds of the event loop after which pending work has made its requests. */
 const ROUNDS = 12;
-/** Nothing moves any more: the turn waits for the summary, which waits for the turn's time to pass. */
+/** Deadlock: the turn waits for the summary, which waits for the turn's time to pass. */
 const STILL_MS = 5_000;
 
-/** What ends the making of a summary behind a turn, as entries. */
+/** The entries that end a background summary. */
 const ENDS: ReadonlySet<string> = new Set(["compaction_prepared", "compaction_dropped"]);
 
 export function createBackgroundTurns(clock: ReplayClock): BackgroundTurns {
@@ -67,11 +66,11 @@ export function createBackgroundTurns(clock: ReplayClock): BackgroundTurns {
       });
     });
   const settleDue = async (): Promise<void> => {
-    // A summary of several calls asks for the next when the one before is there.
+    // A summary of several calls requests the next after each.
     while (pending !== undefined && pending.dueMs <= clock.now()) {
       const next = changed();
       pending.release(false);
-      // However long a receipt takes on this machine: what a summary comes to is in the log, or it asks for more.
+      // Independent of the time a receipt takes on this machine.
       await next;
       moves += 1;
     }
@@ -88,7 +87,7 @@ export function createBackgroundTurns(clock: ReplayClock): BackgroundTurns {
     written,
     settle: () => {
       moves += 1;
-      // Tools that run at once let the same time pass.
+      // Parallel tools share the same time.
       settling ??= settleDue().finally(() => {
         settling = undefined;
       });

@@ -1,6 +1,6 @@
 import type { Clock } from "../ports/clock.ts";
 
-/** A clock that shows the times of a recording: it stands still until it is moved, and never goes back. */
+/** A clock with the recording's times: it is advanced explicitly and never goes back. */
 export interface ReplayClock extends Clock {
   moveTo(ms: number): void;
 }
@@ -10,7 +10,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Its randomness and its ids are the same in every replay. */
+/** Its randomness and ids are the same in every replay. */
 export function createReplayClock(startMs: number): ReplayClock {
   let nowMs = startMs;
   let ids = 0;
@@ -22,7 +22,7 @@ export function createReplayClock(startMs: number): ReplayClock {
       ids += 1;
       return `00000000-0000-7000-8000-${ids.toString(16).padStart(12, "0")}`;
     },
-    // Who else has a turn is decided by the recording alone, or two replays would differ.
+    // Only the recording decides the order, or two replays would differ.
     yieldToEventLoop: () => undefined,
     moveTo: (ms) => {
       nowMs = Math.max(nowMs, ms);

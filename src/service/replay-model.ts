@@ -3,8 +3,8 @@ import type { Content, Message } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { SummariesBy } from "../contract/simulation.ts";
 import { withCost } from "../core/cost.ts";
+import { estimateTokens, toolTokens } from "../core/tokens.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
-import { createPrefixCache } from "./prefix-cache.ts";
 import type { BackgroundTurns } from "./replay-background.ts";
 import type { ReplayClock } from "./replay-clock.ts";
 import { contextKey, type RecordedAnswer, type RecordedTurn, type ReplayScript } from "./replay-script.ts";
@@ -16,20 +16,20 @@ export interface ReplayModelParts {
   readonly prices: ModelPrices | undefined;
   readonly contextWindow: number | undefined;
   readonly summariesBy: SummariesBy;
-  /** Writes what the recording has no answer for: the offline model, or the one that is to be asked. */
+  /** Writes what the recording lacks: the offline model, or the model under test. */
   readonly summariser: ModelClient;
 }
 
-/** One call of the model for a turn. */
+/** One model call of a turn. */
 interface ReplayedCall {
   readonly usage: Usage;
-  /** Whether it was shown exactly what the recorded call was. */
+  /** Whether its context equals that of the recorded call. */
   readonly isAsRecorded: boolean;
-  /** Whether the turn stood still for a summary before it. */
+  /** Whether the turn waited for a summary first. */
   readonly waited: boolean;
 }
 
-/** A call for something that the recording has no answer for, such as a summary. */
+/** A call without a recorded answer, such as a summary. */
 interface SummaryCall {
   readonly usage: Usage;
 }
@@ -37,15 +37,15 @@ interface SummaryCall {
 export interface ReplayModel extends ModelClient {
   readonly calls: readonly ReplayedCall[];
   readonly summaryCalls: readonly SummaryCall[];
-  /** The turn whose answers are given from here on. */
+  /** Sets the turn that answers come from. */
   open(turn: RecordedTurn): void;
-  /** Answers of the turn that were not asked for. */
+  /** Answers of the turn not yet given. */
   readonly left: number;
-  /** The answer that was given last: its calls are under way. */
+  /** The last answer, whose calls are running. */
   readonly answer: RecordedAnswer | undefined;
 }
 
-/** A model that gives the recorded answers in their order, and counts what it is really sent. */
+/** A model that gives the recorded answers in order and counts its real input. */
 export function createReplayModel(parts: ReplayModelParts): ReplayModel {
   const { script, clock, background, prices, summariser } = parts;
   const cache = createPrefixCache(script.scale);
@@ -89,7 +89,7 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       const usage = isAsked
         ? withCost(part.usage, summariser.prices)
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
-      // It is paid for whether or not somebody lives to use it.
+      // It costs money even if it is never used.
       summaryCalls.push({ usage });
       if (!background.isTurnWaiting && (await background.written(usage.output_tokens, signal))) waited = true;
       yield { ...part, usage };
@@ -116,14 +116,14 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
     },
     async *stream(request, signal) {
       if (!isOfTurn(request.messages, turn?.prompt)) return yield* writeSummary(request, signal);
-      // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
+      // Without this a replay, made of resolved promises, could not be interrupted.
       await background.begin();
       yield* giveAnswer(request);
     },
   };
 }
 
-/** A turn's request ends with what was asked or what tools gave; one for a summary ends with the wish for it. */
+/** A turn's request ends with the prompt or tool results; a summary's ends with its instruction. */
 function isOfTurn(messages: readonly Message[], prompt: Content | undefined): boolean {
   const last = messages.at(-1);
   if (last?.role !== "user") return last?.role !== "block_assistant";
@@ -140,4 +140,56 @@ async function* say(text: string): AsyncGenerator<ModelPart> {
   const output_tokens = Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
   yield { type: "block", block: { block_type: "text", data: { text } } };
   yield { type: "finish", stopReason: "end_turn", usage: { input_tokens: 0, output_tokens } };
+}
+
+/** How long providers cache a request that is not repeated. */
+const CACHE_LIFE_MS = 5 * 60 * 1_000;
+/** Cached requests: those of turns and of summaries alternate. */
+const REQUESTS_MAX = 4;
+
+/** Simulates a provider's prefix cache: a known prefix is read, the rest is written. */
+interface PrefixCache {
+  /** `counted` are the counted input tokens; without them they are estimated. */
+  take(request: ModelRequest, nowMs: number, counted?: number): Omit<Usage, "output_tokens">;
+}
+
+interface Sent {
+  readonly atMs: number;
+  readonly tools: string;
+  readonly messages: readonly Message[];
+}
+
+function createPrefixCache(scale: number): PrefixCache {
+  let sent: readonly Sent[] = [];
+  return {
+    take: ({ tools, messages }, nowMs, counted) => {
+      const now: Sent = { atMs: nowMs, tools: JSON.stringify(tools), messages };
+      const warm = sent.filter(({ atMs }) => nowMs - atMs <= CACHE_LIFE_MS);
+      const shared = Math.max(0, ...warm.map((before) => sharedTokens(before, now, toolTokens(tools))));
+      const estimated = toolTokens(tools) + estimateTokens(messages);
+      const input_tokens = counted ?? Math.round(estimated * scale);
+      const read = estimated === 0 ? 0 : Math.floor((input_tokens * shared) / estimated);
+      sent = [...warm, now].slice(-REQUESTS_MAX);
+      return {
+        input_tokens,
+        ...(read > 0 ? { cache_read_tokens: read } : {}),
+        ...(input_tokens > read ? { cache_creation_tokens: input_tokens - read } : {}),
+      };
+    },
+  };
+}
+
+function sharedTokens(before: Sent, now: Sent, ofTools: number): number {
+  if (before.tools !== now.tools) return 0;
+  let tokens = ofTools;
+  for (const [index, message] of now.messages.entries()) {
+    const other = before.messages[index];
+    if (other === undefined || !isSame(other, message)) break;
+    tokens += estimateTokens([message]);
+  }
+  return tokens;
+}
+
+function isSame(one: Message, other: Message): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Entry, EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { assembleContext, hashContext } from "../core/context.ts";
@@ -8,7 +8,7 @@ import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
 import { applyEntry, beginFold, type WholeState } from "../core/whole-state.ts";
 
-/** What a recorded session said and heard, in its order: what a replay gives again. */
+/** The prompts, answers and tool results of a recorded session, in order. */
 export interface ReplayScript {
   readonly model: string;
   readonly provider: string;
@@ -16,21 +16,21 @@ export interface ReplayScript {
   readonly maxTokens: number | undefined;
   readonly startedAtMs: number;
   readonly steps: readonly ReplayStep[];
-  /** Every tool that was called, by its name. */
+  /** Every called tool by name. */
   readonly tools: readonly string[];
   readonly calls: number;
-  /** Tokens the model counted for one that is estimated. */
+  /** Counted tokens per estimated token. */
   readonly scale: number;
-  /** Summaries of the log's own compactions, by how many answers had been given before. */
+  /** The summaries of the log's own compactions, by the number of answers before them. */
   readonly summaries: ReadonlyMap<number, string>;
-  /** What of the log is not replayed as it was, a sentence each. */
+  /** The parts of the log that are not replayed, one sentence each. */
   readonly notes: readonly string[];
 }
 
 export type ReplayStep =
   | { readonly kind: "turn"; readonly turn: RecordedTurn }
   | { readonly kind: "notice"; readonly atMs: number; readonly text: string; readonly source: string }
-  /** By how many messages were said before it. */
+  /** By the number of messages before it. */
   | { readonly kind: "pin"; readonly atMs: number; readonly index: number; readonly pinned: boolean };
 
 export interface RecordedTurn {
@@ -45,7 +45,7 @@ export interface RecordedAnswer {
   readonly blocks: readonly AssistantBlock[];
   readonly stopReason: StopReason;
   readonly usage: Usage | undefined;
-  /** Of the context it was given to; undefined where none was recorded. */
+  /** The key of its context; undefined if none was recorded. */
   readonly contextKey: string | undefined;
   readonly results: RecordedResults | undefined;
 }
@@ -58,7 +58,7 @@ interface RecordedResults {
 const sha256 = (text: string): string => hash("sha256", text);
 const plain = new WeakMap<Message, Message>();
 
-/** Names a context by what it says; ids and times of compactions, which are new in every replay, aside. */
+/** Identifies a context by its content, without the ids and times of compactions, which differ in every replay. */
 export function contextKey(messages: readonly Message[]): string {
   return hashContext(messages.map(withoutCompactionId), sha256);
 }
@@ -70,21 +70,20 @@ function withoutCompactionId(message: Message): Message {
   return known;
 }
 
-/** Reads what a log can be replayed by. Throws INVALID_PARAMS, naming it, for one without a turn. */
+/** Reads the replay script of a log; throws INVALID_PARAMS for one without a turn. */
 export function scriptOf(entries: readonly Entry[], name: string): ReplayScript {
   const reading = createReading(entries, name);
   for (const entry of entries) {
     try {
       applyEntry(reading.state, entry);
     } catch (cause) {
-      const message = `${name}: the entry at seq ${entry.seq} contradicts those before it; give a whole log`;
-      throw new RuntimeError("INVALID_PARAMS", message, { cause });
+      throw invalid(`${name}: the entry at seq ${entry.seq} contradicts those before it; give a whole log`, cause);
     }
     read(reading, entry);
   }
   const { state, steps, tools, answers, leftOut, totals } = reading;
   if (!steps.some(({ kind }) => kind === "turn")) {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: nothing was said in it; give a log with a turn`);
+    throw invalid(`${name}: nothing was said in it; give a log with a turn`);
   }
   const { model, provider, max_tokens } = reading.settings;
   return {
@@ -114,7 +113,7 @@ interface Reading {
   readonly leftOut: Map<string, number>;
   readonly answers: { count: number };
   readonly totals: { counted: number; estimated: number };
-  /** Instructions that the next turn brings. */
+  /** Instructions of the next turn. */
   instructions: string[];
   turn: { answers: Writable[] } | undefined;
   called: { readonly key: string; readonly estimated: number } | undefined;
@@ -125,7 +124,7 @@ type Writable = { -readonly [K in keyof RecordedAnswer]: RecordedAnswer[K] };
 function createReading(entries: readonly Entry[], name: string): Reading {
   const [first] = entries;
   if (first?.body.kind !== "session_created") {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: it does not begin with the creation of a session`);
+    throw invalid(`${name}: it does not begin with the creation of a session`);
   }
   return {
     state: beginFold(name, entries),
@@ -142,7 +141,7 @@ function createReading(entries: readonly Entry[], name: string): Reading {
   };
 }
 
-/** What a replay leaves out, by the kind of its entry. */
+/** Entries that a replay leaves out, by kind. */
 const LEFT_OUT: { readonly [K in EntryBody["kind"]]?: string } = {
   attempt_failed: "model calls that failed and were made again are not failed again",
   call_failed: "what was spent on calls without an answer is not spent again",
@@ -257,7 +256,7 @@ function readNotice(reading: Reading, message: Extract<Message, { role: "system_
 const SCALE_MIN = 0.25;
 const SCALE_MAX = 4;
 
-/** A model counts other tokens than bytes by four; a log without a count is taken at the estimate. */
+/** Models count tokens differently; a log without counts uses the estimate. */
 function scaleOf({ counted, estimated }: Reading["totals"]): number {
   if (counted === 0 || estimated === 0) return 1;
   return Math.min(SCALE_MAX, Math.max(SCALE_MIN, counted / estimated));

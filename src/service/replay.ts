@@ -17,7 +17,7 @@ import { createReplayModel, type ReplayModel } from "./replay-model.ts";
 import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts";
 import type { Runtime } from "./runtime-calls.ts";
 
-/** What a replay runs in: a runtime like any other, and the log it writes. */
+/** A runtime for a replay, and the log it writes. */
 interface ReplayRuntime {
   readonly runtime: Pick<Runtime, "dispatch" | "close">;
   readonly log: Pick<EventLog, "read">;
@@ -32,19 +32,18 @@ export interface ReplayOptions {
   readonly summariesBy: SummariesBy;
   readonly summariser: ModelClient;
   readonly signal: AbortSignal;
-  /** Composes the runtime, with the policy that is tried. */
+  /** Composes the runtime with the policy under test. */
   compose(parts: {
     readonly model: ModelClient;
     readonly clock: Clock;
     readonly tools: readonly Tool[];
-    /** To be told every entry of the log, once it is there. */
+    /** Called with every entry once it is in the log. */
     appended(body: EntryBody): void;
   }): ReplayRuntime;
 }
 
-/** What a replay came to. */
+/** The result of a replay. */
 export interface Replayed {
-  /** The turns' calls, in their order. */
   readonly calls: ReplayModel["calls"];
   readonly summaryUsage: Usage;
   readonly summaryCalls: number;
@@ -53,10 +52,10 @@ export interface Replayed {
   readonly probes: Figures["probes"];
 }
 
-/** Replays a recorded log in a real runtime: its turns, tools, compactions, receipts and memory are that runtime's own. */
+/** Replays a recorded log in a real runtime, with its real turns, tools, compactions, receipts and memory. */
 export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   const { script, signal } = options;
-  // What a summary behind a turn is made with is there before it: loading takes a time that no recording knows.
+  // Loaded before the replay: loading takes time that the recording does not know.
   await Promise.all([import("../core/compaction/run-compaction.ts"), import("../core/compaction/published.ts")]);
   const clock = createReplayClock(script.startedAtMs);
   const background = createBackgroundTurns(clock);
@@ -89,15 +88,15 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   }
 }
 
-/** The runtime's own: output that leaves a context as one line must be there to be read again. */
+/** The runtime's own tool: trimmed output must stay readable. */
 const RECALL_OUTPUT = "recall_output";
 
-/** As in any session, a talk without tools is not given the one that reads their output again. */
+/** As in any session, a conversation without tools has no tool to read their output. */
 function toolsAllowed({ tools }: ReplayScript): string[] {
   return tools.length === 0 ? [] : [...tools, RECALL_OUTPUT];
 }
 
-/** A turn that broke off asks once more than it was answered. */
+/** An interrupted turn makes one more call than it has answers. */
 const SPARE_CALLS = 2;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -132,10 +131,10 @@ async function takeStep(replaying: Replaying, step: ReplayStep, index: number): 
   }
 }
 
-/** What a session does when it rests begins a moment after its turn. */
+/** Idle work of a session begins shortly after its turn. */
 const REST_MS = 1_500;
 
-/** Lets time pass until then, between turns. */
+/** Advances the time between turns. */
 async function rest({ clock, background }: Replaying, untilMs: number): Promise<void> {
   clock.moveTo(Math.min(untilMs, clock.now() + REST_MS));
   await background.begin();
@@ -156,17 +155,17 @@ async function runRecorded(replaying: Replaying, turn: RecordedTurn, index: numb
     problem = messageOf(thrown);
   }
   if (signal.aborted) throw stopped();
-  // A recorded turn that was interrupted, or failed, has no answer left and ends as it did.
+  // An interrupted or failed turn has no answer left and ends as recorded.
   if (model.left === 0) return;
   throw new RuntimeError("AGENT_ERROR", `${name}: its replay broke off at step ${index + 1}: ${problem}`);
 }
 
-/** The tools that were called, giving what they gave. */
+/** The called tools with their recorded results. */
 function toolsOf(
   { tools }: ReplayScript,
   { model, clock, background }: Pick<Replaying, "model" | "clock" | "background">,
 ): Tool[] {
-  // What it gave named what left the recorded context; the replay's own says what left this one.
+  // The recorded result named references of the recorded context; the replay has its own.
   const own = tools.filter((name) => name !== RECALL_OUTPUT);
   return own.map((name) => ({
     name,
@@ -196,7 +195,7 @@ function marksOf(entries: readonly Entry[]): readonly ReplayMark[] {
 
 const EVICTION = "eviction";
 
-/** Tool output that became references, without a summary. */
+/** Tool output trimmed to references, without a summary. */
 export function isEviction({ strategy }: { readonly strategy: string }): boolean {
   return strategy === EVICTION;
 }

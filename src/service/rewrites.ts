@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { RewriteCommit } from "../contract/rewrite.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
@@ -22,7 +22,7 @@ interface RewriteParts extends TurnParts {
 
 type Operations = "rewriteTranscript" | "restoreRevision" | "readRevision" | "listRewrites";
 
-/** The operations on what a transcript says, each with the parts it finds when it begins. */
+/** The operations on transcripts, each with the parts that are current when it begins. */
 export function createRewrites(
   fixed: Pick<RewriteParts, "live" | "locked" | "hash">,
   current: () => RewriteParts,
@@ -35,8 +35,7 @@ export function createRewrites(
       return locked.run(session, {}, () =>
         change(current(), session, input, (state, how) => {
           if (start <= end && end <= how.seen) return splice(state, input, how);
-          const message = `selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`;
-          throw new RuntimeError("INVALID_PARAMS", message);
+          throw invalid(`selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`);
         }),
       );
     },
@@ -68,12 +67,12 @@ export function createRewrites(
   };
 }
 
-/** Every rewrite keeps the transcript before it at hand. */
+/** Every rewrite keeps the previous transcript. */
 const REWRITES_MAX = 1_000;
 
 type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor" | "expected_parent_revision">;
 
-/** Changes a transcript by one entry, or refuses with what stands against it. */
+/** Changes a transcript by one entry, or rejects with the reason. */
 async function change(
   parts: RewriteParts,
   session: LiveSession,
@@ -84,8 +83,7 @@ async function change(
   const { store, clock, hash } = parts;
   const { sessionId: session_id } = state;
   if (state.rewrites.length >= REWRITES_MAX) {
-    const message = `session ${session_id} was rewritten ${REWRITES_MAX} times, which is the most; fork it to go on`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`session ${session_id} was rewritten ${REWRITES_MAX} times, which is the most; fork it to go on`);
   }
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const seen = { messages: state.transcript.length, revision: revisionOf(state.transcript, hash) };
@@ -95,7 +93,7 @@ async function change(
   const closed = state.transcript.length;
   let commit: RewriteCommit | undefined;
   await appendEntries(store.log, session, () => {
-    // A text that was injected meanwhile makes it another transcript.
+    // A text injected meanwhile changes the transcript.
     const isSeen = state.transcript.length === closed;
     const parent = isSeen ? seen.revision : revisionOf(state.transcript, hash);
     requireExpected(why, parent);
@@ -116,8 +114,7 @@ async function change(
 
 function requireExpected({ expected_parent_revision: expected }: Why, actual: string): void {
   if (expected === undefined || expected === null || expected === actual) return;
-  const message = `expected_parent_revision: ${expected} is not the current revision, which is ${actual}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`expected_parent_revision: ${expected} is not the current revision, which is ${actual}`);
 }
 
 function requireRevision(state: WholeState, revision: string, hash: RewriteParts["hash"]) {
@@ -129,7 +126,7 @@ function requireRevision(state: WholeState, revision: string, hash: RewriteParts
   );
 }
 
-/** Refuses a system message with which no compaction could make the context small enough. */
+/** Rejects a system message too large for any compaction. */
 function requireRoom(parts: RewriteParts, session: LiveSession, after: readonly Placed[]): void {
   const { state } = session;
   const system = after[0]?.message.role === "system" ? after[0].message.content : undefined;

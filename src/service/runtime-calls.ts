@@ -15,60 +15,60 @@ import {
   type TurnResult,
 } from "./session-handle.ts";
 
-/** Where sessions run. Operations about none of them are methods under their own names: `docs/operations.md` has them. */
+/** Runs sessions. Operations that concern no session are methods with their own names; see `docs/operations.md`. */
 export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {
-  /** Creates a session without a turn; the first one brings the prompt. */
+  /** Creates a session without a turn. */
   createSession<T = unknown>(options?: SessionOptions<T>): Promise<Session<T>>;
   /** Creates a session and runs its first turn. */
   createSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
-  /** The same, with the events of the first turn to iterate. */
+  /** Likewise, with the events of the first turn as an iterator. */
   createSessionStreaming<T = unknown>(
     prompt: Content,
     options?: SessionOptions<T>,
   ): EventStream<T> & { readonly session: Promise<Session<T>> };
-  /** Creates a session whose prompt is delivered together with that of its first turn. */
+  /** Creates a session whose prompt is sent together with that of its first turn. */
   createDeferredSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
   /** A handle on a session by its id; nothing is read until it is used. */
   session(sessionId: string): Session;
-  /** Where `limit` leaves sessions out, the list says with which `cursor` to go on. */
+  /** If `limit` omits sessions, the list has the `cursor` to continue with. */
   listSessions(options?: OptionsOf<"listSessions">): Promise<SessionList>;
   readSession(sessionId: string): Promise<SessionInfo>;
-  /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
+  /** Searches content that compactions removed; with `everything`, the whole project. */
   searchMemory(
     query: string,
     options?: OptionsOf<"searchMemory", "query"> & { readonly everything?: boolean },
   ): Promise<MemoryResults>;
-  /** A handle on an agent by its name; one is there as soon as it remembers something. */
+  /** A handle on an agent by name; its first memory creates it. */
   agent(name: string): Agent;
-  /** Content kept by reference, such as the full text of a tool output that was cut. */
+  /** Content stored by reference, such as the full text of a truncated tool output. */
   readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
   /**
-   * A session's events: those after `after` from its log, then live ones, without a gap and without a repeat. Without
-   * `after`, live ones only.
+   * A session's events: those after `after` from its log, then live ones, without gaps or repeats. Without `after`,
+   * live ones only.
    */
   subscribe(
     sessionId: string,
     options?: { readonly after?: number; readonly signal?: AbortSignal; readonly caller?: Caller },
   ): AsyncIterable<Delivery>;
-  /** Every operation by its name, with an unchecked input: what surfaces are made of. */
+  /** Every operation by name, with an unchecked input; surfaces use it. */
   readonly dispatch: Dispatch;
   /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */
   close(): Promise<void>;
 }
 
-/** Sessions, the one that changed last first. */
+/** Sessions, the last changed first. */
 type SessionList = readonly SessionSummary[] & { readonly nextCursor?: string };
 
-/** What leads into a runtime, here or on the other side of a wire; its other calls are made of it. */
+/** The entry points of a local or remote runtime; its other calls are built on them. */
 export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
 
-/** A runtime's calls, the same wherever it runs; `advice` is for whoever composed it, by the code of what failed. */
+/** The calls of a runtime, the same wherever it runs; `advice` is added to errors by code. */
 export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime {
   const { dispatch, subscribe } = link;
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
-  // The session's approver answers for its later turns, too; what is no function was refused before.
+  // The session's approver answers for later turns, too; a value that is no function was rejected before.
   const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
   const create = async <T>(prompt: Content, options?: object, context?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
@@ -85,13 +85,13 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const [first, options] = given;
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
-      const result = await create<T>(first as Content, options); // What it is not, the schema says.
+      const result = await create<T>(first as Content, options); // The schema rejects anything else.
       return createHandle(withApprover(options), result.session_id, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {
       const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
       const session = stream.result.then((result) => createHandle(withApprover(options), result.session_id, result));
-      session.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
+      session.catch(() => {}); // The same failure as that of `result`.
       return { ...stream, session };
     },
     createDeferredSession: defer,

@@ -1,13 +1,13 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import { requireTools } from "../core/tool-batch.ts";
 import type { Tool } from "../ports/tool.ts";
 import { nodeFault } from "./node-version.ts";
 import { requireNames } from "./options.ts";
 
-/** Throws INVALID_PARAMS for a Node that is too old: it would fail later, and say less. */
+/** Throws INVALID_PARAMS for a Node that is too old, which would fail later with less information. */
 export function requireNode(version: string): void {
   const fault = nodeFault(version);
-  if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", fault);
+  if (fault !== undefined) throw invalid(fault);
 }
 
 type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
@@ -61,7 +61,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   warn: [isFunction, "give a function that is told sentences"],
 });
 
-/** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
+/** Throws INVALID_PARAMS for the first unknown or wrong option: callers without types get a sentence, too. */
 export function requireOptions(
   options: { readonly tools?: readonly Tool[]; readonly telemetry?: true | object },
   presets: readonly string[],
@@ -70,7 +70,7 @@ export function requireOptions(
   requireNames(options, Object.keys(expected));
   for (const [name, value] of Object.entries(options)) {
     const [isIt, wanted] = expected[name] ?? [() => false, ""];
-    if (value !== undefined && !isIt(value)) throw new RuntimeError("INVALID_PARAMS", `${name}: ${wanted}`);
+    if (value !== undefined && !isIt(value)) throw invalid(`${name}: ${wanted}`);
   }
   if (typeof options.telemetry === "object") requireNames(options.telemetry, ["tracer", "captureContent"]);
   requireTools(options.tools ?? []);

@@ -19,7 +19,7 @@ const idle: Worker[] = [];
 const waiting: (() => void)[] = [];
 let running = 0;
 
-/** Checks in a thread of its own, which is ended when it takes too long; the process has a few of them for everybody. */
+/** Validates in a worker, which is ended after a timeout; the process has a few of them. */
 export const checkInWorker: CheckInWorker = async (schema, value) => {
   if (running >= WORKERS_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
   else running += 1;
@@ -31,7 +31,7 @@ export const checkInWorker: CheckInWorker = async (schema, value) => {
   } catch (thrown) {
     return { fault: messageOf(thrown) };
   } finally {
-    // Whoever waits takes the place that was ours.
+    // The next waiter takes the free place.
     const next = waiting.shift();
     if (next === undefined) running -= 1;
     else next();
@@ -55,7 +55,7 @@ function checkIn(worker: Worker, order: SchemaOrder): Promise<Verdict> {
       forget(worker);
       if (isUsable) idle.push(worker);
       else void worker.terminate();
-      // A process that has nothing else to do may end.
+      // The worker must not keep the process alive.
       worker.unref();
       resolve(verdict);
     };
@@ -63,24 +63,24 @@ function checkIn(worker: Worker, order: SchemaOrder): Promise<Verdict> {
       settle({ fault: TOO_LATE }, false);
     }, CHECK_MS_MAX);
     worker.ref();
-    worker.once("message", (verdict: Verdict) => settle(verdict, true)); // Only the thread speaks here.
+    worker.once("message", (verdict: Verdict) => settle(verdict, true)); // Only the worker sends messages here.
     worker.once("error", (thrown) => settle({ fault: messageOf(thrown) }, false));
     worker.once("exit", () => settle({ fault: "the thread that checks it has ended" }, false));
     try {
       worker.postMessage(order);
     } catch (thrown) {
-      settle({ fault: messageOf(thrown) }, true); // What cannot be copied, such as a function.
+      settle({ fault: messageOf(thrown) }, true); // A value that cannot be copied, such as a function.
     }
   });
 }
 
-/** Nobody waits for it any more; an error without a listener would end the process. */
+/** An error without a listener would end the process. */
 function forget(worker: Worker): void {
   for (const event of ["message", "error", "exit"]) worker.removeAllListeners(event);
   worker.on("error", () => {});
 }
 
-/** The same in this thread, which stands still meanwhile; only a script of its own can be ended when it takes too long. */
+/** Validates in this thread, which blocks; only a separate script could be ended after a timeout. */
 async function checkHere({ schema, value }: SchemaOrder): Promise<Verdict> {
   const validate = await createValidator(schema);
   try {

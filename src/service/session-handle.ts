@@ -11,10 +11,10 @@ import { createEventQueue, type Delivery } from "./event-queue.ts";
 import { type Ask, createMethodsAbout, type MethodsAbout, type OnApproval, type OptionsOf } from "./operation-calls.ts";
 import type { OutputSchema } from "./options.ts";
 
-/** Options of a new session: the fields of `session/create` in camel case, and what only code can give. */
+/** Options of a new session: the fields of `session/create` in camel case, and values only code can give. */
 export interface SessionOptions<T = unknown>
   extends Omit<OptionsOf<"createSession", "prompt" | "initial_turn">, "outputSchema"> {
-  /** A JSON schema, or one of zod or another library, which then says what type the result has. */
+  /** A JSON schema, or one of zod or another library, which then types the result. */
   readonly outputSchema?: OutputSchema<T>;
   /** Custom tools of this session. */
   readonly tools?: readonly Tool[];
@@ -25,15 +25,15 @@ export interface SessionOptions<T = unknown>
 /** Options of one further turn: the fields of `turn/start` in camel case. */
 export interface TurnOptions<T = unknown>
   extends Omit<OptionsOf<"startTurn", "session_id" | "prompt">, "outputSchema"> {
-  /** As for a new session; only the first turn of one that was made without it can bring it. */
+  /** As for a new session; only the first turn of a session created without it can set it. */
   readonly outputSchema?: OutputSchema<T>;
   /** Answers when a tool call needs approval, instead of that of the session. */
   readonly onApproval?: OnApproval;
 }
 
-/** Why a transcript is changed, and what it must be for that. */
+/** Why a transcript is changed, and its expected revision. */
 export interface RewriteOptions extends OptionsOf<"restoreRevision", "session_id" | "revision" | "reason"> {
-  /** In a word; `edit` without it. */
+  /** A short label; `edit` by default. */
   readonly reason?: string;
   readonly note?: string;
 }
@@ -48,45 +48,45 @@ export interface EventStream<T = unknown> extends AsyncIterable<AgentEvent> {
   readonly result: Promise<TurnResult<T>>;
 }
 
-/** A conversation with an agent. Every operation about a session is a method: `docs/operations.md` says what each does. */
+/** A conversation with a model. Every operation on a session is a method: see `docs/operations.md`. */
 export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, Own> {
   readonly id: string;
   /** How the newest turn ended; undefined before the first. */
   readonly lastResult: TurnResult<T> | undefined;
   /** Text the newest turn ended with. */
   readonly text: string;
-  /** Tokens of the whole session after the newest turn run from here; undefined before the first. */
+  /** Tokens of the session after the newest turn run from here; undefined before the first. */
   readonly usage: TurnResult["usage"] | undefined;
-  /** Calls of the model that the newest turn made. */
+  /** Model calls of the newest turn. */
   readonly turns: number;
-  /** Tool calls that the newest turn made. */
+  /** Tool calls of the newest turn. */
   readonly toolCalls: number;
-  /** What the newest turn came to, as `outputSchema` describes it; undefined where nothing of that shape was asked for. */
+  /** The newest turn's result in the shape of `outputSchema`; undefined without one. */
   readonly structuredOutput: T | undefined;
   /** Runs a turn and waits for its end. */
   turn<U = T>(prompt: Content, options?: TurnOptions<U>): Promise<TurnResult<U>>;
-  /** Runs a turn and lets its events be iterated as they happen. */
+  /** Runs a turn; its events can be iterated as they happen. */
   stream<U = T>(prompt: Content, options?: TurnOptions<U>): EventStream<U>;
-  /** The transcript as it was at a revision; without one, as it is, with its revision. */
+  /** The transcript at a revision; by default the current one. */
   revision(
     revision?: string,
     options?: OptionsOf<"readRevision", "session_id" | "revision">,
   ): Promise<TranscriptRevision>;
-  /** Puts other messages in the place of those from `start` to before `end`, counted as in `history`. */
+  /** Replaces the messages from `start` to before `end`, counted as in `history`. */
   rewrite(
     range: { start: number; end: number },
     messages: readonly MessageInput[],
     options?: RewriteOptions,
   ): Promise<RewriteResult>;
-  /** Makes the transcript what it was at a revision. */
+  /** Restores the transcript of a revision. */
   restore(revision: string, options?: RewriteOptions): Promise<RewriteResult>;
-  /** How the transcript was rewritten and restored, oldest first. */
+  /** The rewrites and restorations of the transcript, oldest first. */
   rewrites(): Promise<readonly RewriteCommit[]>;
-  /** A new session of the messages before an index, with a replacement in the place of the one at it. */
+  /** Forks before the message at an index, with a replacement for it. */
   fork(messageIndex: number, replacement?: ReplacementInput): Promise<Session<T>>;
   /** Every compaction with its receipt, oldest first. */
   compactions(): Promise<readonly Compaction[]>;
-  /** Undoes a compaction and those built on it; later turns stay. Resolves with the ids of what was undone. */
+  /** Undoes a compaction and those built on it; later turns stay. Resolves with the undone ids. */
   undoCompaction(compactionId: string): Promise<readonly string[]>;
   /** The durable events after a number, a page at a time. */
   listEvents(options?: { after?: number; limit?: number }): Promise<EventPage>;
@@ -94,10 +94,9 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
   events(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<Delivery>;
 }
 
-/** Methods of the table that a session has a better form of. */
+/** Methods that a session implements itself. */
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
-/** Where a session's calls go. */
 export interface SessionLink {
   readonly ask: Ask;
   readonly onApproval?: OnApproval | undefined;
@@ -113,7 +112,7 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
   const about = { session_id: id };
   const scope = { type: "session", ...about };
   let last: TurnResult<unknown> | undefined = first;
-  // What a schema describes is what its turn comes to: the runtime has held it against it.
+  // The runtime has validated the result against the schema.
   const lastResult = () => last as TurnResult<T> | undefined;
   const startTurn = async <U>(prompt: Content, options?: object, context?: CallContext): Promise<TurnResult<U>> => {
     last = await ask("startTurn", { ...about, prompt }, options, { ...context, onApproval });
@@ -171,15 +170,15 @@ function reasonOf(kind = "edit", note?: string) {
   return { reason: { kind, ...(note === undefined ? {} : { note }) } };
 }
 
-/** Starts work with a listener and hands out what it hears. */
+/** Starts work with a listener and yields its events. */
 export function streamOf<T>(
   start: (listener: NonNullable<CallContext["listener"]>) => Promise<TurnResult<T>>,
 ): EventStream<T> {
   const queue = createEventQueue();
   const result = start(queue.listener).finally(queue.end);
-  // Whoever iterates sees the failure there; it must not also crash the process.
+  // The iterator throws the failure; it must not also crash the process.
   result.catch(() => {});
-  // No generator: a turn tells many small things, and each would pass through three more promises.
+  // No generator: a turn emits many small deltas, and each would pass through three more promises.
   const events = (): AsyncIterator<AgentEvent> => {
     let reader: AsyncIterator<Delivery> | undefined;
     let [isReported, isOver] = [false, false];
@@ -194,7 +193,7 @@ export function streamOf<T>(
           return { done: false, value: event };
         }
         isOver = true;
-        // A turn that was refused, or whose server is gone, told nothing of its end: half an answer must not pass for one.
+        // A refused turn, or one whose server is gone, emits no end: half an answer must not pass for a whole one.
         if (!isReported) await result;
         return DONE;
       },

@@ -16,8 +16,8 @@ interface Reading {
 const ENTRIES_A_PAGE = 200;
 
 /**
- * A session as the lines of a file: what it is, every entry of its log with the blobs it names in front of it, and at the
- * end a hash of all that. What is said while it is read is not in it.
+ * A session as lines of a file: a header, every log entry after the blobs it names, and a hash of all lines. Entries
+ * appended meanwhile are not included.
  */
 export async function* sessionLines({ dispatch, session_id, signal }: Reading): AsyncGenerator<string> {
   const digest = createHash("sha256");
@@ -52,7 +52,7 @@ export async function* sessionLines({ dispatch, session_id, signal }: Reading): 
   yield `${JSON.stringify(end)}\n`;
 }
 
-/** A log from its beginning to where it ended when it was first asked for. */
+/** A log up to its end at the time of the first read. */
 export async function* logPages({
   dispatch,
   session_id,
@@ -69,7 +69,7 @@ export async function* logPages({
   }
 }
 
-/** Undefined for what is kept no longer, and for an id that somebody only wrote. */
+/** Undefined for a deleted blob, and for an id that only occurs in text. */
 async function blobOf({ dispatch, session_id: blob_id, signal }: Reading): Promise<PortableBlob | undefined> {
   try {
     const { media_type, data } = await dispatch("readBlob", { blob_id }, { signal });
@@ -80,7 +80,6 @@ async function blobOf({ dispatch, session_id: blob_id, signal }: Reading): Promi
   }
 }
 
-/** The log of an agent from its beginning. */
 export async function* agentPages({
   dispatch,
   agent,
@@ -93,10 +92,10 @@ export async function* agentPages({
   }
 }
 
-/** No exported line is longer: stores refuse larger entries, and requests larger blobs. */
+/** The longest exported line: stores reject larger entries, and requests larger blobs. */
 const LINE_CHARS_MAX = 96 * 1_024 * 1_024;
 
-/** The lines of a file, each with its place; throws INVALID_PARAMS for what is no text. */
+/** The numbered lines of a file; throws INVALID_PARAMS if it is no text. */
 async function* linesIn(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
@@ -126,14 +125,14 @@ async function* linesIn(
   if (chars > 0) yield line();
 }
 
-/** What a line of a session's file says, and where it stands. */
+/** A parsed line of a session file with its line number. */
 type Said =
   | { readonly kind: "header"; readonly header: PortableHeader; readonly place: string }
   | { readonly kind: "blob"; readonly blob: PortableBlob; readonly place: string }
   | { readonly kind: "entry"; readonly entry: unknown; readonly place: string }
   | { readonly kind: "end"; readonly end: PortableEnd; readonly place: string };
 
-/** What a file says, line by line; it ends with `end`, or throws INVALID_PARAMS for one that is cut off or changed. */
+/** The parsed lines of a file up to `end`; throws INVALID_PARAMS if it is truncated or changed. */
 async function* readSessionFile(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Said, undefined> {
   const digest = createHash("sha256");
   const counts = { entries: 0, blobs: 0 };
@@ -174,19 +173,18 @@ function parsed<T>(read: Read<T>, place: string): T {
   throw refused(place, invalidInput(read.error).message);
 }
 
-/** A session's file that was read to its end and checked. */
+/** A completely checked session file. */
 interface CheckedFile {
   readonly session_id: string;
   readonly last_seq: number;
   readonly entries: number;
   readonly blobs: number;
-  /** Of its entries. */
   readonly sha256: string;
-  /** Whether the session of this id is another one here, or has all of this already; one that is its beginning is continued. */
+  /** Whether the id belongs to another session here, or to one that has all entries already; a prefix is continued. */
   readonly isTaken: boolean;
 }
 
-/** Reads a file to its end and throws INVALID_PARAMS, naming line and field, unless it holds one whole session. */
+/** Reads a whole file; throws INVALID_PARAMS with line and field unless it holds one complete session. */
 async function checkFile({ open, name, clock, dispatch, signal }: Importing): Promise<CheckedFile> {
   const lines = readSessionFile(open(), name);
   const first = (await lines.next()).value;
@@ -214,7 +212,7 @@ async function checkFile({ open, name, clock, dispatch, signal }: Importing): Pr
   throw cutOff(name);
 }
 
-/** The entries of a session that is kept here; none where there is no such session. */
+/** The entries of a local session; none if there is no such session. */
 async function* keptEntries(reading: Reading): AsyncGenerator<PortableEntry, undefined> {
   try {
     for await (const page of logPages(reading)) yield* page.entries;
@@ -224,18 +222,18 @@ async function* keptEntries(reading: Reading): AsyncGenerator<PortableEntry, und
 }
 
 const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
-/** As many as one call takes. */
+/** The limits of one import call. */
 const PAGE_ENTRIES_MAX = 500;
 const PAGE_BLOBS_MAX = 50;
 
-/** What one call brings in. */
+/** The input of one import call. */
 interface ImportPage {
   readonly after: number;
   readonly entries: readonly PortableEntry[];
   readonly blobs: readonly PortableBlob[];
 }
 
-/** A file that was checked, as the calls that bring it in. */
+/** The import calls of a checked file. */
 async function* importPages(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<ImportPage> {
   let after = 0;
   let [entries, blobs, chars]: [PortableEntry[], PortableBlob[], number] = [[], [], 0];
@@ -265,13 +263,12 @@ interface Importing extends Pick<Reading, "dispatch" | "signal"> {
   progress(entries: number, total: number): void;
 }
 
-/** A file that was imported. */
 export interface ImportedFile extends CheckedFile {
-  /** The id that the session has here. */
+  /** The id of the session here. */
   readonly id: string;
 }
 
-/** Imports a session from a file: checked to its end before anything is kept, under another id where its own is taken. */
+/** Imports a session from a file, which is checked completely first; another id is used if its own is taken. */
 export async function importFile(importing: Importing): Promise<ImportedFile> {
   const { dispatch, name, signal } = importing;
   const checked = await checkFile(importing);

@@ -14,28 +14,28 @@ import type { Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
 import { createBackgroundIndexing, type MemorySource } from "./memory-background.ts";
 
-/** The memory of a project: its sessions' texts, findable. */
+/** The searchable memory of a project's sessions. */
 export interface SessionMemory {
   /** By words and meaning. */
   readonly recall: Recall;
-  /** By words alone: what a compaction proves its receipt with. */
+  /** By words only; compactions prove their receipts with it. */
   readonly recallByWords: Recall;
-  /** Takes in what a session has said since; resolves when it can be found by its words. */
+  /** Indexes the new messages of a session; resolves when they can be found by words. */
   index(state: SessionState): Promise<void>;
-  /** The same, behind whatever is going on. */
+  /** Likewise, in the background. */
   indexLater(state: SessionState): void;
-  /** A turn of a session runs until what comes back is called: embedding waits for it, and what it shows needs no vector. */
+  /** A turn runs until the returned function is called: embedding waits, and its context needs no vectors. */
   use(sessionId: string): () => void;
-  /** Takes in, behind whatever is going on, what another log says. */
+  /** Indexes another log in the background. */
   takeInLater(id: string): void;
-  /** Whose log it is, when it is not a session's. */
+  /** The owner of a log that is not a session's. */
   nameOf(id: string): Promise<string | undefined>;
-  /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
+  /** Indexes entries of other or ended processes; of all sessions, or all but one. */
   catchUp(except?: string): Promise<void>;
-  /** Takes logs in anew that say less than they did, or for good out, and leaves nothing of what they said. */
+  /** Indexes logs again after an erasure, or removes them, without leaving any of the erased text. */
   forget(logs: readonly { readonly id: string; readonly isDropped: boolean }[]): Promise<void>;
   status(): Promise<MemoryStatusReport>;
-  /** How it is, as far as that is known without looking: logs that wait to be taken in, and what last failed. */
+  /** The known state: logs that wait for indexing, and the last failure. */
   vitals(): { readonly waiting: number; readonly problem: string | undefined };
   close(): Promise<void>;
 }
@@ -43,37 +43,37 @@ export interface SessionMemory {
 export interface MemoryParts {
   readonly memory: MemoryStore;
   readonly store: Store;
-  /** Undefined: by words alone. */
+  /** Undefined: search by words only. */
   readonly openEmbedder: OpenEmbedder | undefined;
   readonly clock: Clock;
-  /** For a process that ends with what it was asked: after a search it ends a moment later, and makes vectors in it. */
+  /** Set for a short-lived process: after a search it continues briefly to make vectors. */
   readonly isShortLived?: boolean;
-  /** What can be found besides sessions. */
+  /** Searchable logs other than sessions. */
   readonly others?: MemorySource | undefined;
-  /** Told, in a sentence, that something could not be taken in. */
+  /** Receives a sentence when indexing fails. */
   readonly warn?: ((sentence: string) => void) | undefined;
 }
 
 /**
- * Turns are taken in together, so many of them or so long after the first: each time costs a commit and writes again what
- * stands beside it. Nobody waits for it: the log has them, and every search takes in first what it may be asked for.
+ * Turns are indexed together, after this many or this long after the first, since each commit costs. Until then the log
+ * has them, and a search indexes first.
  */
 const TURNS_TOGETHER = 16;
 const INDEX_AFTER_MS = 300_000;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
-/** Stands for every log among those that wait to be taken in. */
+/** Stands for every log in the queue. */
 const EVERY_LOG = "";
-/** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
+/** How long a search waits for missing vectors; other chunks are found by words. */
 const FILL_MS_MAX = 300;
-/** How long a search waits for the embedder in all; then it answers by words, and says so. */
+/** How long a search waits for the embedder; then it searches by words and reports so. */
 const EMBEDDER_MS_MAX = 1_000;
-/** How long whoever asks for the status waits: it names the embedder, which is known once that is loaded. */
+/** How long the status waits for the embedder's name. */
 const STATUS_MS_MAX = 10_000;
-/** How the embedder is named while it is loading. */
+/** The embedder's name while it is loading. */
 const LOADING = "loading";
-/** How long a short process goes on with them behind its answer: searches one after the other come to have them all. */
+/** How long a short-lived process continues to embed after its answer. */
 const LINGER_MS = 1_000;
 
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
@@ -85,27 +85,27 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     embedding?.fill(found, { scope, msMax: FILL_MS_MAX });
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
   let recallByMeaning: Recall | undefined;
-  /** Logs of this process that have grown since they were taken in, and how each is. */
+  /** Logs of this process that grew since they were indexed, with their indexing functions. */
   const pendingHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
-  /** Turns that wait to be taken in. */
+  /** Turns waiting for indexing. */
   let pendingTurns = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
-  /** Whether that is of the last search. */
+  /** Whether the problem is that of the last search. */
   let isUnsearchable = false;
   const indexing = createBackgroundIndexing({ memory, store, others, clock });
-  /** Sessions that were left out when everything else was caught up. */
+  /** Sessions excluded from the last complete indexing. */
   const leftOut = new Set<string>();
   const foldLog = async (id: string) =>
     foldLongSession(id, await store.log.read(id, 1, ENTRIES_MAX), clock.yieldToEventLoop);
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
-    // A text that waits for tool results is placed behind them: the cursor must not pass it.
+    // A text that waits for tool results is placed after them: the cursor must not pass it.
     const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
     if (cursor <= taken) return;
-    // Since then what was said is shown as it was said; before, only the whole log says it.
+    // From there on the context is verbatim; earlier messages need the whole log.
     const range = { session_id: state.sessionId, after: taken, upTo: cursor };
     const whole = async () => (isWhole(state) ? state : await foldLog(state.sessionId));
     const said = taken >= state.shownAnewSeq ? shownSince(state, range) : saidSince(await whole(), range);
@@ -125,7 +125,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
   };
-  /** The log has it: the next search takes it in. The status tells, and whoever is warned is told once. */
+  /** The next search indexes it again. The status shows the problem, and the warning is emitted once. */
   const failed = (thrown: unknown): void => {
     if (problem === undefined)
       parts.warn?.(`what is said is not all findable until the memory works again: ${messageOf(thrown)}`);
@@ -170,7 +170,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       if (id === except) leftOut.add(id);
       else await (isSession ? takeInSession(id) : takeIn(id));
     }
-    // What was left out would not be looked at again by another process.
+    // Another process would not look at excluded sessions again.
     if (leftOut.size === 0 && (await indexing.keep())) later(EVERY_LOG, takeInAnew);
   };
   const takeInAnew = (): Promise<void> => {
@@ -187,18 +187,18 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const takeInAll = async (except?: string): Promise<void> => {
     await flush();
-    // A memory store that was found damaged is empty at the second attempt, and whole after it.
+    // A damaged memory store is empty at the second attempt and complete after it.
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       try {
         return await takeInPending(except);
       } catch (thrown) {
         indexing.lookAnew();
-        // What is taken in still answers.
+        // The indexed part still answers.
         if (attempt === ATTEMPTS_MAX) failed(thrown);
       }
     }
   };
-  /** A memory store that fails is brought up to the logs before it is asked once more. */
+  /** After a failure the memory store is brought up to date and asked once more. */
   const again =
     (ask: Recall): Recall =>
     async (query, options) => {
@@ -212,7 +212,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         indexing.lookAnew();
         await takeInAll();
         return await ask(query, options).catch((stillThrown) => {
-          // Whoever asks how the server is must not wait for the next turn to be taken in.
+          // A health check must not wait for indexing.
           failed(stillThrown);
           isUnsearchable = true;
           throw stillThrown;
@@ -243,7 +243,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
       for (const { id, isDropped } of logs) await (isDropped ? memory.drop(id) : memory.reset(id));
       indexing.lookAnew();
-      // At once: what another process has read before would otherwise be taken in in its place.
+      // At once: otherwise another process could index what it read before.
       for (const { id, isDropped } of logs) if (!isDropped) await takeInSessions([id], undefined);
       await memory.purge();
     },
@@ -251,7 +251,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
       const embedder = await whileWaiting(clock.sleep, STATUS_MS_MAX, (late) => inTime(embedding?.embedder(), late));
       const id = embedder === "late" ? LOADING : embedder?.id;
-      // Whoever asks what is pending may be waiting for it.
+      // A caller that asks for pending work may wait for it.
       embedding?.wake();
       const known = await memory.status(id ?? NO_EMBEDDER);
       const reported = describeStatus(known, id, await countPending());
@@ -260,7 +260,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     },
     vitals: () => ({ waiting: pendingHere.size, problem: embedding?.problem() ?? problem }),
     close: async () => {
-      // A short process has no other time for it.
+      // A short-lived process has no other time for it.
       if (pendingHere.has(EVERY_LOG)) await flush();
       stop.abort();
       await waiting;
@@ -271,7 +271,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
 }
 
-/** Work with a promise that settles when the embedder has been waited for long enough. */
+/** Work with a promise that settles when the wait for the embedder is over. */
 function whileWaiting<T>(sleep: Clock["sleep"], msMax: number, work: (late: Promise<void>) => Promise<T>): Promise<T> {
   const over = new AbortController();
   return work(sleep(msMax, over.signal)).finally(() => over.abort());
@@ -300,14 +300,14 @@ interface Range {
   readonly upTo: number;
 }
 
-/** Messages in the order they were said in, after so many turns, with the summaries among them. */
+/** Messages in order after a number of turns, with summaries among them. */
 interface Said {
   readonly messages: readonly Placed[];
   readonly turnsBefore: number;
   readonly summaries: readonly { readonly record: CompactionRecord; readonly turn: number }[];
 }
 
-/** What was said since a seq from which on everything is shown as it was said, with the answer its results belong to. */
+/** The verbatim messages since a seq, with the answer its results belong to. */
 function shownSince({ shown, turnsSaid }: SessionState, { after }: Range): Said {
   const from = shown.findLastIndex(({ seq, message }) => seq <= after && message.role === "block_assistant");
   const messages = shown.slice(Math.max(0, from));
@@ -325,10 +325,10 @@ function saidSince(state: WholeState, { after, upTo }: Range): Said {
   return { messages: everSaid(state), turnsBefore: 0, summaries };
 }
 
-/** Chunks that are added in one go: a fork may bring ten thousands, and nobody else has a turn meanwhile. */
+/** Chunks per batch: a fork may bring tens of thousands, and the event loop waits meanwhile. */
 const PART_CHUNKS = 64;
 
-/** Chunks with how far each part of them goes; those of one message stay together. */
+/** Chunks in batches with their end; those of one message stay together. */
 function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<MemoryBatch, "chunks" | "cursor">> {
   let first = 0;
   for (const [at, { seq }] of chunks.entries()) {
@@ -339,7 +339,7 @@ function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<M
   yield { chunks: chunks.slice(first), cursor };
 }
 
-/** Made between the turns of others: a message may be as long as a book. */
+/** Yields to the event loop: a message may be as long as a book. */
 async function chunksSince(
   { messages, turnsBefore, summaries }: Said,
   { session_id, after, upTo }: Range,
@@ -348,10 +348,10 @@ async function chunksSince(
   const said: NewChunk[] = [];
   let turn = turnsBefore;
   let recalls: ReadonlySet<string> = new Set();
-  // What is known already is passed over, and nothing is made of it.
+  // Indexed messages are skipped.
   for (const { seq, message } of messages) {
     if (message.role === "user") turn += 1;
-    // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
+    // Call ids are unique only within an answer: some providers restart counting.
     if (message.role === "block_assistant") recalls = recallsIn(message);
     if (seq <= after || seq > upTo || message.role === "system") continue;
     const place = { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) };
@@ -367,8 +367,8 @@ async function chunksSince(
 }
 
 /**
- * What a compaction's summary says of the recent past. It has the seq of its compaction: chunks come in the order of
- * seqs, and what is before the cursor is never taken in again.
+ * The recent part of a compaction's summary. It has the seq of its compaction, since chunks are ordered by seq and
+ * nothing before the cursor is indexed again.
  */
 function summaryChunks(record: CompactionRecord, of: { session_id: string; turn: number }): readonly NewChunk[] {
   const { seq, body } = record;

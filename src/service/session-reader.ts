@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
 import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
@@ -21,14 +21,14 @@ interface ReaderParts {
   sizesOf(session: LiveSession, settings?: SessionSettings): ContextSizes;
 }
 
-/** How large a session's context may grow, and what its tools add. */
+/** The context's limit and the tokens of its tools. */
 export type ContextSizes = Pick<SessionContext, "tools" | "tool_tokens" | "context_window" | "auto_compact_threshold">;
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
 
 /**
- * The operations that only look: rows answer them, and a log is read where a row does not say enough. Messages are
- * copied: a caller may change what it was given.
+ * The read operations: answered from rows, and from the log if necessary. Messages are copied, since a caller may
+ * change them.
  */
 export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts): Pick<Service, Reads> {
   return {
@@ -38,10 +38,9 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     listSessions: async ({ labels = {}, limit, offset, archived, cursor }) => {
       const after = cursor === undefined ? {} : { after: readCursor(cursor) };
       if (cursor !== undefined && offset > 0) {
-        const message = "offset: a cursor says where to go on; leave out offset, or give no cursor";
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid("offset: a cursor says where to go on; leave out offset, or give no cursor");
       }
-      // One more than asked for tells whether there are more.
+      // One more than requested shows whether there are more.
       const max = limit === undefined ? Number.MAX_SAFE_INTEGER : offset + limit + 1;
       const found = await store.sessions.page({ ...(archived ? {} : { archived: false }), labels, ...after, max });
       const rows = found.slice(offset, limit === undefined ? undefined : offset + limit);
@@ -95,7 +94,7 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
   };
 }
 
-/** Which of the messages that are shown, and of the summaries that speak for others, say less than they did. */
+/** The shown messages and summaries that were changed by an erasure. */
 function holesAmong({ holes }: WholeState, { shown }: SessionState): Pick<SessionContext, "forgotten"> {
   if (holes.length === 0) return {};
   const seqs = [...new Set(shown.map(({ seq }) => seq))].filter((seq) => isIn(holes, seq));
@@ -104,7 +103,7 @@ function holesAmong({ holes }: WholeState, { shown }: SessionState): Pick<Sessio
 
 type ListPlace = Pick<SessionRow, "session_id" | "updated_at_ms">;
 
-/** Where a list goes on; to whoever is given it, only a word to give back. */
+/** The position of a list; opaque to the caller. */
 function writeCursor({ session_id, updated_at_ms }: ListPlace): string {
   return `${updated_at_ms.toString(CURSOR_RADIX)}_${session_id}`;
 }
@@ -113,24 +112,24 @@ function readCursor(cursor: string): ListPlace {
   const [, time = "", session_id = ""] =
     /^([0-9a-z]{1,10})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
   if (session_id !== "") return { session_id, updated_at_ms: Number.parseInt(time, CURSOR_RADIX) };
-  throw new RuntimeError("INVALID_PARAMS", "cursor: give the next_cursor of an earlier answer as it was, or none");
+  throw invalid("cursor: give the next_cursor of an earlier answer as it was, or none");
 }
 
 const CURSOR_RADIX = 36;
 
-/** The id of a durable event: the session's, its last digits replaced by the event's number. */
+/** The id of a durable event: the session's id with its last digits replaced by the event's number. */
 function eventId(sessionId: string, seq: number): string {
   return `${sessionId.slice(0, 24)}${seq.toString(16).padStart(12, "0")}`;
 }
 
-/** What is known of a session without its log; rejects with SESSION_NOT_FOUND. */
+/** A session's row; rejects with SESSION_NOT_FOUND. */
 export async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
   const row = await store.sessions.get(sessionId);
   if (row === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
   return row;
 }
 
-/** The state as it was when the call at `seq` was made: what was appended up to and with the call's own entry. */
+/** The state when the call at `seq` was made, including the call's own entry. */
 async function stateAt(store: Store, sessionId: string, seq: number) {
   const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
   const call = entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
@@ -138,7 +137,7 @@ async function stateAt(store: Store, sessionId: string, seq: number) {
     const calls = entries.filter((entry) => entry.body.kind === "model_called").map((entry) => entry.seq);
     const near = calls.findLast((at) => at < seq) ?? calls[0];
     const hint = near === undefined ? "the session has made none" : `the call before it is at ${near}`;
-    throw new RuntimeError("INVALID_PARAMS", `at_seq: no model call was made at ${seq}; ${hint}`);
+    throw invalid(`at_seq: no model call was made at ${seq}; ${hint}`);
   }
   const { tool_tokens } = call.body;
   const state: WholeState = foldSession(
@@ -188,7 +187,7 @@ function budgetsOf({ budget, total_tokens, usage, delegated }: SessionRow): Pick
 
 async function commonOf(store: Store, row: SessionRow) {
   const isWaiting = row.has_open_turn && (row.waiting_calls ?? 0) > 0;
-  // Whoever has asked may not have let go of the session yet: the question is told before that.
+  // The approval is reported before the process that asked releases the session.
   const is_active = !isWaiting && (await store.locks.isHeld(row.session_id));
   const open = isWaiting ? "waiting" : "interrupted";
   const closed = row.has_failed === true ? "failed" : "idle";

@@ -1,5 +1,5 @@
 import { CompactionDefaults, type CompactionSettings } from "../contract/compaction.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import type { Reading } from "../core/compaction/reading.ts";
@@ -13,7 +13,7 @@ import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits
 import type { CompactionPart } from "./compaction-part.ts";
 import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "./options.ts";
 
-/** What a session gets where its creator is silent. */
+/** Defaults of a session. */
 export interface SessionDefaults {
   readonly system_prompt?: string | undefined;
   readonly max_tokens?: number | undefined;
@@ -21,14 +21,14 @@ export interface SessionDefaults {
   readonly budget_limits: SessionSettings["budget_limits"];
   readonly tools: SessionSettings["tools"];
   readonly structured_output_retries: number;
-  /** What `tool_preset` names stand for. */
+  /** The tools of each `tool_preset`. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
-  /** The most a session may be given to spend here. */
+  /** The most a session may spend. */
   readonly limits: Limits;
 }
 
-/** Throws for a field that asks for what is not there: who is not told would go on as if it were done. */
+/** Throws for a field that is not served: an ignored one would look accepted. */
 export function requireServed(input: CreateSession | StartTurn): void {
   for (const [field, why] of Object.entries(WHY_UNSERVED)) {
     // The keys of the table are fields of both inputs.
@@ -46,23 +46,22 @@ function unserved(field: string, why: string): RuntimeError {
   return new RuntimeError("CAPABILITY_UNAVAILABLE", `${field}: ${why}`);
 }
 
-/** Throws where the model says that it cannot take the parameters it is to be called with. */
+/** Throws if the model cannot take its configured parameters. */
 export function requireParams(model: ModelClient, { provider_params }: Pick<SessionSettings, "provider_params">): void {
   const problem = provider_params && model.refuseParams?.(provider_params);
   if (problem !== undefined) throw new RuntimeError("CAPABILITY_UNAVAILABLE", `provider_params.${problem}`);
 }
 
-/** Throws where a limit on what may be spent could not be kept, since nobody knows what the model charges. */
+/** Throws for a cost limit if the model's price is unknown. */
 export function requirePrice(model: ModelClient, { budget_limits }: Pick<SessionSettings, "budget_limits">): void {
   if (budget_limits.max_cost === undefined || model.prices !== undefined) return;
   const section = `[prices.${/^[\w-]+$/.test(model.modelId) ? model.modelId : JSON.stringify(model.modelId)}]`;
-  throw new RuntimeError(
-    "INVALID_PARAMS",
+  throw invalid(
     `budget_limits.max_cost: no price of ${model.modelId} is known; set input and output under ${section} of the configuration, or leave it out`,
   );
 }
 
-/** Settles every setting of a new session, so that resuming it needs nothing but its log. */
+/** Resolves every setting of a new session, so that resuming needs only its log. */
 export function settleSettings(input: CreateSession, model: ModelClient, defaults: SessionDefaults): SessionSettings {
   const instructions = input.additional_instructions ?? [];
   const system = [input.system_prompt ?? defaults.system_prompt, ...instructions].filter((part) => part?.trim());
@@ -92,7 +91,7 @@ type ToolsAsked = Partial<
   Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory" | "enable_agents">
 >;
 
-/** Throws PERMISSION_DENIED for what no session can have here; a default that is beyond it gives way. */
+/** Throws PERMISSION_DENIED for explicit settings beyond the ceiling; defaults are lowered to it. */
 function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSettings["tools"] {
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
@@ -105,20 +104,20 @@ function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSetti
 
 type Tools = SessionSettings["tools"];
 
-/** Sub-agents are a tool, and have those of whoever asks them: a session without tools has none. */
+/** Sub-agents are a tool and inherit tools: a session without tools has none. */
 function withAgents({ agents: _had, ...tools }: Tools, asked: boolean | undefined, defaults: SessionDefaults): Tools {
   const isNone = tools.builtins === "none" && !tools.shell && !tools.memory && tools.mcp !== true;
   if (asked === true && isNone) {
     const message =
       "enable_agents: a session without tools has no sub-agents; choose another tool_preset, such as safe";
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   return (asked ?? defaults.tools.agents) === true && !isNone ? { ...tools, agents: true } : tools;
 }
 
 const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;
 
-/** The settings a turn runs with; the same object when it changes none. */
+/** The settings of a turn; the same object if unchanged. */
 export function overrideSettings(
   settings: SessionSettings,
   input: StartTurn,
@@ -129,8 +128,7 @@ export function overrideSettings(
   const fields = Object.keys(AT_CREATION) as (keyof typeof AT_CREATION)[];
   const refused = late ?? fields.find((field) => !isAsItIs(settings, field, input[field]));
   if (refused !== undefined) {
-    const message = `Cannot override ${refused} on a session that has run: it is set when the session is created`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`Cannot override ${refused} on a session that has run: it is set when the session is created`);
   }
   const changed: SessionSettings = {
     ...settings,
@@ -148,7 +146,7 @@ export function overrideSettings(
   return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
 }
 
-/** Sets what a turn says outright that it changes. */
+/** Applies the settings that a turn changes explicitly. */
 function change(
   settings: SessionSettings,
   { tool_preset, enable_memory, enable_agents, tool_filter, structured_output_retries, ...rest }: Changes,
@@ -180,7 +178,7 @@ function change(
 
 type Changes = NonNullable<StartTurn["change_settings"]>;
 
-/** Throws where something was said after the seq that whoever asks has seen last. */
+/** Throws if messages follow the last seq the caller has seen. */
 export function requireNothingSince({ sessionId, shown }: SessionState, afterSeq: number | undefined): void {
   const said_seq = shown.at(-1)?.seq ?? 0;
   if (afterSeq === undefined || said_seq <= afterSeq) return;
@@ -188,12 +186,12 @@ export function requireNothingSince({ sessionId, shown }: SessionState, afterSeq
   throw new RuntimeError("INVALID_PARAMS", message, { details: { said_seq } });
 }
 
-/** A field only when it has a value: an absent field is not an undefined one on the wire. */
+/** A field only if it has a value: on the wire, absent and undefined differ. */
 function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
 }
 
-/** Whether what a turn says of a setting is what the session has, or nothing. */
+/** Whether a turn's value equals the session's, or is absent. */
 function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, value: unknown): boolean {
   if (value === undefined || value === null || (typeof value === "object" && asksForNothing(value))) return true;
   switch (field) {
@@ -214,23 +212,23 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
   }
 }
 
-/** How sessions are compacted: the keys of the configuration's section, and code. What is left out follows from there. */
+/** How sessions are compacted: the configuration's keys, and code. Absent values come from the configuration. */
 export interface CompactionOptions extends Omit<CamelCased<CompactionDefaults>, "judge"> {
-  /** A compactor of one's own decides when, and what stays. Gates, receipt, pins and undo hold for it, too. */
+  /** Your own compactor decides when to compact and what stays. Gates, receipt, pins and undo apply to it. */
   readonly compactor?: Compactor;
   /** Writes the summary instead of the model. */
   readonly curator?: Curator;
-  /** Asked before each compaction; a text it returns is the reason not to compact. */
+  /** Called before each compaction; a returned text is the reason not to compact. */
   readonly beforeCompaction?: CompactionHooks["before"];
-  /** Told of each compaction. */
+  /** Called after each compaction. */
   readonly afterCompaction?: CompactionHooks["after"];
-  /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
+  /** Who checks the claims of a summary: the session's model in another call, or your own judge. None by default. */
   readonly judge?: "off" | "model" | Judge;
 }
 
 const CODE = ["compactor", "curator", "beforeCompaction", "afterCompaction"];
 
-/** Composes the capability. Throws INVALID_PARAMS, in a sentence, for an option that is unknown or wrong. */
+/** Composes the capability; throws INVALID_PARAMS for an unknown or wrong option. */
 export function composeCompaction(
   options: CompactionOptions,
   configured: CompactionDefaults,
@@ -258,7 +256,7 @@ export function composeCompaction(
   };
 }
 
-/** The options that the configuration has, too, under its names. */
+/** The options that the configuration has, under its names. */
 function settingsIn(options: CompactionOptions): CompactionDefaults {
   const present = Object.entries(options).filter(([, value]) => value !== undefined);
   if (present.length === 0) return {};
@@ -272,7 +270,7 @@ function settingsIn(options: CompactionOptions): CompactionDefaults {
   throw invalid(`compaction.${inCamelCase(invalidInput(read.error).message, fields)}`);
 }
 
-/** Refuses a policy that nobody could follow: what a compactor of one's own would take out is not known before. */
+/** Rejects a policy that cannot work with your own compactor, whose choice is not known in advance. */
 export function requirePolicy(
   { compactor }: Pick<CompactionPart, "compactor">,
   settings: Pick<CompactionSettings, "policy"> | undefined,
@@ -281,9 +279,5 @@ export function requirePolicy(
   throw invalid('compaction.policy: "economy" is not for a compactor of one\'s own; leave one of the two out');
 }
 
-/** Loaded when there is something to read. */
+/** Loaded on first use. */
 const readInWorker: Reading = async (...work) => (await import("./reading-worker.ts")).readInWorker(...work);
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}

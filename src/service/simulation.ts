@@ -17,11 +17,10 @@ import { type Probe, probesOf } from "./probes.ts";
 import { isEviction, type Replayed, type ReplayOptions, replayLog } from "./replay.ts";
 import { scriptOf } from "./replay-script.ts";
 
-/** A log that is replayed. */
 export interface SimulatedLog {
   readonly name: string;
   readonly entries: readonly Entry[];
-  /** Asked before those that are made of the log. */
+  /** Asked before the probes made from the log. */
   readonly probes?: readonly Probe[] | undefined;
 }
 
@@ -30,17 +29,17 @@ export interface SimulationOptions<P extends Policy = Policy> {
   readonly policies: readonly P[];
   readonly summariesBy: SummariesBy;
   readonly summariser: ModelClient;
-  /** What is known of a recorded model. */
+  /** The known facts of a recorded model. */
   modelOf(model: string): { readonly prices?: ModelPrices | undefined; readonly contextWindow?: number | undefined };
-  /** Composes the runtime that a policy is tried in. */
+  /** Composes the runtime for a policy. */
   compose(policy: P, parts: Parameters<ReplayOptions["compose"]>[0]): ReturnType<ReplayOptions["compose"]>;
-  /** All logs are replayed as if this model had been asked. */
+  /** Replays all logs as if they had used this model. */
   readonly model?: string | undefined;
   readonly signal: AbortSignal;
   progress(done: number, total: number, what: string): void;
 }
 
-/** Replays every log under every policy. The same logs and policies always give the same figures. */
+/** Replays every log under every policy, deterministically. */
 export async function simulate<P extends Policy>(options: SimulationOptions<P>): Promise<Simulation> {
   const { policies, signal, summariesBy, summariser } = options;
   const logs: Simulation["logs"][number][] = [];
@@ -140,7 +139,7 @@ function sumOf(runs: readonly Figures[]): Figures {
   const priced = runs.flatMap(({ cost }) => cost ?? []);
   const calls = add((run) => run.calls);
   const waited = add((run) => run.waited);
-  // A sum of which a part is unknown would look cheaper than it is.
+  // A sum with an unknown part would look too cheap.
   const isPriced = runs.length > 0 && priced.length === runs.length;
   const dollars = (of: (cost: NonNullable<Figures["cost"]>) => number): number =>
     Number(priced.reduce((sum, cost) => sum + of(cost), 0).toFixed(DOLLAR_DIGITS));
@@ -179,5 +178,5 @@ function sumOf(runs: readonly Figures[]): Figures {
   };
 }
 
-/** Amounts have so many decimals. */
+/** The decimals of amounts. */
 const DOLLAR_DIGITS = 9;

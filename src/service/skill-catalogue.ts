@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SkillRef } from "../contract/input.ts";
 import { MEMORY_RETRIEVAL, MEMORY_SKILL } from "../contract/memory.ts";
 import { readPattern } from "../contract/permission.ts";
@@ -16,31 +16,31 @@ import {
 import type { Hash } from "../core/context.ts";
 import type { InlineSkill, Skill, SkillReading, SkillSource } from "../ports/skill.ts";
 
-/** The skills of a runtime: which there are, which hold, and what a model is told of them. */
+/** The skills of a runtime: which exist, which apply, and their text for the model. */
 export interface SkillCatalogue {
-  /** Whether a session could load one: the text about memory is there anyway. */
+  /** Whether a session could load one; the text about memory is always present. */
   readonly hasAny: boolean;
-  /** The skill that a reference names; undefined where there is none. */
+  /** The skill of a reference; undefined if there is none. */
   find(ref: SkillRef): Skill | undefined;
-  /** What it says now; what it allows is remembered with that. */
+  /** Its current text; the patterns it allows are cached with it. */
   read(skill: Skill): Promise<SkillReading>;
   rows(): Promise<readonly SkillRow[]>;
   rowOf(skill: Skill): Promise<SkillRow>;
-  /** Those that hold. */
+  /** The skills that apply. */
   readonly names: readonly string[];
-  /** A line a skill, for a model that asks. */
+  /** One line per skill, for a model that asks. */
   readonly lines: readonly string[];
-  /** What is said of them at the end of a system prompt. */
+  /** Their section of the system prompt. */
   readonly prompt: string;
-  /** The patterns that skills allow of which exactly this text is loaded. */
+  /** The patterns allowed by skills loaded with exactly this text. */
   allowedBy(loaded: readonly (SkillKey & { readonly sha256: string })[]): readonly string[];
-  /** Reads those whose rules are not known yet, so that `allowedBy` knows them. */
+  /** Reads skills whose rules are not cached, for `allowedBy`. */
   learn(loaded: readonly SkillKey[]): Promise<void>;
 }
 
 const RANKS: readonly SkillSource["scope"][] = ["code", "project", "user", "builtin"];
 
-/** Throws INVALID_PARAMS, naming the skill, for one of code's that is wrong. `skills`: of one kind the nearer first. */
+/** Throws INVALID_PARAMS with the name of a wrong skill passed as code. `skills`: of one name the nearer first. */
 export function createSkillCatalogue(skills: readonly (Skill | InlineSkill)[], hash: Hash): SkillCatalogue {
   const all = skills
     .map((skill, index) => ("source" in skill ? skill : inline(skill, index, hash)))
@@ -73,7 +73,7 @@ export function createSkillCatalogue(skills: readonly (Skill | InlineSkill)[], h
     learn: async (loaded) => {
       for (const key of loaded) {
         const skill = find(key);
-        // One that is gone or has changed allows nothing; whoever loads it again is told why.
+        // A missing or changed skill allows nothing; loading it again reports why.
         if (skill !== undefined) await read(skill).catch(() => {});
       }
     },
@@ -91,7 +91,7 @@ function nameOf({ source_uuid, skill_name, sha256 }: SkillKey & { readonly sha25
 async function toRow(skill: Skill, holding: Skill): Promise<SkillRow> {
   const { name, description, source } = skill;
   const { source_uuid, displayName, scope, transport } = source;
-  // What cannot be read, or has changed since it was trusted, is there and is not used.
+  // An unreadable skill, or one changed since it was trusted, is listed but not used.
   const fingerprint = await skill.fingerprint().catch(() => undefined);
   const is_active = skill === holding;
   return {
@@ -111,9 +111,9 @@ async function toRow(skill: Skill, holding: Skill): Promise<SkillRow> {
   };
 }
 
-/** All of it in a prompt, at most. */
+/** The largest section in a prompt. */
 const PROMPT_BYTES_MAX = 8_192;
-/** Descriptions become shorter before skills are left out. */
+/** Descriptions are shortened before skills are left out. */
 const DESCRIPTION_CUTS = [DESCRIPTION_CHARS_MAX, 256, 96];
 
 const INTRO = `## Skills
@@ -144,7 +144,7 @@ function lineOf({ name, description }: Skill, charsMax: number): string {
   return `- ${name}: ${cut}`;
 }
 
-/** What a notice says that brings a skill into a context. */
+/** The notice that loads a skill into a context. */
 export function noticeText({ name, source, files }: Skill, body: string): string {
   const place = source.transport === "filesystem" ? [`Its folder is ${source.displayName}/${name}.`] : [];
   const beside = files.length === 0 ? [] : [`${LOAD_SKILL} with file reads what lies beside it: ${files.join(", ")}.`];
@@ -152,19 +152,18 @@ export function noticeText({ name, source, files }: Skill, body: string): string
   return [`Skill ${name} is loaded.${about === "" ? "" : ` ${about}`}`, body].join("\n\n");
 }
 
-/** The skill about memory, for whoever asks for it. */
+/** The built-in skill about memory. */
 export const MEMORY = { row: MEMORY_RETRIEVAL, body: MEMORY_SKILL };
 
-/** Whether a reference names it. */
 export function isMemory({ source_uuid, skill_name }: SkillRef): boolean {
   const { key } = MEMORY_RETRIEVAL;
   return skill_name === key.skill_name && (source_uuid ?? key.source_uuid) === key.source_uuid;
 }
 
-/** What code hands in, as any other skill. */
+/** A skill passed as code, in the common form. */
 function inline(given: InlineSkill, index: number, hash: Hash): Skill {
   const fault = inlineFault(given);
-  if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `skills.${index}: ${fault}`);
+  if (fault !== undefined) throw invalid(`skills.${index}: ${fault}`);
   const { name, description, body, files = {}, allowedTools = [] } = given;
   const source_uuid = sourceUuid(hash, "code", "");
   const said = JSON.stringify({ name, description, body, allowedTools });
@@ -186,7 +185,7 @@ function inline(given: InlineSkill, index: number, hash: Hash): Skill {
 
 function inlineFault(skill: unknown): string | undefined {
   if (typeof skill !== "object" || skill === null) return "give a skill, {name, description, body}";
-  // Every field of an object may be looked for; what is found is unknown.
+  // Any field may be read; its value is unknown.
   const {
     name,
     description,
@@ -214,11 +213,11 @@ function inlineFault(skill: unknown): string | undefined {
   return wrong === undefined ? undefined : `allowedTools of skill ${name}: ${wrong}`;
 }
 
-/** Two of one source are one too many, and one name is our own. */
+/** Rejects two skills of one name and source, and the reserved name. */
 function requireOwnNames(skills: readonly Skill[]): void {
   const seen = new Set<string>([MEMORY_RETRIEVAL.name]);
   for (const { name } of skills.filter(({ source }) => source.scope === "code")) {
-    if (seen.has(name)) throw new RuntimeError("INVALID_PARAMS", `skills: ${name} is taken; give each its own name`);
+    if (seen.has(name)) throw invalid(`skills: ${name} is taken; give each its own name`);
     seen.add(name);
   }
 }

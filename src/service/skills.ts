@@ -24,21 +24,21 @@ export interface SkillParts {
   readonly redact: Redact;
   readonly catalogue: SkillCatalogue;
   readonly live: Pick<LiveSessions, "find">;
-  /** Whether the configuration has them on. */
+  /** Whether skills are enabled. */
   isOn(): boolean;
   readonly hasMemory: boolean;
-  /** What a pin must leave room for in a session. */
+  /** The room that pins must leave. */
   pinningIn(session: LiveSession): Pinning;
 }
 
-/** What decides how much may be pinned. */
+/** The limit of pins. */
 interface Pinning {
   readonly compaction: CompactionPart | undefined;
   tools(): Iterable<ToolSpec>;
   readonly contextWindow: number | undefined;
 }
 
-/** As much of a session as loading looks at; a new one has nothing yet. */
+/** The part of a session that loading reads. */
 type Held = Pick<SessionState, "shown" | "heldNotices" | "pins">;
 const NOTHING: Held = { shown: [], heldNotices: [], pins: new Set() };
 
@@ -50,21 +50,21 @@ interface Naming {
 export interface Skills {
   readonly operations: Pick<Service, "listSkills" | "readSkill">;
   /**
-   * The entries by which the skills that a request names are loaded, none for those that are. Throws SKILL_NOT_FOUND for one
-   * that is not there, SKILL_RESOLUTION_FAILED for one that cannot be read, before anything is written.
+   * The entries that load the requested skills, none for loaded ones. Throws SKILL_NOT_FOUND or SKILL_RESOLUTION_FAILED
+   * before anything is written.
    */
   entriesFor(input: Naming, settings: SessionSettings, into: Pinning, held?: Held): Promise<readonly EntryBody[]>;
-  /** What the model's tool does. */
+  /** The function of the model's tool. */
   load(
     sessionId: string,
     asked: { readonly name?: string | undefined; readonly file?: string | undefined },
   ): Promise<string>;
 }
 
-/** What is kept of a name that is none: a model may have written anything. */
+/** The longest recorded unknown name: a model may have written anything. */
 const REFERENCE_CHARS_MAX = 256;
 
-/** Loading skills: for a request that names them, and for a model that asks. */
+/** Loads skills for requests and for models. */
 export function createSkills(parts: SkillParts): Skills {
   const { catalogue, store, clock } = parts;
   const requireOn = (): void => {
@@ -86,7 +86,7 @@ export function createSkills(parts: SkillParts): Skills {
     const wanted = new Map<Skill, EntryBody[]>();
     for (const field of ["preload_skills", "skill_refs"] as const) {
       for (const ref of input[field] ?? []) {
-        // Its text goes along with every request of a session that has memory.
+        // Its text is part of every request of a session with memory.
         if (isMemory(ref) && settings.tools.memory) continue;
         const skill = isMemory(ref) ? undefined : catalogue.find(ref);
         if (skill === undefined) throw notFound(field, ref, namesHere());
@@ -117,7 +117,7 @@ export function createSkills(parts: SkillParts): Skills {
       const into = parts.pinningIn(session);
       requireRoom(loadingBodies(notice, skill, { sha256, held: state }), state.settings, into, state);
       let isNew = false;
-      // Two calls of one answer may ask for the same: the second finds what the first has loaded.
+      // Two calls of one answer may load the same skill.
       await appendEntries(store.log, session, () => {
         const bodies = loadingBodies(notice, skill, { sha256, held: state });
         isNew = bodies.length > 0;
@@ -172,7 +172,7 @@ export function createSkills(parts: SkillParts): Skills {
   };
 }
 
-/** What loads a skill: nothing where this text is loaded; where another text of it is, that one is unloaded first. */
+/** The entries that load a skill: none if this text is loaded; another text is unloaded first. */
 function loadingBodies(
   notice: EntryBody,
   skill: Skill,
@@ -184,7 +184,7 @@ function loadingBodies(
   return [...same.map(({ seq }): EntryBody => ({ kind: "pinned", seq, pinned: false })), notice];
 }
 
-/** Refuses texts that, with what is pinned already, would leave a compaction nothing to take out. */
+/** Rejects texts that, with the current pins, would leave a compaction nothing to remove. */
 function requireRoom(
   bodies: readonly EntryBody[],
   settings: SessionSettings,
@@ -200,7 +200,7 @@ function requireRoom(
   requireReachableFor(compaction, settings, { tools: tools(), pinTokens, contextWindow, isAlways: true });
 }
 
-/** Where whoever asks finds what there is. */
+/** How to list the skills. */
 const LISTED_BY = { tool: "load_skill without a name", caller: "rkat skill list, or skills/list," };
 
 function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: readonly string[]): RuntimeError {
@@ -214,10 +214,10 @@ function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: r
   );
 }
 
-/** Texts whose rules were looked for; beyond it they are looked for again. */
+/** Cached rules; others are read again. */
 const LEARNT_MAX = 4_096;
 
-/** What a session's loaded skills allow; of one that was loaded by another process that is read when it is first asked. */
+/** The patterns that a session's loaded skills allow; those loaded by another process are read on first use. */
 export function createSkillRules(
   catalogue: Pick<SkillCatalogue, "allowedBy" | "learn">,
 ): (state: SessionState) => Promise<readonly string[]> {

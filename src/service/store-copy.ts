@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AgentEntryBody } from "../contract/agent.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentRow } from "../core/agent/tiers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
@@ -8,13 +8,13 @@ import type { BlobStore, LogRow, Store } from "../ports/store.ts";
 import { translateFailures } from "./live-sessions.ts";
 import { copyLogs, Faulty, forEachOf, type LogsCopied, orFaulty } from "./log-copy.ts";
 
-/** A place that keeps a realm: everything of it that cannot be derived from the rest. */
+/** A place with a realm: everything that cannot be derived. */
 export interface KeptPlace {
-  /** How sentences call it; it holds no secret. */
+  /** Its name in sentences, without secrets. */
   readonly name: string;
   readonly sessions: Store;
   readonly agents: {
-    /** Whether some are kept. */
+    /** Whether it has any. */
     isThere(): Promise<boolean>;
     open(): Promise<Store<AgentEntryBody, AgentRow>>;
   };
@@ -22,31 +22,31 @@ export interface KeptPlace {
 }
 
 export interface CopyOptions {
-  /** Write nothing; only tell what would be written. */
+  /** Dry run: only report what would be written. */
   readonly dryRun?: boolean | undefined;
-  /** Replace a configuration at the target that differs. */
+  /** Replaces a differing configuration in the target. */
   readonly forceConfig?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Told how far it is, often. */
+  /** Receives progress, often. */
   readonly progress?: ((of: CopyProgress) => void) | undefined;
 }
 
 export interface CopyProgress {
   readonly what: "blobs" | "sessions" | "agents";
   readonly done: number;
-  /** Undefined while nobody knows. */
+  /** Undefined while unknown. */
   readonly total: number | undefined;
 }
 
-/** What a copy did; `problems` and `behind` say what the target lacks, a sentence each. */
+/** The result of a copy; `problems` and `behind` name what the target lacks, one sentence each. */
 export interface CopyReport {
-  /** Whether the target now has everything of the source. */
+  /** Whether the target now has everything. */
   readonly ok: boolean;
   readonly dry_run: boolean;
   readonly sessions: Counts;
   readonly agents: Counts;
   readonly blobs: { readonly total: number; readonly copied: number; readonly equal: number };
-  /** `none`: the source has none; `kept`: the target has another, which stays. */
+  /** `none`: the source has none; `kept`: the target's different one stays. */
   readonly configuration: "none" | "copied" | "equal" | "kept";
   readonly problems: readonly string[];
   readonly behind: readonly string[];
@@ -54,7 +54,7 @@ export interface CopyReport {
 
 type Counts = Omit<LogsCopied, "problems" | "behind">;
 
-/** Copies a realm from one place to another; what is there already is compared, and what differs is left as it is. */
+/** Copies a realm; existing data is compared, and differences are left alone. */
 export async function copyKept(
   given: { readonly from: KeptPlace; readonly to: KeptPlace; readonly clock: Clock },
   options: CopyOptions = {},
@@ -64,7 +64,7 @@ export async function copyKept(
   const [from, to] = [translated(given.from), translated(given.to)];
   const { dryRun: isDry = false, signal = NEVER, progress = () => {} } = options;
   await requireTwoPlaces(from, to, clock);
-  // Before the sessions that name them.
+  // Blobs before the sessions that name them.
   const blobs = await copyBlobs(from, to, {
     isDry,
     signal,
@@ -103,7 +103,7 @@ function countsOf({ problems: _problems, behind: _behind, ...counts }: LogsCopie
   return counts;
 }
 
-/** Under whatever names they were given: what is held at one place and seen at the other is the same place. */
+/** Detects one place under two names: a lock held in one and seen in the other. */
 async function requireTwoPlaces(from: KeptPlace, to: KeptPlace, clock: Clock): Promise<void> {
   const id = clock.newId();
   const hold = await to.sessions.locks.hold(id);
@@ -112,7 +112,7 @@ async function requireTwoPlaces(from: KeptPlace, to: KeptPlace, clock: Clock): P
   } finally {
     await hold.release();
   }
-  throw new RuntimeError("INVALID_PARAMS", `${from.name} and ${to.name} are the same place; name another to copy to`);
+  throw invalid(`${from.name} and ${to.name} are the same place; name another to copy to`);
 }
 
 interface BlobsCopied {
@@ -125,7 +125,7 @@ interface BlobsCopied {
 const IDS_A_PAGE = 500;
 const BLOBS_AT_ONCE = 4;
 
-/** A blob's id is the hash of its content: what a place gives back under it is checked against that. */
+/** A blob's id is the hash of its content, which is checked. */
 async function copyBlobs(
   from: KeptPlace,
   to: KeptPlace,
@@ -139,7 +139,7 @@ async function copyBlobs(
     try {
       const [blob, there] = [await getBlob(from, id), await getBlob(to, id)];
       if (blob === undefined)
-        counts.total -= 1; // It was removed after it was listed.
+        counts.total -= 1; // Deleted after it was listed.
       else if (there === undefined) {
         if (!isDry) await putBlob(to, id, blob);
         counts.copied += 1;
@@ -200,7 +200,7 @@ async function copyConfiguration(
   return { became: "copied", problems: [] };
 }
 
-/** A file that nobody can read is a matter of the configuration, and of nothing else that is copied. */
+/** An unreadable file affects only the configuration. */
 function readLayer(config: ConfigStore): Pick<KeptLayer, "layer"> | { readonly fault: string } {
   try {
     return config.read();
@@ -209,7 +209,7 @@ function readLayer(config: ConfigStore): Pick<KeptLayer, "layer"> | { readonly f
   }
 }
 
-/** As JSON: one place may keep a table in another order, or made by another parser. */
+/** As JSON: places may differ in key order and parser. */
 function isSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
 }

@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { SessionSettings, ToolFilter } from "../contract/session.ts";
 import { spentIn } from "../core/budget.ts";
@@ -11,7 +11,7 @@ import type { SubAgent, SubAgentBounds } from "../ports/sub-agent.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
-/** Who is always there. */
+/** The built-in sub-agent. */
 const GENERAL: SubAgent = {
   name: "general",
   description: "does any task with the tools you have, and reports",
@@ -22,7 +22,7 @@ const GENERAL: SubAgent = {
     "all that the other agent is shown.",
 };
 
-/** The sub-agents there are, the general one among them unless another has its name. */
+/** All sub-agents, including the general one unless another has its name. */
 export function withGeneral(agents: readonly SubAgent[]): readonly SubAgent[] {
   return agents.some(({ name }) => name === GENERAL.name) ? agents : [GENERAL, ...agents];
 }
@@ -31,22 +31,22 @@ export function agentNamed(agents: readonly SubAgent[], name = GENERAL.name): Su
   const found = agents.find((agent) => agent.name === name);
   if (found !== undefined) return found;
   const names = agents.map((agent) => agent.name).join(", ");
-  throw new RuntimeError("INVALID_PARAMS", `agent: there is no sub-agent ${name}; there are ${names}`);
+  throw invalid(`agent: there is no sub-agent ${name}; there are ${names}`);
 }
 
-/** As much of a parent's turn as says what a child of it may use. */
+/** The part of a parent's turn that limits a child. */
 export interface Sharing {
   readonly state: Pick<SessionState, "settings" | "usage" | "toolCallsUsed" | "delegated" | "openCalls">;
-  /** What children that run now may use at most. */
+  /** The most that running children may use. */
   readonly reserved: readonly Limits[];
   readonly leftMs: number;
   readonly bounds: Pick<SubAgentBounds, "concurrentMax">;
 }
 
 /**
- * What a child may use: its share of what its parent has left, less what the others may still use, and no more than it is
- * given itself. A share is one of as many as could begin now, so that all of them together cannot pass the parent's limit.
- * Throws BUDGET_EXHAUSTED where nothing is left.
+ * The limits of a child: its share of the parent's remaining budget, less what other children may still use, and at
+ * most its own limits. The shares of all children that could start now never exceed the parent's limit. Throws
+ * BUDGET_EXHAUSTED if nothing is left.
  */
 export function shareOf(sharing: Sharing, own: Limits = {}): Limits {
   const { state, reserved, leftMs, bounds } = sharing;
@@ -60,7 +60,7 @@ export function shareOf(sharing: Sharing, own: Limits = {}): Limits {
     const most = key === "max_cost" ? dollarsOf(units) : units;
     return Math.min(own[key] ?? most, most);
   };
-  // The calls of the answer that asks are made already, and counted when they are over.
+  // The calls of the current answer are already made and counted at their end.
   const calls = spent.toolCalls + state.openCalls.length;
   const shared: Limits = {
     max_tokens: share("max_tokens", limits.max_tokens, totalTokens(spent.usage)),
@@ -87,7 +87,7 @@ function given(limits: Limits): Limits {
   return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
 }
 
-/** The limits of a session that goes on: what it has used counts against them, but for time, which each turn has anew. */
+/** The limits of a resumed session: its usage counts, except time, which starts anew with each turn. */
 export function limitsFrom(share: Limits, state: Pick<SessionState, "usage" | "toolCallsUsed" | "delegated">): Limits {
   const { usage, toolCalls } = spentIn(state);
   const { max_tokens, max_cost, max_tool_calls, max_duration_ms } = share;
@@ -104,11 +104,11 @@ interface Asked {
   readonly callId: string;
   readonly model: ModelClient;
   readonly budget_limits: Limits;
-  /** Model calls of any turn, as configured. */
+  /** The configured model calls per turn. */
   readonly maxTurns: number;
 }
 
-/** The settings of a session that does a task of another: those of its parent, less what the agent is not given. */
+/** The settings of a child session: its parent's, reduced by the sub-agent's. */
 export function childSettings(
   parent: Pick<SessionState, "sessionId" | "settings" | "allowed">,
   { agent, callId, model, budget_limits, maxTurns }: Asked,
@@ -132,7 +132,7 @@ export function childSettings(
     max_turns: agent.maxTurns ?? maxTurns,
     budget_limits,
     tool_filter: agent.tools === undefined ? settings.tool_filter : onlyOf(settings.tool_filter, agent.tools),
-    // Labels of whoever made the parent come last: it must see what its sessions do.
+    // The labels of the parent's creator come last: it must see its sessions.
     labels: {
       ...settings.labels,
       parent: parent.sessionId,
@@ -150,7 +150,7 @@ export function childSettings(
   };
 }
 
-/** How many sessions lie above it. */
+/** The number of ancestors. */
 export function depthOf({ sub_agent }: Pick<SessionSettings, "sub_agent">): number {
   return sub_agent?.depth ?? 0;
 }
@@ -161,7 +161,7 @@ function onlyOf(filter: ToolFilter, names: readonly string[]): ToolFilter {
   return { Allow: names.filter(isOffered) };
 }
 
-/** What a session was shown, as another begins with it: without the calls that have no result yet. */
+/** A session's context as the beginning of another, without open calls. */
 export function shownHistory({ shown, openCalls }: Pick<SessionState, "shown" | "openCalls">): readonly EntryBody[] {
   const open = new Set(openCalls.map(({ data }) => data.id));
   return shown.flatMap(({ message }): EntryBody[] => {
@@ -179,7 +179,7 @@ function withoutCalls(message: Message, open: ReadonlySet<string>): Message | un
   if (message.role !== "block_assistant") return message;
   const isOpen = message.blocks.some((block) => block.block_type === "tool_use" && open.has(block.data.id));
   if (!isOpen) return message;
-  // What it thought belongs to its calls: providers refuse the one without the other.
+  // Reasoning belongs to its calls: providers reject one without the other.
   const blocks = message.blocks.filter(({ block_type }) => block_type === "text");
   return blocks.length === 0 ? undefined : { ...message, blocks, stop_reason: "end_turn" };
 }

@@ -8,14 +8,14 @@ import type { Clock } from "../ports/clock.ts";
 import type { EventLog, SessionRow, Store } from "../ports/store.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 
-/** What a session and its own sub-agents used for a task. */
+/** The usage of a task, including its own sub-agents. */
 export interface TaskUse {
   readonly usage: Usage;
   readonly toolCalls: number;
   readonly modelCalls: number;
 }
 
-/** Reads what was used after a seq from the log, which alone knows it, whichever process ran the task. */
+/** Reads the usage after a seq from the log, whichever process ran the task. */
 export async function readUse(log: EventLog, sessionId: string, fromSeq: number): Promise<TaskUse> {
   let row: SessionRow | undefined;
   let modelCalls = 0;
@@ -38,20 +38,20 @@ export interface SettlingParts {
   readonly clock: Clock;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
-  /** Stops what is made ready behind a session's turns, which costs as well. */
+  /** Stops the session's background preparation, which costs, too. */
   readonly preparations: { stop(sessionId: string): Promise<void> };
-  /** Ends what waits for a person's word. */
+  /** Ends a wait for approval. */
   giveUp(session: LiveSession): Promise<void>;
 }
 
 export interface Settling {
-  /** Ends every task of a session that is held whose process ended, and counts what was used for it. */
+  /** Ends the tasks of a held session whose processes ended, and counts their usage. */
   settle(parent: LiveSession): Promise<void>;
-  /** Waits until nothing of a task's session spends any more; false where that takes too long. */
+  /** Waits until a task's session spends nothing more; false after a timeout. */
   quiet(child: LiveSession): Promise<boolean>;
 }
 
-/** How long somebody else may take to let go of a session that is interrupted. */
+/** How long another process may take to release an interrupted session. */
 const LETTING_GO_MS_MAX = 5_000;
 const STEP_MS = 20;
 
@@ -72,13 +72,13 @@ export function createSettling(parts: SettlingParts): Settling {
     return !(await store.locks.isHeld(sessionId));
   };
 
-  /** What a task came to whose process ended; its own sub-agents' tasks are ended first, since they count in it. */
+  /** The outcome of a task whose process ended; its own sub-agents' tasks end first, since their usage counts. */
   const useOf = async (parentId: string, childId: string, fromSeq: number): Promise<TaskUse> => {
     const child = await live.findFresh(childId).catch((thrown: unknown) => {
       if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
       throw thrown;
     });
-    // A copy of its parent, brought from elsewhere, has no say in it and did not pay for it.
+    // An imported copy of the parent does not own the child and did not pay for it.
     if (child === undefined || child.state.settings.sub_agent?.parent !== parentId) return NO_USE;
     if (!(await quiet(child))) {
       const message = `sub-agent session ${childId} of session ${parentId} still runs elsewhere; interrupt it first`;

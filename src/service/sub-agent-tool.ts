@@ -4,14 +4,14 @@ import type { SubAgent } from "../ports/sub-agent.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
 import type { TaskUse } from "./sub-agent-settling.ts";
 
-/** What a model gives the tool; checked against its schema before it runs. */
+/** The tool's input, validated before it runs. */
 export interface Task {
   readonly task: string;
   readonly agent?: string;
   readonly session_id?: string;
 }
 
-/** The tool by which a model hands a task to somebody. */
+/** The tool that delegates a task to a sub-agent. */
 export function createAgentTool(
   agents: readonly SubAgent[],
   run: (task: Task, context: ToolCallContext) => Promise<ToolOutput>,
@@ -37,18 +37,16 @@ export function createAgentTool(
       required: ["task"],
       additionalProperties: false,
     },
-    // The turn's own time ends it, and whoever interrupts that.
+    // The turn's own timeout or interruption ends it.
     timeoutMs: Number.POSITIVE_INFINITY,
-    // The schema says it is one.
-    execute: (args, context) => run(args as unknown as Task, context),
+    execute: (args, context) => run(args as unknown as Task, context), // By the input schema.
   };
 }
 
-/** How a task ended. */
 export interface TaskEnd {
   readonly status: "completed" | "failed" | "interrupted";
   readonly text: string;
-  /** Why it is not done; undefined where it is. */
+  /** Why it failed; undefined if it succeeded. */
   readonly problem?: string;
 }
 
@@ -58,7 +56,7 @@ export function endOf(result: RunResult): TaskEnd {
   return { status: "failed", text, problem: `it stopped short: ${cause}` };
 }
 
-/** What the model is told of a task, with where everything else of it is. */
+/** The tool result, with the ids to read the rest. */
 export function reportOf(
   end: TaskEnd,
   of: { readonly agent: string; readonly childId: string; readonly used: TaskUse; readonly bytesMax: number },
@@ -78,7 +76,7 @@ function plural(count: number, noun: string): string {
 function cut(text: string, bytesMax: number): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= bytesMax) return text;
-  // Fatal to nothing: what was cut through at the end is left out.
+  // Not fatal: a character cut at the end is dropped.
   const head = new TextDecoder().decode(bytes.subarray(0, bytesMax), { stream: true });
   return `${head}\n[… ${bytes.length - bytesMax} of ${bytes.length} bytes left out here; the session has all of it …]`;
 }

@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { RunResult, SessionSettings } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
@@ -27,13 +27,13 @@ import { withDayLimit } from "./turn-input.ts";
 import { runSessionTurn, type TurnInput, type TurnParts } from "./turn-runner.ts";
 import type { UsageSums } from "./usage.ts";
 
-/** Whom a runtime's sessions may hand tasks to, and how far that goes. */
+/** The sub-agents of a runtime and their limits. */
 export interface SubAgentOptions {
   readonly agents: readonly SubAgent[];
   readonly bounds: SubAgentBounds;
 }
 
-/** What a turn begins with, as far as it decides about sub-agents. */
+/** The part of a turn that decides about sub-agents. */
 interface Began extends TurnParts {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
@@ -43,34 +43,36 @@ interface Began extends TurnParts {
 interface SubAgentParts extends SettlingParts {
   current(): Began;
   readonly usage: Pick<UsageSums, "spentBy">;
-  /** Runs a turn to its end, also where that comes after a person's word. */
-  untilOver(
-    session: LiveSession,
-    call: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
-  ): Promise<RunResult>;
+  readonly untilOver: UntilOver;
 }
 
+/** Runs a turn of a session to its end, also where it first waits for an approval, in any process. */
+export type UntilOver = (
+  session: LiveSession,
+  call: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) => Promise<RunResult>;
+
 export interface SubAgents {
-  /** The same tools, with `agent` for a session that may hand out tasks and does not lie too deep. */
+  /** The tools, with `agent` for a session that may delegate and is not too deep. */
   offer(configured: Pick<Began, "defaults" | "subAgents" | "toolsFor">): Pick<Began, "toolsFor">;
-  /** Runs a turn of a session that is held, once the tasks that an earlier process left are counted. */
+  /** Runs a turn of a held session after the unfinished tasks of earlier processes are counted. */
   run(began: Began, session: LiveSession, input: TurnInput): Promise<RunResult | typeof WAITING>;
 }
 
-/** A turn that runs in this process: what its sub-agents inherit, and how many there are. */
+/** A running turn: what its sub-agents inherit, and their number. */
 interface Running {
   readonly session: LiveSession;
   readonly input: TurnInput;
   readonly deadlineMs: number;
-  /** What each task that runs may use at most. */
+  /** The limits of each running task. */
   readonly shares: Map<symbol, SessionSettings["budget_limits"]>;
   readonly places: Places;
   tasks: number;
   isOver: boolean;
 }
 
-/** The tool `agent`: tasks that run in sessions of their own, paid from the budget of whoever hands them out. */
+/** The tool `agent`: tasks in sessions of their own, paid from the caller's budget. */
 export function createSubAgents(parts: SubAgentParts): SubAgents {
   const { store, clock, live } = parts;
   const { settle, quiet } = createSettling(parts);
@@ -110,7 +112,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     if (caller !== undefined) await requireLeft(caller, spentToday);
     const again = task.session_id === undefined ? undefined : await childOf(parent, task, task.session_id);
     const agent = agentNamed(withGeneral(agents), again?.state.settings.sub_agent?.agent ?? task.agent);
-    // From here to where it is kept nothing waits: two that begin at once must not be given the same.
+    // No await until it is recorded: two concurrent tasks must not get the same budget.
     const reserved = [...turn.shares.values()];
     const leftMs = turn.deadlineMs - clock.now();
     const share = shareOf({ state: parent.state, reserved, leftMs, bounds }, agent.limits);
@@ -132,10 +134,10 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     const found = await live.findFresh(sessionId).catch(() => undefined);
     const made = found?.state.settings.sub_agent;
     if (found === undefined || made?.parent !== own) {
-      throw new RuntimeError("INVALID_PARAMS", `session_id: ${sessionId} is no session of a task of this session`);
+      throw invalid(`session_id: ${sessionId} is no session of a task of this session`);
     }
     if (agent !== undefined && agent !== made.agent) {
-      throw new RuntimeError("INVALID_PARAMS", `agent: session ${sessionId} is one of ${made.agent}; leave agent out`);
+      throw invalid(`agent: session ${sessionId} is one of ${made.agent}; leave agent out`);
     }
     requireNotWaiting(found.state, clock);
     return found;
@@ -168,7 +170,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
   const runChild = async (turn: Running, child: LiveSession, asked: Asked): Promise<ToolOutput> => {
     const { session: parent, input } = turn;
     const { task, agent, model, settings, context, bounds } = asked;
-    // What guards the turn that hands out a task guards the task: nobody gets around a hook by asking another.
+    // A task inherits the hooks of the turn, or delegating would bypass them.
     const { caller, unattended, traceparent, overlay, hooks } = input;
     const { sessionId: childId } = child.state;
     const of = { call_id: context.toolUseId, child_id: childId, agent: agent.name };
@@ -190,7 +192,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     if (fromSeq === undefined) return { content: end.problem ?? end.text, isError: true };
     const isQuiet = await quiet(child);
     const used = await readUse(store.log, childId, fromSeq);
-    // Whoever was left behind must not append to a session that others may hold: the next turn counts it.
+    // An abandoned task must not append to a session that others may hold: the next turn counts it.
     if (isQuiet && !turn.isOver) {
       const { usage, toolCalls: tool_calls } = used;
       await appendEntries(store.log, parent, [{ kind: "child_closed", ...of, status: end.status, usage, tool_calls }]);
@@ -198,7 +200,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     return reportOf(end, { agent: agent.name, childId, used, bytesMax: bounds.resultBytesMax });
   };
 
-  /** Tells whoever listens to a parent what its child tells. */
+  /** Forwards the events of a child to the parent's listeners. */
   const emittingUp = (
     parent: LiveSession,
     of: { readonly call_id: string; readonly child_id: string; readonly agent: string },
@@ -228,7 +230,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
         if (!isOn || depthOf(settings) >= options.bounds.depthMax) return others;
         const tool = tools.get(options) ?? createAgentTool(withGeneral(options.agents), execute);
         tools.set(options, tool);
-        // First: a tool of one's own by this name takes its place.
+        // First, so that a custom tool of this name replaces it.
         return [tool, ...others];
       },
     }),
@@ -259,25 +261,25 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
   return subAgents;
 }
 
-/** Events of one task that are told; then nobody could read them any more. */
+/** The most forwarded events per task. */
 const EVENTS_MAX = 1_000;
 
-/** A question that is not told is never answered. */
+/** Approval requests are always forwarded, or they would never be answered. */
 function isAboutWord(event: AgentEvent): boolean {
   const { type } = event.type === "sub_agent_event" ? event.event : event;
   return type === "tool_approval_requested" || type === "tool_approval_answered";
 }
 
-/** Places for those that run at once. */
+/** A semaphore for parallel tasks. */
 interface Places {
-  /** Resolves when there is one, with false where the signal aborts first. */
+  /** Resolves when a place is free; false if the signal aborts first. */
   take(placesMax: number, signal: AbortSignal): Promise<boolean>;
   leave(): void;
 }
 
 function createPlaces(): Places {
   let taken = 0;
-  // As many as calls of one answer at most.
+  // At most the calls of one answer.
   const waiting = new Set<() => void>();
   return {
     take: async (placesMax, signal) => {
@@ -290,7 +292,7 @@ function createPlaces(): Places {
       const next = (): void => resolve(true);
       waiting.add(next);
       const giveUp = (): void => {
-        // One that was given its place already has it.
+        // A granted place is kept.
         if (waiting.delete(next)) resolve(false);
       };
       signal.addEventListener("abort", giveUp, { once: true });

@@ -7,7 +7,7 @@ import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { createYielder } from "./system-clock.ts";
 
-/** Entries read at a time: what is replayed is never held whole. */
+/** Entries per read, so that a replay is never held whole. */
 const PAGE_ENTRIES = 256;
 const QUEUE_EVENTS_MAX = 4_096;
 
@@ -22,7 +22,7 @@ export async function readEvents(
   const events: Delivery[] = [];
   let { after } = range;
   const page = Math.min(PAGE_ENTRIES, range.max);
-  // The end of a turn speaks of the entry that holds its text, which is nearly always the one just read.
+  // The end of a turn refers to the entry with its text, usually the one just read.
   let newest: Entry | undefined;
   while (events.length < range.max) {
     const entries = await log.read(sessionId, after + 1, page);
@@ -34,7 +34,7 @@ export async function readEvents(
     const last = entries.at(-1);
     if (last === undefined || entries.length < page) break;
     after = last.seq + last.span - 1;
-    // Entries without an event may go on for long: the messages of a fork are such.
+    // Entries without events, such as a fork's messages, may be many.
     await yieldToEventLoop();
   }
   return events.slice(0, range.max);
@@ -51,7 +51,7 @@ async function textFor(
   return reported === undefined ? "" : textOfEntry(reported, seq);
 }
 
-/** What an entry of the log tells, each event with its number. */
+/** The events of an entry with their numbers. */
 function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, text: string): readonly Delivery[] {
   return eventsOf(body, { sessionId, textAt: () => text }).map((event, index) => ({
     seq: seq + index,
@@ -60,13 +60,13 @@ function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, tex
   }));
 }
 
-/** Told once a turn: what is kept of it comes all the same. */
+/** Emitted once per turn; durable events follow anyway. */
 const ELSEWHERE = "the turn runs in another process: what it says is told message by message, not as it is written";
 
 /**
- * A session's events: those after `after` from the log, then live ones, without a gap and without a repeat, whichever
- * process they happen in. A reader that lags is caught up from the log; it loses only live events, and
- * `stream_truncated` tells it so. When the session is archived nothing more can come, and it ends.
+ * A session's events from any process: those after `after` from the log, then live ones, without gaps or repeats. A
+ * slow reader catches up from the log; it loses only live events and receives `stream_truncated`. Ends when the session
+ * is archived.
  */
 export async function* subscribe(
   parts: { store: Store; live: LiveSessions; view: CallerView },
@@ -82,7 +82,7 @@ export async function* subscribe(
   let queue: Delivery[] = [];
   let hasOverflown = false;
   let wake: (() => void) | undefined;
-  /** The last event that is known to have happened here. */
+  /** The last event known to have happened here. */
   let lastHere = 0;
   const listener = (delivery: Delivery): void => {
     lastHere = Math.max(lastHere, delivery.seq);
@@ -101,7 +101,7 @@ export async function* subscribe(
   });
   try {
     let seen = options.after ?? session.state.lastSeq;
-    /** How far the log was read: its last entry may stand for no event. */
+    /** The seq up to which the log was read: its last entry may have no event. */
     let readTo = 0;
     const catchUp = async function* (upTo = Number.POSITIVE_INFINITY): AsyncGenerator<Delivery> {
       for (;;) {
@@ -114,9 +114,9 @@ export async function* subscribe(
         if (missed.length < PAGE_ENTRIES) return;
       }
     };
-    /** What another process has added; a turn that begins there is told to be there. */
+    /** Delivers entries of another process and reports a turn that begins there. */
     const catchUpElsewhere = async function* (): AsyncGenerator<Delivery> {
-      // A word may say more than is true: it is not remembered.
+      // A signal may exceed the log, so it is not remembered.
       grownTo = 0;
       await live.refresh(session);
       readTo = session.state.lastSeq;
@@ -139,21 +139,21 @@ export async function* subscribe(
         continue;
       }
       for (const delivery of arrived) {
-        // Another process may have appended what lies between.
+        // Another process may have appended entries in between.
         if (delivery.seq > seen + 1) yield* catchUp(delivery.seq);
-        // What the log already gave is not given again.
+        // Events already read from the log are skipped.
         if (delivery.seq !== 0 && delivery.seq <= seen) continue;
         if (delivery.seq !== 0) seen = delivery.seq;
         yield delivery;
       }
       if (arrived.length > 0 || signal.aborted) continue;
-      // What happens here has come through the queue.
+      // Events of this process came through the queue.
       if (grownTo > Math.max(seen, readTo) && !session.isRunning) {
         yield* catchUpElsewhere();
         continue;
       }
       if (session.state.archived) {
-        // Somebody else here may have read of it before this reader heard of what came before.
+        // Another reader of this process may have read further than this one.
         yield* catchUp();
         return;
       }

@@ -4,15 +4,14 @@ import type { Clock } from "../ports/clock.ts";
 /** Longer waits overflow Node's timers, which then fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** The machine's own time, randomness and ids. */
 export function createSystemClock(): Clock {
   return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), yieldToEventLoop: createYielder() };
 }
 
-/** How long one piece of work after the other may keep the event loop. */
+/** How long work may block the event loop. */
 const YIELD_EVERY_MS = 8;
 
-/** Waits for one round of the event loop: a timer would add a millisecond, a promise alone would let nobody in. */
+/** Waits for one round of the event loop: a timer would add a millisecond, and a promise would not yield. */
 export function createYielder(): () => Promise<void> | undefined {
   let yieldedMs = performance.now();
   return () => {
@@ -49,13 +48,13 @@ const POOL_BYTES = 1_024;
 const RANDOM_BYTES = 10;
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-/** UUIDs of version 7: they sort by time, and within a millisecond by a counter, so ids of one process never tie. */
+/** UUIDs of version 7: they sort by time, and by a counter within a millisecond. */
 function createIdSource(): () => string {
   const pool = new Uint8Array(POOL_BYTES);
   let used = POOL_BYTES;
   let lastMs = 0;
   let counter = 0;
-  // Many are made within a millisecond: every live event has one.
+  // Every live event has an id, so many are made within a millisecond.
   let head = "";
   let writtenMs = -1;
   return () => {

@@ -3,22 +3,22 @@ import { blockText, type Content, type Message } from "../contract/message.ts";
 import type { SessionInfo } from "../contract/session-info.ts";
 import { asBlocks, contentText } from "../core/tokens.ts";
 
-/** What was said, for programs that know conversations and not logs. */
+/** Transcripts in the formats of other programs. */
 
 type Placed = Message & { readonly seq?: number };
 
-/** The messages as chat completions take them. */
+/** The messages in chat completions form. */
 export function asChatMessages(messages: readonly Message[]): readonly object[] {
   return messages.flatMap(chatMessages);
 }
 
-/** A turn of a conversation as ShareGPT writes it. */
+/** A turn in ShareGPT form. */
 interface SharedTurn {
   readonly from: "system" | "human" | "gpt" | "function_call" | "observation";
   readonly value: string;
 }
 
-/** The messages as ShareGPT writes a conversation: texts alone, calls and their results by turns of their own. */
+/** The messages in ShareGPT form: text only; calls and results are turns of their own. */
 export function asSharedTurns(messages: readonly Message[]): readonly SharedTurn[] {
   return messages.flatMap(sharedTurns);
 }
@@ -47,7 +47,7 @@ function sharedTurns(message: Message): readonly SharedTurn[] {
   }
 }
 
-/** A session as a page of Markdown that a person reads; what tools gave stands in fences nothing in it can end. */
+/** A session as Markdown; tool output is fenced so that it cannot end the fence. */
 export function asMarkdown(info: Pick<SessionInfo, "session_id" | "model" | "title">, said: readonly Placed[]): string {
   const head = [
     `# ${oneLine(info.title) || "A session"}`,
@@ -96,7 +96,7 @@ function assistantBlock(block: Extract<Message, { role: "block_assistant" }>["bl
   }
 }
 
-/** A text in a fence that is longer than any in it. */
+/** A text in a fence longer than any inside it. */
 export function fenced(text: string, language = ""): string {
   const longest = Math.max(2, ...(text.match(/`{3,}/g) ?? []).map((fence) => fence.length));
   const fence = "`".repeat(longest + 1);
@@ -112,7 +112,7 @@ function oneLine(text: string): string {
     .trim();
 }
 
-/** Content in which nothing is kept elsewhere: `read` gives the bytes of a blob, or nothing where they are gone. */
+/** Content with its blobs inlined: `read` returns the bytes of a blob, or nothing if it is gone. */
 export async function withBlobs(
   content: Content,
   read: (blobId: string) => Promise<string | undefined>,

@@ -1,6 +1,6 @@
 import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionSettings, StartTurn } from "../contract/session.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -14,26 +14,26 @@ import { takeContent } from "./media.ts";
 import type { SessionDefaults } from "./session-settings.ts";
 import { clientTools } from "./turn-tools.ts";
 
-/** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
+/** The tools of a session created by a labelled caller see only that caller's sessions, whoever resumes it. */
 export function seenBy(caller: Caller | undefined, settings: SessionSettings): SessionSettings {
   const { labels = {} } = caller ?? {};
   return Object.keys(labels).length === 0 ? settings : { ...settings, view: labels };
 }
 
-/** A session that was made elsewhere may have more to spend than it may have here. */
+/** A session created elsewhere may have a larger budget than this server allows. */
 export function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): SessionSettings {
   const budget_limits = withinLimits(settings.budget_limits, limits);
   const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
   return isWithin ? settings : { ...settings, budget_limits };
 }
 
-/** Who asked for a turn that waited, as far as the log has kept it. */
+/** The caller of a turn that waited, as far as the log names it. */
 export function callerAgain({ scopes, max_cost_per_day, ...asked }: NonNullable<Progress["caller"]>): Caller {
   const limit = max_cost_per_day === undefined ? {} : { maxCostPerDay: max_cost_per_day };
   return { ...asked, scopes: new Set(scopes), ...limit };
 }
 
-/** A caller that may cost only so much needs to be told what a model costs. */
+/** A caller with a cost limit needs a model with a known price. */
 export function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
   if (caller?.maxCostPerDay === undefined) return settings;
   return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
@@ -42,11 +42,11 @@ export function withDayLimit(settings: SessionSettings, caller: Caller | undefin
 export function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {
   const { model, provider } = state.settings;
   const isOther = input.model !== undefined && input.model !== model;
-  // Another model may be another provider's: the session's own must not be assumed of it.
+  // Another model may belong to another provider, so the session's provider is not assumed.
   return models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
 }
 
-/** What the turn says; undefined where it brings results alone. */
+/** The turn's prompt; undefined if it brings only results. */
 export async function promptOf(
   pending: Content | undefined,
   { prompt, tool_results }: StartTurn,
@@ -59,8 +59,8 @@ export async function promptOf(
 }
 
 /**
- * Throws INVALID_PARAMS unless the tools that are the caller's can be offered, and the results, if any, are those of all
- * calls that wait: only together can they be shown. A retry has brought them before.
+ * Throws INVALID_PARAMS unless the caller's tools are usable and the results answer all waiting calls, which are shown
+ * together. A retry sent them before.
  */
 export function requireClients(
   state: SessionState,
@@ -71,7 +71,7 @@ export function requireClients(
   if (isRetry) requireUnanswered(state);
   if (isRetry || results === undefined) return;
   const { pending } = state;
-  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
+  const refuse = (why: string) => invalid(`tool_results: ${why}`);
   if (pending.length === 0) throw refuse("no call of this session waits for a result");
   const given = results.map(({ tool_use_id }) => tool_use_id);
   const stray = given.find((id, index) => !pending.includes(id) || given.indexOf(id) !== index);
@@ -80,13 +80,13 @@ export function requireClients(
   if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
 }
 
-/** Throws SESSION_NOT_RUNNING unless the session ends with what was asked, unanswered: only then is there a turn to retry. */
+/** Throws SESSION_NOT_RUNNING unless the session ends with an unanswered prompt, which a retry needs. */
 function requireUnanswered({ sessionId, shown, isTurnOpen }: SessionState): void {
   if (!isTurnOpen && shown.at(-1)?.message.role !== "block_assistant") return;
   throw new RuntimeError("SESSION_NOT_RUNNING", `session ${sessionId} has no failed turn to retry`);
 }
 
-/** What a call asks of its turn; throws CAPABILITY_UNAVAILABLE where the model must call a tool and cannot be made to. */
+/** The model settings of a call; throws CAPABILITY_UNAVAILABLE if the model cannot be forced to call a tool. */
 export function askedIn(call: CallContext, { noToolChoice }: ModelClient) {
   const { traceparent, unattended, caller, toolChoice, isRetry } = call;
   if (toolChoice === undefined || noToolChoice === undefined)

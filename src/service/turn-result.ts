@@ -6,12 +6,12 @@ import { totalTokens } from "../core/cost.ts";
 import type { TurnOutcome } from "../core/turn-end.ts";
 import type { LiveSession } from "./live-sessions.ts";
 
-/** How a turn went, for whoever waits for it; throws where it failed. */
+/** The result of a turn; throws if it failed. */
 export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
   const { sessionId: session_id, usage, turnUsage, delegated } = live.state;
   const { end } = outcome;
   if (end.status === "failed") throw failureOf(end, session_id);
-  // A turn that is asked for its output has ended without a cause of its own.
+  // A turn with an extraction has no finish reason of its own.
   const { cause = end.cause, ...extraction } = outcome.extraction;
   return {
     session_id,
@@ -47,7 +47,7 @@ function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, sessi
     case "budget":
       return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
     case "hook":
-      // The name under which clients of the wire look for it.
+      // The name that wire clients expect.
       return new RuntimeError("HOOK_DENIED", error, { details: { ...details, core_apply_failure_cause: cause } });
     default:
       return new RuntimeError("PROVIDER_ERROR", error, { details });

@@ -31,62 +31,62 @@ import type { SessionMemory } from "./session-memory.ts";
 import { toResult } from "./turn-result.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
-/** What turns have whatever is configured. */
+/** The parts of turns that do not depend on the configuration. */
 export interface FixedParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly redact: Redact;
   readonly hash: Hash;
   readonly checkInWorker: CheckInWorker;
-  /** The capability `memory-store`; absent when it is not composed. */
+  /** The capability `memory-store`, if present. */
   readonly memory: SessionMemory | undefined;
-  /** Who is told what happens; absent when nobody is. */
+  /** Receives telemetry, if present. */
   readonly telemetry: OpenTelemetry | undefined;
-  /** What a model that is given these tools is told of them; undefined for nothing. */
+  /** The prompt about these tools; undefined for none. */
   skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
-  /** Makes the tools ready that come from elsewhere; resolves, too, when some cannot be, or the signal aborts. */
+  /** Connects external tools; resolves also if some fail or the signal aborts. */
   prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<void>;
 }
 
-/** What turns run with; what follows from the configuration is what it was when they began. */
+/** The parts of turns; the configured ones are those from the start of the turn. */
 export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "whole"> {
-  /** Makes compactions ready behind turns. */
+  /** Prepares compactions in the background. */
   readonly preparations: Pick<Preparations, "background" | "rest">;
   readonly policy: TurnPolicy;
-  /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
+  /** The permissions of a session's tool calls, and the approval timeout. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
   readonly approvalMs: number;
-  /** The capability `session-compaction`; absent when it is not composed. */
+  /** The capability `session-compaction`, if present. */
   readonly compaction: CompactionPart | undefined;
   readonly hooks: HookPart;
-  /** What a session's model can see at once, as far as it is known without asking for the model. */
+  /** The window of a session's model, as far as known without resolving it. */
   windowOf(settings: SessionSettings): number | undefined;
 }
 
 export interface TurnInput {
-  /** Undefined for a turn that waited for a person's word, and goes on; and where results alone are given. */
+  /** Undefined for a turn resumed after approval, and for results alone. */
   readonly prompt: Content | undefined;
-  /** The results that the turn before ended for. */
+  /** The results that the previous turn waits for. */
   readonly results?: readonly ToolResult[] | undefined;
   readonly model: ModelClient;
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly toolChoice?: ToolChoice | undefined;
-  /** Whether what is asked is in the log already. */
+  /** Whether the prompt is already in the log. */
   readonly isRetry?: boolean | undefined;
   readonly signal: AbortSignal;
-  /** What the model is told where nobody can be asked. */
+  /** The answer to calls that need approval if there is no approver. */
   readonly unattended: Unattended | undefined;
   readonly traceparent: string | undefined;
-  /** Who asked for the turn: its tools see no more than that. */
+  /** The caller: its tools see no more than it does. */
   readonly caller: Caller | undefined;
-  /** Custom tools that came since the turn before. */
+  /** Custom tools added since the previous turn. */
   readonly added: readonly string[];
-  /** The hooks of this turn alone; without them, those of every turn. */
+  /** The hooks of this turn; by default those of every turn. */
   readonly hooks?: readonly Hook[] | undefined;
 }
 
-/** Runs a turn of a session that is held, and tells its caller how it went. */
+/** Runs a turn of a held session and returns its result. */
 export async function runSessionTurn(
   parts: TurnParts,
   live: LiveSession,
@@ -94,7 +94,7 @@ export async function runSessionTurn(
 ): Promise<RunResult | typeof WAITING> {
   await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay, input.caller);
-  // A tool of somebody else's by this name shows something else.
+  // A custom tool of this name shows something else.
   const mayEvict = tools.has(RECALL_OUTPUT) && tools.get(RECALL_OUTPUT) === parts.recallOutputFor(live.state.settings);
   const { telemetry } = parts;
   if (telemetry === undefined) {
@@ -115,17 +115,17 @@ export async function runSessionTurn(
   }
 }
 
-/** What whoever watches work on a session knows of the session. */
+/** The facts of a session for telemetry. */
 export function sessionWork({ state }: LiveSession) {
   return { sessionId: state.sessionId, isCompacted: () => state.shownBy.length > 0 };
 }
 
 interface Equipped extends TurnInput {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Whether the model can read again what is evicted. */
+  /** Whether the model can read evicted output again. */
   readonly mayEvict: boolean;
   readonly watch: Watch | undefined;
-  /** The model as it is asked for what is no part of the turn. */
+  /** The model for calls outside of the turn. */
   readonly bare: ModelClient;
 }
 
@@ -179,10 +179,10 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     const error = asRuntimeError(thrown);
     const isResumed = input.prompt === undefined && input.results === undefined;
     const hasOpened = isResumed || live.state.turnsOpened > turnsOpened;
-    // A turn that was closed has told its end already.
+    // A closed turn has already emitted its end.
     if (!hasOpened || live.state.isTurnOpen) {
       await closeBroken(parts, live, { error, hasOpened });
-      // The log may be what broke, so what is to be kept of them is not.
+      // The log may be the cause, so the hooks' entries are not stored.
       if (hooks !== undefined) await notifyHooks(hooks, "run_failed", { error: parts.redact(error.message) });
     }
     throw error;
@@ -193,7 +193,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   }
 }
 
-/** Tells hooks how a turn ended that has told its end. */
+/** Runs the hooks for the end of a turn. */
 async function emitEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
   const reported =
     end.status === "completed"
@@ -202,7 +202,7 @@ async function emitEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
   if (reported.length > 0) await turn.append(reported);
 }
 
-/** Masks the secrets of tools that were brought for the session alone, too. */
+/** Also masks the secrets of the session's own tools. */
 function redactFor({ tools }: LiveSession, redact: Redact): Redact {
   const secrets = tools.flatMap((tool) => tool.secrets ?? []);
   if (secrets.length === 0) return redact;
@@ -217,7 +217,7 @@ function begin(turn: Turn, input: TurnInput): Promise<TurnOutcome | typeof WAITI
   return prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions });
 }
 
-/** Tells something once the first append is durable: a turn tells of itself before anything of it is told. */
+/** Calls once after the first durable append: a turn is announced before its other events. */
 function afterFirstAppend(append: Turn["append"], call: () => void): Turn["append"] {
   let hasCalled = false;
   return async (bodies) => {
@@ -228,7 +228,7 @@ function afterFirstAppend(append: Turn["append"], call: () => void): Turn["appen
   };
 }
 
-/** A client that registers a tool late hears at the next turn that the session has it now. */
+/** Announces tools that a client registered since the last turn. */
 function emitAdded(live: LiveSession, clock: Clock, added: readonly string[]): void {
   for (const name of added) {
     const change = { operation: "add" as const, target: `callback:${name}`, status: "applied", persisted: false };
@@ -237,7 +237,7 @@ function emitAdded(live: LiveSession, clock: Clock, added: readonly string[]): v
   }
 }
 
-/** Appends to the session's log, by the name of whoever asked, and says what was appended to whoever watches. */
+/** Appends to the session's log under the caller's name, and informs telemetry. */
 export function appendingTo(
   { log }: Store,
   live: LiveSession,
@@ -254,7 +254,7 @@ export function appendingTo(
   };
 }
 
-/** A turn, and whatever was spent, says who asked for it. */
+/** Turns and usage carry the caller's name. */
 function signed(bodies: readonly EntryBody[], by: string | undefined): readonly EntryBody[] {
   if (by === undefined) return bodies;
   return bodies.map((body) => {
@@ -275,7 +275,7 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
   });
 }
 
-/** How the session compacts, with memory where there is any; undefined without the capability. */
+/** The session's compaction settings, with memory if present; undefined without the capability. */
 export function compactingIn(
   { compaction, memory }: TurnParts,
   state: SessionState,
@@ -286,7 +286,7 @@ export function compactingIn(
   return withHooks(memory === undefined ? compacting : withMemory(compacting, memory, state), hooks);
 }
 
-/** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */
+/** Ends a turn that failed outside of the model: listeners receive it from the log, or at least live. */
 async function closeBroken(
   { store, clock, redact }: FixedParts,
   live: LiveSession,
@@ -302,7 +302,7 @@ async function closeBroken(
   try {
     if (hasOpened) return await appendEntries(store.log, live, [closed]);
   } catch {
-    // The log cannot say it, so the next turn will; this one is told live.
+    // The log cannot record it, so the next turn will; listeners receive it live.
   }
   const source = { sessionId: live.state.sessionId, textAt: () => "" };
   for (const event of eventsOf(closed, source)) emitLive(live, clock, event);

@@ -5,18 +5,14 @@ import { evictedFrom } from "../core/context.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 
-/** Where sessions have their tools from. */
 export interface ToolParts {
-  /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
+  /** The tools of a session besides its own: by its settings, as far as available, and the runtime's custom tools. */
   toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
-  /**
-   * The tool a session reads evicted output with; undefined where its settings leave it out, or where nothing is evicted
-   * and nothing was.
-   */
+  /** The tool to read evicted output; undefined if the settings exclude it, or nothing was or can be evicted. */
   recallOutputFor(settings: SessionSettings, wasEvicted?: boolean): Tool | undefined;
 }
 
-/** A session's own tools win over the runtime's of the same name. */
+/** A session's tools take precedence over the runtime's. */
 export function chooseTools(
   parts: ToolParts,
   live: {
@@ -37,7 +33,7 @@ export function chooseTools(
   return new Map(all.filter(isWanted).map((tool) => [tool.name, tool]));
 }
 
-/** The tools of a session before any filter, with the one for what they gave and was evicted. */
+/** The tools of a session before any filter, with the one to read evicted output. */
 export function allTools(
   parts: ToolParts,
   settings: SessionSettings,
@@ -46,20 +42,20 @@ export function allTools(
   const theirs = parts.toolsFor(settings, of.caller);
   const own = of.own.filter((tool) => isWithin(tool, theirs, settings));
   const tools = [...theirs, ...own, ...clientTools(settings)];
-  // What searches memory gives nothing worth evicting.
+  // The output of memory tools is not worth evicting.
   const hasOthers = tools.some(({ name }) => !isRecallTool(name));
-  // Lines that stand in the context must lead somewhere, also when no more are to come.
+  // References in the context must stay readable, even if no more are made.
   const recall = hasOthers ? parts.recallOutputFor(settings, of.wasEvicted) : undefined;
   return recall === undefined ? tools : [recall, ...tools];
 }
 
-/** Whoever brings tools that stand for a session's own, or those of a server, gives it nothing it was made without. */
+/** Tools that replace a session's or a server's give it nothing it was created without. */
 function isWithin({ standsFor, mcp }: Tool, theirs: readonly Tool[], { tools }: SessionSettings): boolean {
   if (mcp !== undefined) return tools.mcp !== false && theirs.length > 0;
   return standsFor === undefined || theirs.some(({ name }) => name === standsFor.tool);
 }
 
-/** The tools whose calls end a turn. */
+/** Tools whose calls end the turn. */
 export function clientTools({ client_tools = [] }: Pick<SessionSettings, "client_tools">): readonly Tool[] {
   return client_tools.map(({ name, description, input_schema }) => ({
     name,

@@ -18,26 +18,22 @@ export interface UsageParts {
 }
 
 export interface UsageSums extends Pick<Service, "readUsage"> {
-  /**
-   * What somebody has spent, by the name the calls were made under, on the UTC day of this moment and those after it. It is
-   * `partial` where some of the calls have no known price.
-   */
+  /** What a caller has spent since the UTC day of this time. `partial` if some calls have no known price. */
   spentBy(name: string, sinceMs: number): Promise<Cost>;
 }
 
-/** Sums over rows: what they cost to read follows from how many sessions there are, not from how long they are. */
+/** Sums over rows, so the cost depends on the number of sessions, not their length. */
 export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums {
   const ofSessions = createSource(store, foldRow);
   let ofAgents: { readonly store: AgentStore; readonly read: Source } | undefined;
   const agentSource = async (): Promise<Source> => {
     const kept = await agents();
     if (kept === undefined) return async function* () {};
-    // Loaded with the first of them, as everything of agents is.
+    // Agents are loaded on first use.
     const { foldAgent } = await import("../core/agent/tiers.ts");
     if (ofAgents?.store !== kept) ofAgents = { store: kept, read: createSource(kept, foldAgent) };
     return ofAgents.read;
   };
-  /** Each log once. */
   const everything = async function* (asked: Asked): AsyncGenerator<Sums> {
     const met = new Set<string>();
     for (const source of [ofSessions, await agentSource()]) {
@@ -69,7 +65,7 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
   return {
     readUsage: async ({ by, since, labels = {} }, { caller }) => {
       const first = since === undefined ? undefined : firstDay(since, clock.now());
-      // Agents have no labels: whoever is shown some sessions only is shown no agent.
+      // Agents have no labels: a caller restricted to labels sees none.
       const wanted = [...Object.entries(labels), ...Object.entries(caller?.labels ?? {})];
       const isWanted = (one: Sums): boolean => wanted.every(([key, value]) => one.labels[key] === value);
       const [groups, all] = [createTally(), createTally()];
@@ -91,7 +87,7 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
   };
 }
 
-/** What was spent in one session, or by one agent. */
+/** The usage of one session or agent. */
 interface Sums {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -99,19 +95,19 @@ interface Sums {
 }
 
 interface Asked {
-  /** A day; undefined for all of them. */
+  /** A day; undefined for all. */
   readonly since: string | undefined;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** The sums of every log asked for, or of those that `read` gives; a log may come twice, and then the later is newer. */
+/** The sums of every matching log; a log may come twice, the later one newer. */
 type Source = (asked: Asked, read?: RowWatch["changed"]) => AsyncGenerator<Sums>;
 
-/** What was spent since a day: whoever limits a name's spending asks at every request, and mostly nothing has changed. */
+/** Caches the spending since a day: cost limits ask with every request, and mostly nothing has changed. */
 interface KeptSums {
   readonly since: string;
   readonly looks: { readonly sessions: RowWatch; readonly agents: RowWatch };
-  /** By log; undefined when they are too many to be kept. */
+  /** By log; undefined if there are too many. */
   readonly logs: Map<string, readonly Spent[]> | undefined;
 }
 
@@ -125,7 +121,7 @@ interface SpendingRow extends LogRow {
   readonly spent?: readonly Spent[];
 }
 
-/** Logs whose row is older than its sums, and what was read of them. */
+/** Logs whose row is older than their sums, and the entries read. */
 const READ_MAX = 1_000;
 
 function createSource<B, R extends SpendingRow>({ sessions, log }: Store<B, R>, fold: FoldRow<B, R>): Source {
@@ -158,7 +154,7 @@ function firstDay(since: string, nowMs: number): string {
 
 type By = OperationInput<"readUsage">["by"];
 
-/** Adds up as it goes: what it holds is a sum a group. */
+/** Sums incrementally: it holds one sum per group. */
 function createTally() {
   const sums = new Map<string, UsageReport["total"]>();
   const sumOf = (key: string): UsageReport["total"] => sums.get(key) ?? { calls: 0, usage: NO_USAGE };

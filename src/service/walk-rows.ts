@@ -2,19 +2,18 @@ import { RuntimeError } from "../contract/error.ts";
 import type { LogMark } from "../ports/memory.ts";
 import type { LogRow, RowQuery, SessionStore } from "../ports/store.ts";
 
-/** Where rows are asked for. */
 export type Pages<R> = Pick<SessionStore<R>, "page">;
 type Asked = Omit<RowQuery, "after" | "max">;
 
-/** So many rows are in memory at a time, however many there are. */
+/** Rows in memory at a time. */
 const PAGE_ROWS = 1_000;
 
-/** How far the clocks of machines that write to one store may be apart: a row is of the clock of whoever wrote it. */
+/** Allowed clock difference between machines that write one store. */
 const CLOCKS_APART_MS = 5 * 60_000;
 
 /**
- * Every row asked for, last updated first. One that is updated while this goes on moves to the front, past what is still to
- * be read, so the front is read once more at the end: such a row may come twice, and is not missed.
+ * Every matching row, last updated first. A row updated meanwhile moves to the front, so the front is read again at the
+ * end: a row may come twice but is never missed.
  */
 export async function* walkRows<R extends LogRow>(pages: Pages<R>, asked: Asked = {}): AsyncGenerator<R> {
   let newest: number | undefined;
@@ -28,12 +27,12 @@ export async function* walkRows<R extends LogRow>(pages: Pages<R>, asked: Asked 
   for await (const page of walkPages(pages, { ...asked, updatedSinceMs: sinceMs })) yield* page;
 }
 
-/** Every row that was last updated before a time, last updated first. */
+/** Every row last updated before a time, last updated first. */
 export async function* walkOlder<R extends LogRow>(pages: Pages<R>, beforeMs: number): AsyncGenerator<R> {
   for await (const page of walkPages(pages, {}, { session_id: "", updated_at_ms: beforeMs })) yield* page;
 }
 
-/** What is given one by one, so many together. */
+/** Groups items into pages. */
 export async function* inBatches<T>(given: AsyncIterable<T>, max: number): AsyncGenerator<readonly T[]> {
   let batch: T[] = [];
   for await (const one of given) {
@@ -56,35 +55,35 @@ async function* walkPages<R extends LogRow>(
     yield page;
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE_ROWS) return;
-    // A store that does not go on from where it is told to would be asked for ever.
+    // A store that ignores the cursor would be read for ever.
     if (last.session_id === after?.session_id)
       throw new RuntimeError("SESSION_STORE_ERROR", `the store's pages do not go on after ${last.session_id}`);
     after = last;
   }
 }
 
-/** Rows with what has changed in them since they were looked at. */
+/** Rows that changed since they were read. */
 export interface RowWatch {
   /**
-   * Every row asked for, the first time; afterwards those updated since it was last read to its end, and some of before.
-   * Whoever stops on the way is given the same again.
+   * Every matching row at first; later those updated since the last complete read, and some before. An incomplete read
+   * is repeated.
    */
   changed<R extends LogRow>(pages: Pages<R>, asked?: Asked): AsyncGenerator<R>;
-  /** Keeps how far it has come for other processes; whoever calls it has dealt with all it was given. */
+  /** Stores the position for other processes; the caller has processed all rows. */
   keep(): Promise<void>;
-  /** Whether all rows are to be looked at again: where marks are kept, a search does not wait for that. */
+  /** Whether a complete read is due; a search does not wait for it if positions are stored. */
   isDue(): boolean;
-  /** The next time is a first time. */
+  /** The next read is complete. */
   forget(): void;
 }
 
-/** What a copy brings is of long ago, and no newer row tells of it: now and then everything is looked at. */
+/** Copied rows have old times, so a complete read runs now and then. */
 const WHOLE_EVERY_MS = 60 * 60_000;
 
-/** A later mark is worth a commit from so far on. */
+/** A later position is stored only after this time. */
 const KEPT_STEP_MS = 60_000;
 
-/** Where the mark of a watch is kept for other processes. */
+/** Stores the position for other processes. */
 interface Kept {
   read(): Promise<LogMark | undefined>;
   write(mark: LogMark): Promise<void>;

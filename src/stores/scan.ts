@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import { createAutomaton, type Pattern } from "./scan-automaton.ts";
 import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
 import { BREAK, SPACE } from "./scan-symbols.ts";
@@ -82,8 +82,7 @@ const WRITINGS: readonly Writing[] = ["plain", "escaped", "percent"];
 
 function patternsOf(texts: readonly string[]): readonly Pattern[] {
   if (texts.length > TEXTS_MAX) {
-    const message = `${texts.length} texts are more than are looked for at once; give ${TEXTS_MAX} at most`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`${texts.length} texts are more than are looked for at once; give ${TEXTS_MAX} at most`);
   }
   const patterns = new Map<string, Pattern>();
   for (const [text, given] of texts.entries()) {
@@ -94,8 +93,7 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
       return symbols.filter((symbol) => symbol !== BREAK).length < TEXT_LETTERS_MIN ? [] : [symbols];
     });
     if (letters < TEXT_LETTERS_MIN || forms.length === 0) {
-      const message = `texts[${text}] is too short to be told from chance; give ${TEXT_LETTERS_MIN} letters or more`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(`texts[${text}] is too short to be told from chance; give ${TEXT_LETTERS_MIN} letters or more`);
     }
     for (const symbols of forms) patterns.set(`${text} ${symbols.join(" ")}`, { text, symbols });
   }

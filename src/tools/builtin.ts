@@ -1,5 +1,5 @@
 import { RECALL_OUTPUT } from "../contract/compaction.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { MemoryHit } from "../contract/memory.ts";
 import type { Message, ToolResult } from "../contract/message.ts";
 import { z } from "../contract/schema.ts";
@@ -230,10 +230,6 @@ function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: n
   if (result !== undefined) return result;
   const which = results.length === 1 ? "leave it out" : `write a number from 1 to ${results.length}`;
   throw invalid(`call: the outputs at ${seq} are ${results.length}; ${which}`);
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 type Load = (

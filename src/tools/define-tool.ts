@@ -1,4 +1,4 @@
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
@@ -88,5 +88,5 @@ function parseInput<T>(parser: z.ZodType<T>, args: JsonObject): T {
 }
 
 function refusal(name: string, problem: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `tool ${name}: ${problem}`, { cause });
+  return invalid(`tool ${name}: ${problem}`, cause);
 }

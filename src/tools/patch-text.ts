@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 
 /** One line of a hunk: kept, added or removed. */
 interface HunkLine {
@@ -43,7 +43,7 @@ export function parsePatch(patch: string): readonly FilePatch[] {
   }
   lines.take();
   if (lines.peek() !== undefined) lines.refuse(`nothing may follow "${END}"`);
-  if (files.length === 0) throw new RuntimeError("INVALID_PARAMS", "the patch changes no file");
+  if (files.length === 0) throw invalid("the patch changes no file");
   return files;
 }
 
@@ -64,7 +64,7 @@ function createLineReader(lines: readonly string[]): LineReader {
     refuse: (problem) => {
       const found =
         lines[next] === undefined ? "the patch ends" : `found ${JSON.stringify(lines[next]?.slice(0, 200))}`;
-      throw new RuntimeError("INVALID_PARAMS", `line ${next + 1} of the patch: ${problem}, but ${found}`);
+      throw invalid(`line ${next + 1} of the patch: ${problem}, but ${found}`);
     },
   };
 }
@@ -205,7 +205,7 @@ function createFinder(path: string, lines: readonly string[]) {
     while (length < wanted.length && have[at + length] === wanted[length]) length += 1;
     comparisons += length + 1;
     if (comparisons <= COMPARISONS_MAX) return length;
-    throw new RuntimeError("INVALID_PARAMS", `${path}: the lines repeat too often to find the hunk's place`);
+    throw invalid(`${path}: the lines repeat too often to find the hunk's place`);
   };
 
   const find = (wanted: readonly string[], from: number, to: number): number => {
@@ -237,7 +237,7 @@ function createFinder(path: string, lines: readonly string[]) {
 }
 
 function notFound(path: string, line: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${path}: this line was not found: ${JSON.stringify(line.slice(0, 200))}`);
+  return invalid(`${path}: this line was not found: ${JSON.stringify(line.slice(0, 200))}`);
 }
 
 /** A text file in lines, with everything needed to write it back unchanged. */

@@ -1,6 +1,6 @@
 import { lstat, mkdir, open, readFile, rename, rm, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { z } from "../contract/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -71,9 +71,7 @@ async function planChanges(root: string, files: readonly FilePatch[]): Promise<r
   for (const file of files) plans.push(...(await planFile(root, file)));
   const seen = new Set<string>();
   for (const { change, report } of plans) {
-    if (seen.has(change.path)) {
-      throw new RuntimeError("INVALID_PARAMS", `${report.slice(2)} appears twice in the patch; give it one section`);
-    }
+    if (seen.has(change.path)) throw invalid(`${report.slice(2)} appears twice in the patch; give it one section`);
     seen.add(change.path);
   }
   return plans;
@@ -100,25 +98,23 @@ async function planFile(root: string, file: FilePatch): Promise<readonly Planned
 }
 
 async function planCreation(path: string, name: string, after: FileState): Promise<PlannedChange> {
-  if ((await statOf(path)) !== undefined) throw new RuntimeError("INVALID_PARAMS", `${name} exists already`);
+  if ((await statOf(path)) !== undefined) throw invalid(`${name} exists already`);
   return { change: { path, before: undefined, after }, report: `A ${name}` };
 }
 
 async function planDeletion(root: string, path: string, name: string): Promise<PlannedChange> {
   // The path is resolved through the link: deleting it would remove the linked file and leave the link.
   if ((await statOf(join(root, name)))?.isSymbolicLink()) {
-    throw new RuntimeError("INVALID_PARAMS", `${name} is a symbolic link and cannot be moved or deleted`);
+    throw invalid(`${name} is a symbolic link and cannot be moved or deleted`);
   }
   return { change: { path, before: await readExisting(path, name), after: undefined }, report: `D ${name}` };
 }
 
 async function readExisting(path: string, name: string): Promise<FileState> {
   const stat = await statOf(path);
-  if (stat === undefined) throw new RuntimeError("INVALID_PARAMS", `${name} does not exist`);
-  if (!stat.isFile()) throw new RuntimeError("INVALID_PARAMS", `${name} is not a regular file`);
-  if (stat.size > FILE_BYTES_MAX) {
-    throw new RuntimeError("INVALID_PARAMS", `${name} is larger than ${FILE_BYTES_MAX} bytes`);
-  }
+  if (stat === undefined) throw invalid(`${name} does not exist`);
+  if (!stat.isFile()) throw invalid(`${name} is not a regular file`);
+  if (stat.size > FILE_BYTES_MAX) throw invalid(`${name} is larger than ${FILE_BYTES_MAX} bytes`);
   return { bytes: await readFile(path), mode: stat.mode & 0o7777 };
 }
 
@@ -136,7 +132,7 @@ function decodeText(bytes: Uint8Array, name: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${name} is not UTF-8 text`, { cause });
+    throw invalid(`${name} is not UTF-8 text`, cause);
   }
 }
 

@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, normalize, relative, resolve, sep, win32 } from "node:path";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, type RuntimeError } from "../contract/error.ts";
 
 const PATH_CHARS_MAX = 4_096;
 
@@ -9,10 +9,10 @@ const PATH_CHARS_MAX = 4_096;
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const named = normalize(path);
   if (path.trim() === "" || path.includes("\0") || path.length > PATH_CHARS_MAX) {
-    throw new RuntimeError("INVALID_PARAMS", `${JSON.stringify(path.slice(0, 80))} is not a path`);
+    throw invalid(`${JSON.stringify(path.slice(0, 80))} is not a path`);
   }
   if (isAbsolute(path) || win32.isAbsolute(path)) {
-    throw new RuntimeError("INVALID_PARAMS", `${path} is absolute; paths are relative to the project`);
+    throw invalid(`${path} is absolute; paths are relative to the project`);
   }
   if (isOutside(named)) throw outsideProject(path);
 
@@ -20,7 +20,7 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   const full = resolve(realRoot, named);
   const existing = await nearestExisting(full, realRoot);
   const real = await realpath(existing).catch((cause: unknown) => {
-    throw new RuntimeError("INVALID_PARAMS", `${path} leads through a broken symbolic link`, { cause });
+    throw invalid(`${path} leads through a broken symbolic link`, cause);
   });
   if (isOutside(relative(realRoot, real))) throw outsideProject(path);
   return join(real, relative(existing, full));
@@ -37,7 +37,7 @@ function isOutside(relativePath: string): boolean {
 }
 
 function outsideProject(path: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${path} lies outside the project`);
+  return invalid(`${path} lies outside the project`);
 }
 
 /** The path or its closest existing parent; a broken link counts as existing, so that it is not skipped. */

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { RuntimeError } from "../contract/error.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import { z } from "../contract/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool, ToolOutput } from "../ports/tool.ts";
@@ -184,7 +184,7 @@ async function resolveFolder(root: string, workingDir: string): Promise<string> 
   const folder = await resolveInProject(root, workingDir);
   const found = await stat(folder).catch(() => undefined);
   if (found?.isDirectory()) return folder;
-  throw new RuntimeError("INVALID_PARAMS", `working_dir ${workingDir} is not a folder of the project`);
+  throw invalid(`working_dir ${workingDir} is not a folder of the project`);
 }
 
 async function findShell(env: Env): Promise<string> {
@@ -278,9 +278,7 @@ function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
 
   const find = (sessionId: string, jobId: string): Job => {
     const job = jobs.get(jobId);
-    if (job === undefined || job.sessionId !== sessionId) {
-      throw new RuntimeError("INVALID_PARAMS", `there is no job ${jobId}`);
-    }
+    if (job === undefined || job.sessionId !== sessionId) throw invalid(`there is no job ${jobId}`);
     return job;
   };
 
@@ -294,10 +292,7 @@ function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
     add: (sessionId, command, start) => {
       const runningCount = [...jobs.values()].filter((job) => job.outcome === undefined).length;
       if (runningCount >= bounds.runningMax) {
-        throw new RuntimeError(
-          "INVALID_PARAMS",
-          `${runningCount} background jobs are running already; cancel one with shell_job_cancel or wait`,
-        );
+        throw invalid(`${runningCount} background jobs are running already; cancel one with shell_job_cancel or wait`);
       }
       const job: Job = { id: clock.newId(), sessionId, command, running: start(), outcome: undefined };
       jobs.set(job.id, job);
@@ -324,8 +319,7 @@ function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
         await job.running.ended;
       }
       const status = statusOf(job.outcome?.end);
-      if (status !== "cancelled")
-        throw new RuntimeError("INVALID_PARAMS", `job ${jobId} is not running: it has ${ENDED_AS[status]}`);
+      if (status !== "cancelled") throw invalid(`job ${jobId} is not running: it has ${ENDED_AS[status]}`);
     },
   };
 }

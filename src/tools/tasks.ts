@@ -1,4 +1,4 @@
-import { RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -110,7 +110,7 @@ export function createTaskTools({ clock, tasksMax }: { readonly clock: Clock; re
 function mergeMetadata(present: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.fromEntries(Object.entries({ ...present, ...changes }).filter(([, value]) => value !== null));
   if (JSON.stringify(merged).length <= METADATA_CHARS_MAX) return merged;
-  throw new RuntimeError("INVALID_PARAMS", `a task's metadata is larger than ${METADATA_CHARS_MAX} characters`);
+  throw invalid(`a task's metadata is larger than ${METADATA_CHARS_MAX} characters`);
 }
 
 /** Drops undefined fields, so that spreading keeps the others. */
@@ -172,13 +172,13 @@ function createTaskBoard(clock: Clock, tasksMax = TASKS_MAX): TaskBoard {
 
   const find = (id: string): Task => {
     const task = tasks.get(id);
-    if (task === undefined) throw new RuntimeError("INVALID_PARAMS", `there is no task ${id}`);
+    if (task === undefined) throw invalid(`there is no task ${id}`);
     return task;
   };
 
   const checkLinks = (id: string, links: TaskLinks) => {
     for (const other of Object.values(links).flatMap((ids: readonly string[] | undefined) => ids ?? [])) {
-      if (other === id) throw new RuntimeError("INVALID_PARAMS", `task ${id} cannot block itself`);
+      if (other === id) throw invalid(`task ${id} cannot block itself`);
       find(other);
     }
   };
@@ -204,9 +204,7 @@ function createTaskBoard(clock: Clock, tasksMax = TASKS_MAX): TaskBoard {
 
   return {
     create: ({ owner, ...fields }, links, sessionId) => {
-      if (tasks.size >= tasksMax) {
-        throw new RuntimeError("INVALID_PARAMS", `the task list is full: it holds ${tasksMax} tasks`);
-      }
+      if (tasks.size >= tasksMax) throw invalid(`the task list is full: it holds ${tasksMax} tasks`);
       const id = clock.newId();
       checkLinks(id, links);
       const stamp = stampOf(sessionId);

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import { readPattern } from "../../contract/permission.ts";
 import { compileGlob, type Glob, type Item, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
 import { type JudgedPath, type Place, pathParts } from "./paths.ts";
@@ -38,7 +38,7 @@ export interface Matcher {
 /** Throws INVALID_PARAMS for an invalid pattern. */
 export function compilePattern(text: string): Matcher {
   const pattern = readPattern(text);
-  if (typeof pattern === "string") throw new RuntimeError("INVALID_PARAMS", pattern);
+  if (typeof pattern === "string") throw invalid(pattern);
   switch (pattern.kind) {
     case "tool":
       return { text, ...toolMatcher(compileGlob(pattern.tool)) };

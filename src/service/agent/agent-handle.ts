@@ -3,10 +3,10 @@ import type { MemoryResults } from "../../contract/memory.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../operation-calls.ts";
 
-/** An agent that remembers, for as long as it lives. Every operation about one is a method. */
+/** A named agent with memories. Every operation on an agent is a method. */
 export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "note"> {
   readonly name: string;
-  /** Adds a memory. A compaction that is due with it begins; nobody waits for it. */
+  /** Adds a memory. A compaction that becomes due starts in the background. */
   remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
   /** Keeps a private note, which the context shows when it is relevant; resolves with the number of notes. */
   note(content: string, title?: string): Promise<number>;

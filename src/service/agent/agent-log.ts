@@ -7,16 +7,15 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Hold, SessionLocks, Store } from "../../ports/store.ts";
 import type { Vault, VaultMemory, VaultTexts } from "../../ports/vault.ts";
 
-/** Where agents are kept: a log each, on the machinery of sessions. */
 export type AgentStore = Store<AgentEntryBody, AgentRow>;
 
-/** One agent's log. Any number of callers and processes may append; what they add stands in one order. */
+/** The log of one agent. Several callers and processes may append; the log orders their entries. */
 export interface AgentLog {
   readonly id: string;
   row(): Promise<AgentRow | undefined>;
-  /** Appends what `make` makes of the number of memories there are; resolves with the row once it is durable. */
+  /** Appends the entries that `make` returns for the current number of memories; resolves with the durable row. */
   append(make: (count: number) => readonly AgentEntryBody[]): Promise<AgentRow>;
-  /** Memories by their numbers, both ends in. */
+  /** Memories by number, both ends inclusive. */
   memories(from: number, to: number): Promise<readonly VaultMemory[]>;
   entriesAt(seqs: readonly number[]): Promise<readonly Entry<AgentEntryBody>[]>;
 }
@@ -25,9 +24,9 @@ interface Job extends PromiseWithResolvers<AgentRow> {
   readonly make: (count: number) => readonly AgentEntryBody[];
 }
 
-/** Appends that wait are written together, so many. */
+/** At most this many waiting appends are written together. */
 const JOBS_MAX = 256;
-/** The newest memories that passed through here; a compaction needs no more. */
+/** The newest memories are cached; a compaction needs no others. */
 const KEPT_MAX = 512;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -36,7 +35,7 @@ export function createAgentLog(name: string, { store, clock }: { store: AgentSto
   const waiting: Job[] = [];
   let isPumping = false;
   let kept: VaultMemory[] = [];
-  /** As of which forgetting they are. */
+  /** The erasure these memories reflect. */
   let keptSince: number | undefined;
 
   const keep = (memories: readonly VaultMemory[]): void => {
@@ -127,7 +126,7 @@ export function isCompaction(entry: Entry<AgentEntryBody>): entry is Entry<Agent
 const HOLD_WAIT_MS = 10;
 const HOLD_TRIES_MAX = 1_000;
 
-/** Whoever holds a log for a moment only, as to add a memory, is waited for. */
+/** Waits for a caller that holds the log briefly, for example to add a memory. */
 export async function holdSoon(
   { locks }: Pick<AgentStore, "locks">,
   id: string,
@@ -146,9 +145,9 @@ export async function holdSoon(
   }
 }
 
-/** The files of one agent. They follow the log: a disk that refuses them is told of and takes nothing from it. */
+/** The files of one agent. They follow the log: a failed write is reported and never affects the log. */
 export interface AgentFiles {
-  /** Once a process: takes in what a person added, and writes what a crash left unwritten. */
+  /** Once per process: imports files that a person added and writes those a crash left out. */
   ready(): Promise<void>;
   wroteMemories(row: AgentRow, added: number): Promise<void>;
   wroteNote(note: Parameters<Vault["writeNote"]>[1]): Promise<void>;
@@ -180,11 +179,11 @@ export function createAgentFiles(name: string, { vault, log, locks, report, add 
     }
   };
   const takeIn = async (files: Vault): Promise<void> => {
-    // An editor ends a file with a line break, which nobody meant to remember.
+    // Editors end a file with a line break that is no part of the memory.
     const found = (await files.found(name)).map((one) => ({ ...one, content: one.content.trimEnd() }));
     if (found.length === 0) return;
     const row = await log.row();
-    // A process may have died after it had put them into the log.
+    // A process may have died after it appended them.
     const known = new Map((row === undefined ? [] : await log.memories(1, row.count)).map((one) => [keyOf(one), one]));
     const taken = found.flatMap((one) => known.get(keyOf(one)) ?? []);
     if (taken.length > 0) await files.writeMemories(name, taken);
@@ -193,7 +192,7 @@ export function createAgentFiles(name: string, { vault, log, locks, report, add 
     await add(fresh);
     report(`${fresh.length} ${fresh.length === 1 ? "memory" : "memories"} taken in from files`);
   };
-  /** One process at a time takes files in; whoever comes second need not wait. */
+  /** One process at a time imports files; another skips the import. */
   const takeInAlone = async (files: Vault): Promise<void> => {
     const lock = agentId(name, "files of agent");
     if (await locks.isHeld(lock)) return;
@@ -237,7 +236,7 @@ function keyOf({ file, content }: { readonly file?: string | undefined; readonly
   return JSON.stringify([file, content]);
 }
 
-/** Under which id a log is kept, made of the agent's name. */
+/** The log's id, derived from the agent's name. */
 export function agentId(name: string, purpose = "agent"): string {
   const bytes = createHash("sha256").update(`${purpose} ${name}`).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

@@ -34,16 +34,16 @@ interface NewMemory {
   readonly file?: string | undefined;
 }
 
-/** The memory of one agent: its newest memories word for word, a summary of those before, and one of all older ones. */
+/** The memory of one agent: the newest memories verbatim, a short-term summary and a long-term summary. */
 export interface AgentMemory {
-  /** `caller` is who asks; undefined for the user of this process. */
+  /** `caller` is undefined for the user of this process. */
   remember(memories: readonly NewMemory[], caller?: Caller): Promise<{ count: number; compaction_due: boolean }>;
   note(note: Note): Promise<number>;
   context(immediate: number | undefined): Promise<AgentContext>;
-  /** Compacts now, whatever is due; two at once are one. */
+  /** Compacts now; concurrent calls share one compaction. */
   compact(caller?: Caller): Promise<AgentCompacted>;
   status(): Promise<AgentStatus>;
-  /** Resolves when nothing goes on in the background. */
+  /** Resolves when no background work is left. */
   settled(): Promise<void>;
 }
 
@@ -57,17 +57,17 @@ export interface AgentMemoryParts {
   readonly locks: SessionLocks;
   readonly windows: Windows;
   readonly summarise: SummariseTexts;
-  /** How many bytes of texts a summary can be asked of at once. */
+  /** The bytes of text that fit into one summary request. */
   readonly roomBytes: () => Promise<number>;
-  /** Whether what a summary invents is cut from it. */
+  /** Whether invented facts are cut from summaries. */
   readonly cutsInvented: () => boolean;
-  /** What the calls of somebody of this name have cost today, in US dollars. */
+  /** What the calls of the caller with this name cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly vault: Vault | undefined;
-  /** Told what happens, a line at a time. */
+  /** Receives progress, one line at a time. */
   readonly report: (line: string) => void;
-  /** Told that the log has grown. */
+  /** Called after the log has grown. */
   readonly grown: () => void;
   readonly signal: AbortSignal;
 }
@@ -130,7 +130,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       return { compacted: true, ...textsOf(after) };
     } catch (thrown) {
       const reason = messageOf(thrown);
-      // A runtime that closes is no failure of the summary: what was due is due still.
+      // A closing runtime is no failure of the summary: the compaction stays due.
       const failed = { kind: "tiers_failed" as const, error: reason, ...spent, ...spender };
       if (!signal.aborted) await log.append((at_count) => [{ ...failed, at_count }]);
       report(`Compaction failed (${reason}); both summaries stay as they were`);
@@ -138,7 +138,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     }
   };
 
-  /** A summary is asked for again only while whoever has it made may still spend something. */
+  /** A summary is made again only within the caller's budget. */
   const whyNotSpend = async (caller: Caller | undefined, spentNow: number): Promise<string | undefined> => {
     const limit = caller?.maxCostPerDay;
     if (caller === undefined || limit === undefined) return undefined;
@@ -146,7 +146,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     return isLeft ? undefined : `token ${caller.name} has spent the ${limit} dollars it may cost a day`;
   };
 
-  /** What is due, one compaction after another; then, when it is forced, what is left. */
+  /** Runs every due compaction; if forced, also compacts the rest. */
   const compactAll = async (asked: Asked): Promise<AgentCompacted> => {
     let hold: Awaited<ReturnType<SessionLocks["hold"]>>;
     try {
@@ -225,13 +225,13 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     },
   };
 
-  /** Compacts behind whoever asked; what becomes due meanwhile is next. */
+  /** Compacts in the background; a compaction that becomes due meanwhile runs next. */
   function compactLater(caller: Caller | undefined): void {
     isWanted = true;
     background ??= (async () => {
       while (isWanted) {
         isWanted = false;
-        // Its failures are in the log; nobody waits for it.
+        // Failures are in the log.
         await compact({ forced: false, caller }).catch((thrown) => report(`Compaction failed (${messageOf(thrown)})`));
       }
       background = undefined;
@@ -312,13 +312,13 @@ interface Note {
 }
 
 const NOTES_MAX = 5;
-/** Of the memories shown, those that say what is going on now. */
+/** The newest shown memories, which describe the current topic. */
 const MEMORIES_LOOKED_AT = 8;
 
-/** Words like "of" weigh less. */
+/** Common words such as "of" weigh less. */
 const WEIGHT_MIN = 0.5;
 
-/** The notes that speak of what the newest memories speak of, best first, each as a text. */
+/** The notes that share words with the newest memories, best first. */
 function relevantNotes(notes: readonly Note[], memories: readonly string[]): readonly string[] {
   if (notes.length === 0) return [];
   const weights = queryTerms(memories.slice(-MEMORIES_LOOKED_AT).join("\n"));
@@ -327,7 +327,7 @@ function relevantNotes(notes: readonly Note[], memories: readonly string[]): rea
   return notes
     .map((note, at) => {
       const shared = [...(terms[at]?.keys() ?? [])].filter((term) => (weights.get(term) ?? 0) >= WEIGHT_MIN);
-      // A word that every note holds says nothing about any of them.
+      // A word in every note does not distinguish them.
       return { note, score: shared.reduce((sum, term) => sum + Math.log(1 + notes.length / holders(term)), 0) };
     })
     .filter(({ score }) => score > 0)

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { Asking } from "../../core/model-call.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient, ModelResolver } from "../../ports/model.ts";
@@ -7,19 +7,18 @@ import type { Vault } from "../../ports/vault.ts";
 import type { AgentStore } from "./agent-log.ts";
 import type { AgentOperations, Agents } from "./agents.ts";
 
-/** Where agents are kept. */
 export interface AgentPlace {
   readonly store: AgentStore;
-  /** Where their files are written and read; undefined where this process writes none. */
+  /** Reads and writes the agents' files; undefined if this process writes none. */
   readonly vault: Vault | undefined;
-  /** Erases from files that an earlier process wrote, also where this one writes none. */
+  /** Erases files that an earlier process wrote, even if this one writes none. */
   readonly eraseFiles?: Vault["erase"] | undefined;
 }
 
-/** Where agents are kept, before it is opened. */
+/** The agents' store before it is opened. */
 export interface AgentHome {
   open(): Promise<AgentPlace>;
-  /** Whether there may be an agent; opening a place that holds none would only make an empty one. */
+  /** Whether there may be an agent: opening an empty store would create it. */
   isThere(): boolean;
 }
 
@@ -34,30 +33,30 @@ export interface AgentOperationParts {
   readonly clock: Clock;
   readonly home: AgentHome;
   readonly windows: { readonly immediate: number; readonly recent: number };
-  /** Who summarises, and how it is asked, as it is configured when a summary is wanted. */
+  /** The summariser and its prompt, as configured at the time of the summary. */
   readonly summariser: () => Summariser;
-  /** Whether what a summary invents is cut from it, as it is configured when one is made. */
+  /** Whether invented facts are cut, as configured at the time of the summary. */
   readonly cutsInvented: () => boolean;
-  /** What the calls of somebody of this name have cost today, in US dollars. */
+  /** What the calls of the caller with this name cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;
   readonly telemetry: OpenTelemetry | undefined;
   readonly report: ((line: string) => void) | undefined;
-  /** Told which agent's log has grown. */
+  /** Called with the agent whose log has grown. */
   readonly grown: (id: string) => void;
 }
 
-/** Agents' operations before anything of agents is loaded: the first call opens them. */
+/** The agents' operations; the first call loads and opens them. */
 export function createAgentOperations(parts: AgentOperationParts): {
   readonly operations: AgentOperations;
   /** Undefined when there are no agents. */
   store(): Promise<AgentStore | undefined>;
-  /** The same with their files. */
+  /** Likewise, with their files. */
   place(): Promise<AgentPlace | undefined>;
   close(): Promise<void>;
 } {
   let opening: Promise<Agents & AgentPlace> | undefined;
   const opened = (): Promise<Agents & AgentPlace> => {
-    // What cannot be opened now may be openable next time.
+    // A failed opening is retried by the next call.
     opening ??= openAgents(parts).catch((thrown) => {
       opening = undefined;
       throw thrown;
@@ -109,12 +108,12 @@ async function openAgents(parts: AgentOperationParts): Promise<Agents & AgentPla
   return { ...place, ...agents };
 }
 
-/** The profile that summarises unless another is named; it need not be there. */
+/** The profile that summarises by default; it may be absent. */
 const DEFAULT_PROFILE = "summarizer";
 
 /**
- * The model that summarises memories: that of the profile, else the one sessions run on. Undefined when there is none,
- * or only the one that works offline: then memories are summarised by their own sentences.
+ * The model that summarises memories: that of the profile, else the sessions' model. Undefined if there is none or only
+ * the offline model; then summaries consist of the memories' own sentences.
  */
 async function summariserOf(
   models: ModelResolver,
@@ -125,10 +124,9 @@ async function summariserOf(
   if (profile !== DEFAULT_PROFILE) {
     const known = Object.keys(profiles).join(", ");
     const instead = known === "" ? "there is none" : `there are ${known}`;
-    throw new RuntimeError("INVALID_PARAMS", `agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
+    throw invalid(`agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
   }
   const model = await models.resolve(undefined, undefined).catch((thrown) => {
-    // No model is configured: that is no reason to forget.
     if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
     throw thrown;
   });

@@ -1,5 +1,7 @@
-import type { AgentEntryBody } from "../../contract/agent.ts";
+import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, AgentReceipt, Tier } from "../../contract/agent.ts";
+import type { Receipt } from "../../contract/compaction.ts";
 import type { Entry } from "../../contract/entry.ts";
+import { RuntimeError } from "../../contract/error.ts";
 import { FORGOTTEN } from "../../contract/forgotten.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { AgentRow } from "../../core/agent/tiers.ts";
@@ -11,8 +13,7 @@ import { translateFailures } from "../live-sessions.ts";
 import type { MemorySource } from "../memory-background.ts";
 import { logPage } from "../portable-log.ts";
 import { walkRows } from "../walk-rows.ts";
-import { readHistory, readReceipt } from "./agent-history.ts";
-import { type AgentStore, agentId, createAgentLog } from "./agent-log.ts";
+import { type AgentStore, agentId, createAgentLog, isCompaction } from "./agent-log.ts";
 import { type AgentMemory, type AgentMemoryParts, createAgentMemory } from "./agent-memory.ts";
 
 export type AgentOperations = Pick<
@@ -35,7 +36,7 @@ export interface AgentsParts
   > {
   readonly store: AgentStore;
   readonly clock: Clock;
-  /** Told which log has grown. */
+  /** Called with the log that has grown. */
   readonly grown: (id: string) => void;
 }
 
@@ -43,13 +44,13 @@ export interface Agents {
   readonly operations: AgentOperations;
   readonly store: AgentStore;
   readonly vault: AgentsParts["vault"];
-  /** Waits a while for compactions that run; one that is cut off is due again. */
+  /** Waits a bounded time for running compactions; an interrupted one is due again. */
   close(): Promise<void>;
 }
 
 const CLOSE_GRACE_MS = 10_000;
 
-/** The agents of a project, each with its memory; one is there as soon as it remembers something. */
+/** The agents of a project with their memories; the first memory creates an agent. */
 export function createAgents(parts: AgentsParts): Agents {
   const store = translateFailures(parts.store);
   const stop = new AbortController();
@@ -118,7 +119,7 @@ export function createAgents(parts: AgentsParts): Agents {
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** What agents remember, and their short-term summaries, as texts to be found. `turn` is the number of the memory. */
+/** Memories and short-term summaries as searchable texts. `turn` is the number of the memory. */
 export function createAgentSource(open: () => Promise<AgentStore | undefined>): MemorySource {
   return {
     rows: async () => (await open())?.sessions,
@@ -162,10 +163,107 @@ function findable(body: AgentEntryBody): { text: string; turn: number; kind: str
   }
 }
 
-/** What is not shown word for word any more, and the summaries. */
+/** The memories no longer shown verbatim, and the summaries. */
 function coveredIn({ recent, places, last_seq, summary_seqs }: AgentRow) {
   if (recent === undefined) return [];
   const last = (places[0]?.seq ?? last_seq + 1) - 1;
   const later = summary_seqs.filter((seq) => seq > last).map((seq) => ({ from_seq: seq, to_seq: seq }));
   return [{ from_seq: 1, to_seq: last }, ...later];
+}
+
+type CompactionEntry = Entry<AgentEntryBodyOf<"tiers_compacted">>;
+
+interface Place {
+  readonly store: AgentStore;
+  readonly name: string;
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
+}
+
+/** Summaries from the newest back, of as many compactions as requested. */
+async function readHistory(
+  place: Place,
+  { limit, before }: { readonly limit: number; readonly before: number | undefined },
+): Promise<AgentHistory> {
+  // One more than requested shows whether there are older ones.
+  const found = await compactionsBefore(place, { limit: limit + 1, before });
+  const shown = found.slice(0, limit);
+  const last = shown.at(-1);
+  return {
+    summaries: shown.flatMap(({ seq, timestamp_ms, body }) => {
+      const { recent, longterm, receipts, quality, remaking } = body;
+      const created_at = new Date(timestamp_ms).toISOString();
+      const newer = { seq, created_at, tier: "recent" as const, ...reportedTier(recent), ...counted(receipts?.recent) };
+      if (longterm === undefined) return [newer];
+      const older = {
+        ...{ seq, created_at, tier: "longterm" as const, ...reportedTier(longterm), ...counted(receipts?.longterm) },
+        ...(quality === undefined ? {} : { quality }),
+        ...(remaking === undefined ? {} : { remaking }),
+      };
+      return [newer, older];
+    }),
+    ...(found.length > limit && last !== undefined ? { next_before_seq: last.seq } : {}),
+  };
+}
+
+/** One compaction with its receipts: at a seq, or the last. */
+async function readReceipt(place: Place, seq: number | undefined): Promise<AgentReceipt> {
+  const { store, name } = place;
+  const [entry] =
+    seq === undefined
+      ? await compactionsBefore(place, { limit: 1, before: undefined })
+      : (await store.log.read(agentId(name), seq, 1)).filter((one) => one.seq === seq).filter(isCompaction);
+  if (entry === undefined) {
+    const which = seq === undefined ? "no compaction yet" : `no compaction with the seq ${seq}; its history names them`;
+    throw new RuntimeError("SESSION_NOT_FOUND", `${seq === undefined ? "agent" : "seq"}: agent ${name} has ${which}`);
+  }
+  const { recent, longterm, receipts, at_count, forced, model, usage, notes = [], quality, remaking } = entry.body;
+  const withReceipt = (tier: Tier, receipt: Receipt | undefined) => ({
+    ...reportedTier(tier),
+    ...(receipt === undefined ? {} : { receipt }),
+  });
+  return {
+    seq: entry.seq,
+    created_at: new Date(entry.timestamp_ms).toISOString(),
+    at_count,
+    forced,
+    ...(model === undefined ? {} : { model }),
+    usage,
+    notes,
+    recent: withReceipt(recent, receipts?.recent),
+    ...(longterm === undefined ? {} : { longterm: withReceipt(longterm, receipts?.longterm) }),
+    ...(quality === undefined ? {} : { quality }),
+    ...(remaking === undefined ? {} : { remaking }),
+  };
+}
+
+function reportedTier({ from, to, summary, by }: Tier): Tier {
+  return { from, to, summary, by };
+}
+
+function counted(receipt: Receipt | undefined) {
+  if (receipt === undefined) return {};
+  const { total, in_summary, in_tail, recoverable, lost, invented, unverified = [] } = receipt;
+  const counts = { total, in_summary, in_tail, recoverable, lost };
+  return { receipt: { ...counts, invented: invented.length, unverified: unverified.length } };
+}
+
+const PAGE_ENTRIES = 512;
+
+/** At least this many of the newest compactions before a seq, newest first. */
+async function compactionsBefore(
+  { store: { sessions, log }, name, yieldToEventLoop }: Place,
+  { limit, before }: { readonly limit: number; readonly before: number | undefined },
+): Promise<readonly CompactionEntry[]> {
+  const id = agentId(name);
+  const end = (await sessions.get(id))?.last_seq ?? 0;
+  const found: CompactionEntry[] = [];
+  let to = Math.min(end, (before ?? end + 1) - 1);
+  while (to > 0 && found.length < limit) {
+    const from = Math.max(1, to - PAGE_ENTRIES + 1);
+    const page = (await log.read(id, from, to - from + 1)).filter(({ seq }) => seq <= to);
+    found.push(...page.filter(isCompaction).toReversed());
+    to = from - 1;
+    await yieldToEventLoop();
+  }
+  return found;
 }

@@ -1,5 +1,7 @@
 import type { AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
 import type { LongtermQuality, Remaking } from "../../contract/agent-receipt.ts";
+import type { Receipt } from "../../contract/compaction.ts";
+import type { Entry } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Message } from "../../contract/message.ts";
 import {
@@ -15,12 +17,11 @@ import { type Recover, writeReceipt } from "../../core/compaction/receipt.ts";
 import { messagesOf, type Placed } from "../../core/context.ts";
 import { piecesOf } from "../../core/grounding/exactness.ts";
 import { indexTexts } from "../../core/grounding/occurrence.ts";
-import type { Specific } from "../../core/grounding/specifics.ts";
+import { type Specific, specificsOf } from "../../core/grounding/specifics.ts";
 import { bytesOf } from "../../core/transcript-text.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { VaultMemory } from "../../ports/vault.ts";
-import type { AgentLog } from "./agent-log.ts";
-import { readWaterfall, type SourceSummary, said, specificsIn, summariesNow } from "./tier-sources.ts";
+import { type AgentLog, isCompaction } from "./agent-log.ts";
 import { extractTexts, fitTexts, type SummariseTexts } from "./tier-summariser.ts";
 
 export interface TierWork {
@@ -28,13 +29,13 @@ export interface TierWork {
   readonly row: AgentRow;
   readonly fall: Waterfall;
   readonly summarise: SummariseTexts;
-  /** How many bytes of texts a summary can be asked of at once. */
+  /** The bytes of text that fit into one summary request. */
   readonly roomBytes: () => Promise<number>;
   readonly spend: Parameters<SummariseTexts>[2];
   readonly cutsInvented: boolean;
-  /** Whether the agent cannot go on without a summary, so that one is extracted when the model's is no use. */
+  /** Whether the agent needs a summary, so that sentences are extracted when the model's summary is unusable. */
   readonly mustSucceed: boolean;
-  /** Why nothing may be spent on making a summary anew; undefined when something may. */
+  /** Why no money may be spent on remaking a summary; undefined if it may. */
   readonly whyNotRemake: () => Promise<string | undefined>;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   readonly signal: AbortSignal;
@@ -45,10 +46,10 @@ type Made = Pick<
   "recent" | "longterm" | "receipts" | "quality" | "remaking" | "notes" | "previous_seq"
 >;
 
-/** Of more than this the longest texts are read at both ends, by whoever checks a summary as by the model. */
+/** Beyond this, the longest texts are read only at both ends, by the check as by the model. */
 const READ_BYTES_MAX = 2_000_000;
 
-/** Makes both summaries of a compaction, each checked and with its receipt; rejects, in a sentence, when one is no use. */
+/** Makes both summaries of a compaction, checked and with receipts; rejects when one is unusable. */
 export async function compactTiers(work: TierWork): Promise<Made> {
   const { log, row, fall, yieldToEventLoop } = work;
   const notes: string[] = [];
@@ -114,7 +115,7 @@ function textsIn(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) => (message.role === "user" ? [String(message.content)] : []));
 }
 
-/** A summary of what was said, oldest first, that stands up to it. */
+/** A checked summary of messages, oldest first. */
 async function writeSummary(work: TierWork, sources: readonly Message[], notes: string[]): Promise<CheckedTier> {
   const { signal, summarise, spend, mustSucceed } = work;
   const texts = textsIn(sources);
@@ -122,7 +123,7 @@ async function writeSummary(work: TierWork, sources: readonly Message[], notes: 
     return await checked(work, await summarise(texts, signal, spend), sources);
   } catch (thrown) {
     if (!mustSucceed || signal.aborted) throw thrown;
-    // What is shown word for word would grow for ever: sentences of the memories are better than none.
+    // Without any summary the verbatim part would grow without bound: extracted sentences are better.
     notes.push(`${messageOf(thrown)}, so the summary is extractive`);
     return checked(work, extractTexts(texts), sources);
   }
@@ -140,12 +141,12 @@ interface Longterm {
   readonly made: CheckedTier;
   readonly quality: LongtermQuality;
   readonly remaking?: Remaking;
-  /** What it was made of, and the specifics of that. */
+  /** The texts it was made from, and their specifics. */
   readonly texts: readonly string[];
   readonly specifics: readonly Specific[];
 }
 
-/** The long-term summary with its quality; where that is doubtful, the better of it and one made anew of the waterfall. */
+/** The long-term summary with its quality; if that is doubtful, the better of it and one remade from the waterfall. */
 async function settleLongterm(work: TierWork, older: readonly SourceSummary[], made: CheckedTier): Promise<Longterm> {
   const { row, yieldToEventLoop } = work;
   const of = sourcesOf(older);
@@ -154,7 +155,7 @@ async function settleLongterm(work: TierWork, older: readonly SourceSummary[], m
   const chained = { made, quality, ...of };
   if (!isDoubtful(quality.quality, row)) return chained;
   const waterfall = await readWaterfall(work);
-  // Of one short-term summary the long-term one was just made: there is nothing else to make it of.
+  // The long-term summary was just made from the only short-term summary.
   return waterfall.summaries < 2 ? chained : holdAgainst(work, waterfall, chained);
 }
 
@@ -165,7 +166,7 @@ function sourcesOf(sources: readonly SourceSummary[]): Pick<Longterm, "texts" | 
   };
 }
 
-/** What sentences are chosen from at once, to tell what could be kept. */
+/** The bytes from which sentences are chosen, to measure what could be kept. */
 const CHOSEN_FROM_BYTES_MAX = 256_000;
 
 async function holdAgainst(
@@ -205,16 +206,16 @@ async function holdAgainst(
     if (!isBetter) return stays({ outcome: "not_better", ...remade });
     return { made, quality, ...of, remaking: { ...facts, outcome: "remade", ...remade } };
   } catch (thrown) {
-    // A runtime that closes is no failure: the whole compaction is due still.
+    // A closing runtime is no failure: the compaction stays due.
     if (signal.aborted) throw thrown;
     return stays({ outcome: "failed", steps, reason: messageOf(thrown) });
   }
 }
 
-/** Of the room of a step, what the summary of those before may take. */
+/** The share of a step's room for the summary of earlier steps. */
 const CARRIED_BYTES = 4_000;
 
-/** A summary of the whole waterfall, oldest first, in as few steps as the model's window allows. */
+/** Summarises the whole waterfall, oldest first, in as few steps as the window allows. */
 async function remake(work: TierWork, sources: readonly SourceSummary[]): Promise<CheckedTier> {
   const { summarise, signal, spend } = work;
   const room = await work.roomBytes();
@@ -254,8 +255,96 @@ function receiptFor(yieldToEventLoop: Clock["yieldToEventLoop"]) {
     });
 }
 
-/** Memories and summaries that are shown no more stay in the log: what they say can be recalled, or read in the history. */
+/** Memories and summaries that are no longer shown stay in the log, where recall and the history find them. */
 function recoverByTexts(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): Recover {
   const index = indexTexts(texts.flatMap(piecesOf), yieldToEventLoop);
   return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
+}
+
+/** A summary that is a source of another, with its specifics. */
+interface SourceSummary {
+  readonly text: string;
+  readonly created_at_ms: number;
+  readonly specifics: readonly Specific[];
+}
+
+interface Reading {
+  readonly log: AgentLog;
+  readonly row: AgentRow;
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
+}
+
+/** Both current summaries, the older first: the sources of the next long-term summary. */
+async function summariesNow({ log, row, yieldToEventLoop }: Reading): Promise<readonly SourceSummary[]> {
+  const entry = await compactionAt(log, row.compacted_seq);
+  const created_at_ms = row.compacted_at_ms ?? row.updated_at_ms;
+  const read = async (tier: Tier | undefined, receipt: Receipt | undefined): Promise<readonly SourceSummary[]> =>
+    tier === undefined ? [] : [await sourceOf(tier, { receipt, created_at_ms, yieldToEventLoop })];
+  const receipts = entry?.body.receipts;
+  return [...(await read(row.longterm, receipts?.longterm)), ...(await read(row.recent, receipts?.recent))];
+}
+
+/** Older short-term summaries are represented by the long-term summary of their time. */
+const SUMMARIES_MAX = 512;
+
+interface FallenSummaries {
+  /** Oldest first. */
+  readonly sources: readonly SourceSummary[];
+  readonly summaries: number;
+}
+
+/**
+ * The waterfall: all short-term summaries, preceded by the long-term summary from before the first one that can be
+ * read.
+ */
+async function readWaterfall({ log, row, yieldToEventLoop }: Reading): Promise<FallenSummaries> {
+  const found: SourceSummary[] = [];
+  let summaries = 0;
+  let entry = await compactionAt(log, row.compacted_seq);
+  while (entry !== undefined) {
+    await yieldToEventLoop();
+    const { body, timestamp_ms: created_at_ms } = entry;
+    summaries += 1;
+    found.push(await sourceOf(body.recent, { receipt: body.receipts?.recent, created_at_ms, yieldToEventLoop }));
+    const before = summaries < SUMMARIES_MAX ? await compactionAt(log, body.previous_seq) : undefined;
+    if (before === undefined && body.longterm !== undefined) {
+      found.push(await sourceOf(body.longterm, { receipt: body.receipts?.longterm, created_at_ms, yieldToEventLoop }));
+    }
+    entry = before;
+  }
+  return { sources: found.toReversed(), summaries };
+}
+
+async function sourceOf(
+  { summary: text, to }: Tier,
+  of: { receipt: Receipt | undefined; created_at_ms: number; yieldToEventLoop: Clock["yieldToEventLoop"] },
+): Promise<SourceSummary> {
+  const { receipt, created_at_ms, yieldToEventLoop } = of;
+  // Without a receipt the origin of a sentence is unknown; the newest memory of the summary stands for all.
+  const specifics =
+    receipt === undefined
+      ? await specificsIn([{ seq: to, message: said(text, created_at_ms) }], yieldToEventLoop)
+      : receipt.items.filter(({ status }) => status === "in_summary");
+  return { text, created_at_ms, specifics };
+}
+
+async function compactionAt(
+  log: AgentLog,
+  seq: number | undefined,
+): Promise<Entry<AgentEntryBodyOf<"tiers_compacted">> | undefined> {
+  if (seq === undefined) return undefined;
+  return (await log.entriesAt([seq])).find(isCompaction);
+}
+
+/** A text as a user message, so that its rules, names and numbers count as a user's. */
+function said(content: string, created_at_ms: number): Message {
+  return { role: "user", content, created_at: new Date(created_at_ms).toISOString() };
+}
+
+/** All specifics of the texts. The empty last message keeps the last text from being read as a question. */
+function specificsIn(
+  texts: readonly Placed[],
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly Specific[]> {
+  return specificsOf([...texts, { seq: Number.MAX_SAFE_INTEGER, message: said("", 0) }], yieldToEventLoop);
 }

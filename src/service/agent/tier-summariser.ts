@@ -8,7 +8,7 @@ import { bytesOf, cutText } from "../../core/transcript-text.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { OpenTelemetry, Telemetry, Watch } from "../../ports/telemetry.ts";
 
-/** A summary of texts, oldest first; it rejects, in a sentence, when there is none. `spend` is told what it took, also then. */
+/** Summarises texts, oldest first; rejects if there is no summary. `spend` receives the cost in both cases. */
 export type SummariseTexts = (
   texts: readonly string[],
   signal: AbortSignal,
@@ -17,26 +17,26 @@ export type SummariseTexts = (
 
 export interface TierSummariser {
   readonly summarise: SummariseTexts;
-  /** How many bytes of texts it reads whole. */
+  /** The bytes of text that it reads completely. */
   roomBytes(): Promise<number>;
 }
 
 export interface TierSummariserParts {
-  /** The model that summarises; undefined when none is configured: then sentences of the memories serve. */
+  /** The model that summarises; undefined if none is configured: then sentences of the memories are extracted. */
   readonly model: () => Promise<ModelClient | undefined>;
   readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
   readonly telemetry: OpenTelemetry | undefined;
 }
 
 const SUMMARY_TOKENS_MAX = 512;
-/** Two or three sentences of a model say as much as a dozen of the memories. */
+/** Two or three sentences of a model say as much as a dozen extracted ones. */
 const EXTRACT_CHARS_MAX = 1_200;
-/** Of a window nobody knows, this much is taken for granted: base models are small. */
+/** Assumed for an unknown window: base models are small. */
 const UNKNOWN_WINDOW_TOKENS = 8_192;
-/** Words of some languages are more tokens than four bytes each would make. */
+/** Some languages take more than one token per four bytes. */
 const BYTES_PER_TOKEN = 3;
 
-/** Summaries by the configured model, base or chat, in the same words; without one, of the texts' own sentences. */
+/** Summaries by the configured model, base or chat, with one prompt; without a model, extracted sentences. */
 export function createTierSummariser({ model, asking, telemetry }: TierSummariserParts): TierSummariser {
   const summarise: SummariseTexts = async (texts, signal, spend) => {
     const client = await model();
@@ -51,7 +51,7 @@ export function createTierSummariser({ model, asking, telemetry }: TierSummarise
         deadlineMs: Number.POSITIVE_INFINITY,
         signal,
         acceptsEmpty: true,
-        // Nobody listens, and an agent's log holds memories, not attempts.
+        // There are no listeners, and an agent's log holds memories, not attempts.
         emit: () => {},
         append: async (bodies) => {
           for (const body of bodies) if (body.kind === "call_failed") spend(body.usage, client.modelId);
@@ -86,7 +86,7 @@ function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSig
   return telemetry.watch({ ...about, model, tools: new Map(), signal });
 }
 
-/** A summary of the texts' own sentences. */
+/** A summary of extracted sentences. */
 export function extractTexts(texts: readonly string[]) {
   const summary = extractTier(texts, EXTRACT_CHARS_MAX);
   if (summary === "") throw new Error("the memories hold no sentence to summarise them by");
@@ -97,7 +97,7 @@ function spoken(content: string): Message {
   return { role: "user", content, created_at: new Date(0).toISOString() };
 }
 
-/** The texts, the longest of them cut in their middle until all fit. */
+/** The texts, the longest cut in the middle until all fit. */
 export function fitTexts(texts: readonly string[], bytesMax: number): readonly string[] {
   const sizes = texts.map(bytesOf).sort((a, b) => a - b);
   let left = bytesMax;

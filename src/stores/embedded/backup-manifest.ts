@@ -6,7 +6,6 @@ import { type BackedFile, BackupManifest } from "../../contract/portable.ts";
 export const MANIFEST = "manifest.jsonl";
 export const FILES = "files";
 
-/** Where the copy of a file lies in a back-up. */
 export function storedPath({ serial, path }: Pick<BackedFile, "serial" | "path">): string {
   return `${FILES}/${serial}/${path}`;
 }
@@ -16,7 +15,7 @@ export const LOG_FOLDERS: readonly string[] = ["log", "agents/log"];
 /** The path of a log in a state folder. */
 export const SEGMENT = /^(?:agents\/)?log\/\d{8}\.log$/;
 
-/** Files that are derived from others, that only matter while a process runs, or that are not finished. */
+/** Files that are derived, matter only to a running process, or are unfinished. */
 const DERIVED: readonly RegExp[] = [
   /^(?:agents\/)?(?:index\.db|leases-)/,
   /^(?:agents\/)?(?:checkpoints|memory)(?:\/|$)/,
@@ -29,7 +28,7 @@ const DERIVED: readonly RegExp[] = [
   /^(?!\.rkat\/).*\.new$/,
 ];
 
-/** Whether a file or folder of a state folder is part of its truth, and not derived from it. */
+/** Whether a file or folder of a state folder is original data, not derived. */
 export function isTruth(path: string): boolean {
   return !DERIVED.some((pattern) => pattern.test(path));
 }
@@ -42,7 +41,7 @@ export function formatManifest(manifest: BackupManifest): string {
   return `${JSON.stringify({ sha256: hash("sha256", body) })}\n${body}\n`;
 }
 
-/** Reads a manifest; throws SESSION_STORE_ERROR, naming the place, for one that is not ours or was changed. */
+/** Reads a manifest; throws SESSION_STORE_ERROR with the place if it is foreign or changed. */
 export function parseManifest(text: string, place: string): BackupManifest {
   const refuse = (why: string, cause?: unknown): RuntimeError =>
     new RuntimeError("SESSION_STORE_ERROR", `the manifest of ${place} ${why}; use another back-up`, { cause });
@@ -73,7 +72,7 @@ export function parseManifest(text: string, place: string): BackupManifest {
   return read.data;
 }
 
-/** A manifest must not choose what is written outside of the folder that is restored. */
+/** A manifest must not name files outside of the restored folder. */
 function isInside(path: string): boolean {
   const isPlain = path.split("/").every((name) => name !== "" && name !== "." && name !== ".." && !name.includes("\0"));
   return isPlain && isTruth(path);

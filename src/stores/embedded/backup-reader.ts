@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, rea
 import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import type { AgentEntryBody } from "../../contract/agent.ts";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupManifest } from "../../contract/portable.ts";
 import type { FoldRow, LogRow } from "../../ports/store.ts";
 import { isSealed } from "../sealing.ts";
@@ -25,9 +25,9 @@ interface Stretch {
 /** A back-up to read from: a folder or a tar. */
 export interface BackupReader {
   readonly manifest: BackupManifest;
-  /** Copies that the manifest does not name: a back-up that was stopped left them. */
+  /** Copies that the manifest does not name, left by an interrupted back-up. */
   readonly leftovers: readonly string[];
-  /** The copy of a file; undefined where it is not there. */
+  /** The copy of a file; undefined if it is missing. */
   open(file: BackedFile): Stretch | undefined;
   close(): void;
 }
@@ -35,20 +35,20 @@ export interface BackupReader {
 export const LOCK = "backup.lock";
 const { O_RDONLY, O_NOFOLLOW } = constants;
 
-/** Opens a back-up; throws INVALID_PARAMS where there is none, SESSION_STORE_ERROR for one that cannot be read. */
+/** Opens a back-up; throws INVALID_PARAMS if there is none, SESSION_STORE_ERROR if it is unreadable. */
 export function openBackup(place: string): BackupReader {
   try {
     const stat = lstatSync(place, { throwIfNoEntry: false });
     if (stat?.isDirectory() === true) return openFolder(place);
     if (stat?.isFile() === true) return openTar(place);
     const what = stat === undefined ? "is not there" : "is neither a folder nor a file";
-    throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
+    throw invalid(`${place} ${what}; name a folder or tar that rkat backup has made`);
   } catch (error) {
     throw explained(error, place, "check that it can be read, or use another back-up");
   }
 }
 
-/** The manifest of a back-up, read without a lock, also while a back-up is made there. Throws as `openBackup` does. */
+/** Reads the manifest without a lock, also while a back-up is made. Throws like `openBackup`. */
 export function manifestOf(place: string): BackupManifest {
   if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) return readManifest(place) ?? refuse(place);
   const backup = openBackup(place);
@@ -82,11 +82,10 @@ function openFolder(place: string): BackupReader {
 }
 
 function refuse(place: string): never {
-  const message = `${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(`${place} is no finished back-up: it has no ${MANIFEST}; name one that rkat backup has made`);
 }
 
-/** Undefined where no lock can be taken, so that no process can write either: a read-only medium, or an unpacked tar. */
+/** Undefined if no lock can be taken, so that no process can write either: a read-only medium or an unpacked tar. */
 function lockIfAny(place: string): number | undefined {
   if (lstatSync(join(place, LOCK), { throwIfNoEntry: false }) === undefined) return undefined;
   try {
@@ -115,10 +114,10 @@ export function filesBelow(folder: string): readonly { readonly path: string; re
   return visit("");
 }
 
-/** No manifest of ours is larger; a larger one must not take the memory of its reader. */
+/** The largest manifest; a larger one must not exhaust memory. */
 const MANIFEST_BYTES_MAX = 256 * 1_024 * 1_024;
 
-/** The manifest of a folder; undefined where it has none. */
+/** The manifest of a folder; undefined if it has none. */
 export function readManifest(place: string): BackupManifest | undefined {
   try {
     const fd = openSync(join(place, MANIFEST), O_RDONLY | O_NOFOLLOW);
@@ -163,7 +162,7 @@ function openTar(place: string): BackupReader {
 
 const CHUNK_BYTES = 1_024 * 1_024;
 
-/** The bytes of part of a file, which are also hashed. A chunk is overwritten by the next. Ends early where the file does. */
+/** The bytes of part of a file, hashed while read. The next chunk overwrites the last. Ends early with the file. */
 export function* chunksOf(
   fd: number,
   { from, to }: { readonly from: number; readonly to: number },
@@ -180,14 +179,13 @@ export function* chunksOf(
   }
 }
 
-/** Hashes part of a file. */
 export function hashOf(fd: number, stretch: { readonly from: number; readonly to: number }): Hash {
   const hashed = createHash("sha256");
   for (const _chunk of chunksOf(fd, stretch, hashed));
   return hashed;
 }
 
-/** What a check of a back-up found. */
+/** The result of verifying a back-up. */
 export interface BackupVerification {
   readonly at_ms: number;
   readonly files: number;
@@ -196,7 +194,7 @@ export interface BackupVerification {
   readonly sessions: number;
   readonly agents: number;
   readonly blobs: number;
-  /** Files that a stopped back-up left, and the next one removes. */
+  /** Files left by an interrupted back-up; the next one removes them. */
   readonly leftovers: number;
   readonly problems: readonly string[];
 }
@@ -204,11 +202,11 @@ export interface BackupVerification {
 interface VerifyOptions<R extends LogRow> {
   readonly folds: { readonly session: FoldRow; readonly agent: FoldRow<AgentEntryBody, R> };
   readonly signal: AbortSignal;
-  /** Told how many bytes were read. */
+  /** Receives the number of bytes read. */
   progress(done: number): void;
 }
 
-/** Reads everything of a back-up and checks it against the manifest, and its logs and blobs besides; nothing is changed. */
+/** Reads a whole back-up and checks it against the manifest, including logs and blobs; changes nothing. */
 export async function verifyBackup<R extends LogRow>(
   place: string,
   options: VerifyOptions<R>,
@@ -266,7 +264,7 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
       if (named !== undefined) read.push(Buffer.from(chunk));
     if (hashed.digest("hex") !== file.sha256) return damaged("is not what was backed up");
     const blob = Buffer.concat(read);
-    // A sealed blob is named by its plain content, which needs the realm's key.
+    // An encrypted blob is named by its plain content, which needs the realm's key.
     if (named !== undefined && !isSealed(blob) && hash("sha256", blob.subarray(blob.indexOf(LINE_END) + 1)) !== named)
       return `${file.path} was damaged before it was backed up`;
     return undefined;
@@ -277,7 +275,7 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
   }
 }
 
-/** Reads the logs of a back-up as the store reads those of a folder. */
+/** Reads the logs of a back-up like those of a folder. */
 function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, foldRow: FoldRow<B, R>) {
   const logs = new Map<number, Stretch & { readonly path: string }>();
   const close = (): void => {
@@ -322,7 +320,7 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
   }
 }
 
-/** Checks sealed logs without their keys: every record is whole. Undefined where none is sealed. */
+/** Checks encrypted logs without keys: every record is whole. Undefined if none is encrypted. */
 function surveySealed(segments: Segments, io: SegmentIo) {
   const ids = new Set<string>();
   const problems: string[] = [];

@@ -5,20 +5,20 @@ import { recordHead, scanSegment } from "./record.ts";
 import { nodeSegmentIo } from "./segments.ts";
 import { entriesIn, isAbsent } from "./whole-file.ts";
 
-/** How far a log is taken: every record before the limit whose predecessors are taken, too. */
+/** The part of a log to copy: every record before the limit whose predecessors are copied, too. */
 export interface LogCut {
   readonly path: string;
   readonly fd: number;
   readonly limit: number;
 }
 
-/** A file was replaced while it was read, as forgetting does; the folder is then read again. */
+/** A file was replaced while it was read, as erasing does; the folder is then read again. */
 export class Replaced extends Error {}
 
 /**
- * Where to cut the logs of a folder that is being written, so that no record is taken without the one it follows, which
- * may lie in another process's segment. The ends are looked at three times: a record within the second look was written
- * before the third began, and so was every record that it follows; those the second look missed are found in the third.
+ * Where to cut the logs of a folder in use, so that no record is copied without its predecessor, which may be in
+ * another process's segment. The ends are read three times: a record within the second reading was written before the
+ * third began, and so were its predecessors; those the second missed are found in the third.
  */
 export function cutLogs(look: () => Ends): readonly LogCut[] {
   const [first, second, third] = [look(), look(), look()];
@@ -27,7 +27,7 @@ export function cutLogs(look: () => Ends): readonly LogCut[] {
     recordsIn(path, { fd, from: first.get(path)?.size ?? 0, to: size }),
   );
   const ends = new Map([...third].map(([path, { size }]) => [path, size]));
-  // A look may end within a record that is being written; what follows the last whole one is not taken.
+  // A reading may end within a record; bytes after the last whole one are not copied.
   for (const [path, { size }] of growing) ends.set(path, Math.min(size, first.get(path)?.size ?? 0));
   for (const { path, end } of written)
     if (end <= (second.get(path)?.size ?? 0)) ends.set(path, Math.max(end, ends.get(path) ?? 0));
@@ -46,10 +46,10 @@ export function cutLogs(look: () => Ends): readonly LogCut[] {
   return [...third].map(([path, { fd }]) => ({ path, fd, limit: ends.get(path) ?? 0 }));
 }
 
-/** How long each log is, by its path. */
+/** The length of each log by path. */
 type Ends = ReadonlyMap<string, { readonly fd: number; readonly size: number }>;
 
-/** The logs of a folder, each kept open from when it is first seen: the inode of an open file is not given to another. */
+/** The logs of a folder, each kept open from its first reading, so that its inode is not reused. */
 export interface OpenLogs {
   look(): Ends;
   /** Whether the files that were opened still have their names. */
@@ -107,7 +107,7 @@ function recordsIn(
   return written;
 }
 
-/** Opens a file of the state folder, never through a link; throws Replaced where it is none any more. */
+/** Opens a file of the state folder, never through a link; throws Replaced if it is gone. */
 export function openSource(folder: string, path: string): { readonly fd: number; readonly stat: BigIntStats } {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   try {
@@ -121,15 +121,15 @@ export function openSource(folder: string, path: string): { readonly fd: number;
   throw new Replaced(path);
 }
 
-/** A file whose time is younger may change once more without another time. */
+/** A younger file may change again without a new modification time. */
 const SETTLED_MS = 3_000;
 
-/** Tells one content of a file from the next without reading it; empty while it cannot. */
+/** A stamp that changes with the content of a file; empty while it is too young. */
 export function stampOf({ ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats, nowMs: number): string {
   return nowMs - Number(ctimeMs) > SETTLED_MS ? `${ino} ${size} ${mtimeNs} ${ctimeNs}` : "";
 }
 
-/** What is truth besides the logs, and a sentence for everything that cannot be taken. */
+/** The original data besides the logs, and one sentence for each file that cannot be copied. */
 export function listTruth(folder: string): { readonly paths: readonly string[]; readonly leftOut: readonly string[] } {
   const paths: string[] = [];
   const leftOut: string[] = [];

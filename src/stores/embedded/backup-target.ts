@@ -10,7 +10,7 @@ import {
   truncateSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { BackedFile, BackupManifest } from "../../contract/portable.ts";
 import { FILES, formatManifest, MANIFEST, storedPath } from "./backup-manifest.ts";
 import { filesBelow, LOCK, manifestOf, readManifest } from "./backup-reader.ts";
@@ -18,14 +18,14 @@ import { nodeSegmentIo, syncFolder } from "./segments.ts";
 import { createTarWriter } from "./tar.ts";
 import { createFileWriter, lockAt, replaceFile } from "./whole-file.ts";
 
-/** A place that a back-up is written to. The back-up that is there counts until `finish`. */
+/** The target of a back-up. The previous back-up stays valid until `finish`. */
 export interface BackupTarget {
   readonly before: BackupManifest | undefined;
-  /** Whether a copy is there, and at least as long as the manifest says. */
+  /** Whether a copy exists with at least the length in the manifest. */
   holds(file: BackedFile): boolean;
-  /** Writes a copy, or the bytes that follow its first `from`. */
+  /** Writes a copy, or the bytes after its first `from`. */
   write(copy: Copy, chunks: Iterable<Buffer>): Promise<void>;
-  /** Makes the manifest count and removes the files that it does not name; resolves with their number. */
+  /** Publishes the manifest and removes files it does not name; resolves with their number. */
   finish(manifest: BackupManifest): Promise<number>;
   close(): Promise<void>;
 }
@@ -39,13 +39,12 @@ export function isTar(place: string): boolean {
   return /\.tar$/i.test(place);
 }
 
-/** Opens a folder to back up to, for this process alone; throws INVALID_PARAMS for one that holds other files. */
+/** Opens a target folder for this process alone; throws INVALID_PARAMS if it holds other files. */
 export function openFolderTarget(place: string): BackupTarget {
   mkdirSync(place, { recursive: true, mode: 0o700 });
   const other = readdirSync(place).find((name) => ![LOCK, FILES, MANIFEST, `${MANIFEST}.new`].includes(name));
   if (other !== undefined) {
-    const message = `${place} holds other things (${other}); name a folder that is new, empty or a back-up`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(`${place} holds other things (${other}); name a folder that is new, empty or a back-up`);
   }
   const lock = lockAt(
     join(place, LOCK),
@@ -71,7 +70,7 @@ export function openFolderTarget(place: string): BackupTarget {
   }
 }
 
-/** Removes copies that the manifest does not name: they hold what was erased or replaced in the realm. */
+/** Removes copies that the manifest does not name: they hold erased or replaced data. */
 function sweep(place: string, { files }: BackupManifest): number {
   const named = new Map(files.map((file) => [storedPath(file), file.bytes]));
   let dropped = 0;
@@ -95,7 +94,7 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Opens one file to back up to. It holds everything each time, and takes its name when it is whole. */
+/** Opens a target file. It is written completely each time and renamed when whole. */
 export function openTarTarget(place: string): BackupTarget {
   const made = `${place}.new`;
   mkdirSync(dirname(place), { recursive: true, mode: 0o700 });
@@ -125,12 +124,11 @@ export function openTarTarget(place: string): BackupTarget {
   };
 }
 
-/** The manifest of the file that would be replaced: only a back-up may be. */
+/** The manifest of the file to replace: only a back-up may be replaced. */
 function beforeAt(place: string): BackupManifest {
   try {
     return manifestOf(place);
   } catch (cause) {
-    const message = `${place} is there and is no back-up that can be read; delete it, or name another file`;
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw invalid(`${place} is there and is no back-up that can be read; delete it, or name another file`, cause);
   }
 }

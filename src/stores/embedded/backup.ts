@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { closeSync, fstatSync, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt } from "../../contract/portable.ts";
 import { SEGMENT } from "./backup-manifest.ts";
 import { chunksOf, hashOf } from "./backup-reader.ts";
@@ -16,30 +16,30 @@ import { explained } from "./whole-file.ts";
 export interface BackupOptions {
   readonly now: () => number;
   readonly signal: AbortSignal;
-  /** Told how many bytes are seen to, of how many. */
+  /** Receives the bytes done, and the total. */
   progress(done: number, total: number): void;
 }
 
-/** What a back-up did. */
+/** The result of a back-up. */
 export interface BackupReport extends BackupAt {
-  /** Whether everything of the realm is there and sound. */
+  /** Whether the realm was copied completely and is undamaged. */
   readonly ok: boolean;
   readonly files: number;
   readonly bytes: number;
-  /** What this one added to the back-ups before it. */
+  /** The data added since the previous back-up. */
   readonly copied: { readonly files: number; readonly bytes: number };
-  /** Copies that were removed, since the realm has them no more. */
+  /** Removed copies of data that the realm no longer has. */
   readonly dropped: number;
-  /** What was left out or is damaged in the realm itself, a sentence each. */
+  /** Data that was left out or is damaged in the realm, one sentence each. */
   readonly problems: readonly string[];
 }
 
-/** Erasing takes a moment: a folder whose files are replaced in so many rounds is not at rest. */
+/** Erasing takes a moment: after this many rounds of replaced files the back-up gives up. */
 const ROUNDS_MAX = 5;
 
 /**
- * Backs a state folder up to a folder or a tar, while processes write to it. Everything that was acknowledged before it
- * began is in it, and no later entry without those before it. The back-up that is there counts until this one is whole.
+ * Backs up a state folder to a folder or a tar while processes write to it. It contains everything acknowledged before
+ * it began, and no later entry without its predecessors. The previous back-up stays valid until this one is whole.
  */
 export async function backUpFolder(folder: string, place: string, options: BackupOptions): Promise<BackupReport> {
   try {
@@ -65,17 +65,17 @@ interface Work extends BackupOptions {
   readonly store: string;
 }
 
-/** Throws Replaced where a file was replaced while it was read. */
+/** Throws Replaced if a file was replaced while it was read. */
 async function backUpOnce(work: Work): Promise<BackupReport> {
   const { folder, place, store, signal, now } = work;
   const target = isTar(place) ? openTarTarget(place) : openFolderTarget(place);
   const logs = openLogs(folder);
   try {
     if (target.before !== undefined && target.before.store !== store)
-      throw new RuntimeError("INVALID_PARAMS", `${place} holds a back-up of another realm; name another place`);
+      throw invalid(`${place} holds a back-up of another realm; name another place`);
     const at_ms = now();
     noteBegun(folder, place, at_ms);
-    // The logs before the blobs: a blob is kept before the entry that names it.
+    // Logs before blobs: a blob is stored before the entry that names it.
     const cuts = cutLogs(logs.look);
     const { paths, leftOut } = listTruth(folder);
     const taking = createTaking(target, work);
@@ -106,7 +106,7 @@ async function backUpOnce(work: Work): Promise<BackupReport> {
   }
 }
 
-/** Copies files one by one; bytes that the target has already are not written again. */
+/** Copies files one by one; bytes that the target has are not written again. */
 function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder" | "now">) {
   const before = new Map(target.before?.files.map((file) => [file.path, file]));
   const serial = (target.before?.serial ?? 0) + 1;
@@ -133,7 +133,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return { ...file, sha256: hashed.digest("hex") };
   };
 
-  /** What was not whole may have been under way; what is still the same is not. */
+  /** An incomplete record may just be written; one that stays incomplete is damage. */
   const problems = (): readonly string[] => [
     ...damaged,
     ...torn.flatMap(({ path, size, sentence }) =>
@@ -141,7 +141,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     ),
   ];
 
-  /** Takes an open file as far as the limit; what the target has of its beginning is proven by its hash, and kept. */
+  /** Copies an open file up to the limit; the target's prefix is kept if its hash matches. */
   const take = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
     const stat = fstatSync(fd, { bigint: true });
     const stamp = stampOf(stat, now());
@@ -159,7 +159,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return await copy(fd, { ...file, serial: grown.serial }, { from, hashed: start });
   };
 
-  /** Where the last whole record of a log ends; what is no record before it is damage. */
+  /** The end of the last whole record; other bytes before it are damage. */
   const endOfRecords = ({ path, fd, limit }: LogCut, from: number): number => {
     const scan = scanSegment({ ...nodeSegmentIo, size: () => limit }, fd, from, () => {});
     damaged.push(...scanFaults(path, { ...scan, torn: undefined }));
@@ -168,7 +168,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return scan.end;
   };
 
-  /** Takes a file by its path; undefined for one that is gone. */
+  /** Copies a file by path; undefined if it is gone. */
   const takeAt = async (path: string): Promise<BackedFile | undefined> => {
     for (let attempt = 1; ; attempt += 1) {
       let fd: number | undefined;
@@ -196,7 +196,7 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
 
 const ATTEMPTS_MAX = 3;
 
-/** The only sound copy of a log must not be replaced by one that is not. */
+/** A damaged log must not replace its only undamaged copy. */
 function worse(path: string, sentence: string): RuntimeError {
   const message = `${sentence}; the back-up has a copy of ${path} that is sound, and was left as it is: back up to another place`;
   return new RuntimeError("SESSION_STORE_ERROR", message);

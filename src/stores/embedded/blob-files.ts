@@ -9,10 +9,10 @@ import { sealOn } from "../sealing.ts";
 
 const BLOB_ID = /^sha256:([0-9a-f]{64})$/;
 
-/** Blobs as files named by their content; the first line of a file is its media type and a checksum of that. */
+/** Blobs as files named by content hash; the first line has the media type and its checksum. */
 export function createBlobFiles(folder: string, newId: () => string, seal?: Seal): BlobStore {
   const fileOf = (hash: string): string => join(folder, hash.slice(0, 2), hash);
-  /** What a file is written of: a first line and the content, or both sealed. */
+  /** The parts of a file: first line and content, or both encrypted. */
   const partsOf = (hash: string, mediaType: string, data: Uint8Array): readonly (string | Uint8Array)[] => {
     if (seal === undefined) return [firstLine(mediaType), data];
     return [
@@ -32,17 +32,17 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
         await mkdir(join(folder, hash.slice(0, 2)), { recursive: true, mode: 0o700 });
         const file = await open(temporary, "wx", 0o600);
         try {
-          // Until all of it is written: a single call may take less than it is given.
+          // A single call may write only a part.
           for (const part of partsOf(hash, mediaType, data)) await file.writeFile(part);
           await file.sync();
         } finally {
           await file.close();
         }
         await rename(temporary, path);
-        // A file is only there after a power cut when the folders above it were synced.
+        // A file survives a power cut only if its parent folders were synced.
         for (const parent of [dirname(path), folder]) await syncFolder(parent);
       } catch (cause) {
-        // What cannot be removed either is left over, and in nobody's way.
+        // A leftover that cannot be removed does no harm.
         await rm(temporary, { force: true }).catch(() => {});
         const why = cause instanceof Error ? cause.message : String(cause);
         throw new RuntimeError("SESSION_STORE_ERROR", `cannot keep a blob: ${why}`, { cause });
@@ -69,7 +69,7 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
     },
     ids: async (after, max) => {
       const ids: string[] = [];
-      // The folders have the first two digits of what they hold.
+      // Folders are named by the first two digits of their blobs.
       for (const name of (await namesIn(folder)).filter(
         (prefix) => `sha256:${prefix}` >= after.slice(0, PREFIX_CHARS),
       )) {
@@ -88,7 +88,7 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
 
 const PREFIX_CHARS = "sha256:00".length;
 
-/** What lies in a folder, in order; nothing where there is none. */
+/** The names in a folder, in order; none if it is missing. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];

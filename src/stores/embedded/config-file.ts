@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer, LayerBefore } from "../../ports/config-store.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { syncFolder } from "./segments.ts";
@@ -10,15 +10,15 @@ type Layer = KeptLayer["layer"];
 
 export interface ConfigFileOptions {
   readonly folder: string;
-  /** Throws INVALID_PARAMS, naming the path, for a text that is no layer. */
+  /** Throws INVALID_PARAMS with the path if the text is no layer. */
   readonly parse: (text: string, path: string) => Layer;
   readonly format: (layer: Layer) => string;
 }
 
 /**
- * A realm's own layer of the configuration as `config.toml` in its folder, with the count of its changes in
- * `config_state.json`. The count belongs to the text whose hash stands beside it: another text, written by hand or by
- * a process that ended between the two files, is one change more.
+ * A realm's configuration layer as `config.toml` in its folder, with the number of changes in `config_state.json`. The
+ * number belongs to the text whose hash is beside it: another text, written by hand or by a process that ended between
+ * the two files, counts as one more change.
  */
 export function createConfigFile({ folder, parse, format }: ConfigFileOptions): ConfigStore {
   const path = join(folder, "config.toml");
@@ -26,7 +26,7 @@ export function createConfigFile({ folder, parse, format }: ConfigFileOptions): 
   let seen = stampOf(path);
 
   const load = (): LayerBefore => {
-    // Before the text: what is written meanwhile then counts as one change more.
+    // Before the text, so that a write in between counts as one more change.
     const { generation, sha256 } = readState(statePath);
     const text = readText(path);
     return {
@@ -52,7 +52,7 @@ export function createConfigFile({ folder, parse, format }: ConfigFileOptions): 
   return {
     name: path,
     read: () => {
-      // Before it is read, and also when it cannot be: only what is written from here on is news.
+      // Before reading, even if that fails: only later writes are changes.
       seen = stampOf(path);
       const { generation, layer } = load();
       return { generation, layer: layer() };
@@ -69,11 +69,11 @@ export function createConfigFile({ folder, parse, format }: ConfigFileOptions): 
   };
 }
 
-/** Runs work while no other process does: the lock of such a file is let go when its holder ends, however it ends. */
+/** Runs work exclusively across processes: the system releases the lock with its holder. */
 async function alone<T>(path: string, work: () => T): Promise<T> {
   const lock = openPrivateDb<never, string>(path, { noSync: true }, () => {});
   try {
-    // What throws is thrown after the lock is given back.
+    // Errors are thrown after the lock is released.
     const outcome = lock.transactionSync(() => {
       try {
         return { value: work() };
@@ -88,13 +88,13 @@ async function alone<T>(path: string, work: () => T): Promise<T> {
   }
 }
 
-/** Writes a text beside the file it is for; calling what is returned puts it there, whole or not at all. */
+/** Writes a text beside its file; the returned function renames it into place atomically. */
 function prepare(path: string, text: string): () => void {
   writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true });
   return () => renameSync(`${path}.new`, path);
 }
 
-/** Tells one text in a file from the next without reading it. */
+/** A stamp that changes with the text of a file. */
 function stampOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? "" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
@@ -109,8 +109,7 @@ function readState(path: string): { readonly generation: number; readonly sha256
   const text = readText(path);
   if (text === undefined) return none;
   try {
-    // What we wrote ourselves; anything else is not a count.
-    const { generation, sha256 } = JSON.parse(text) as Partial<typeof none>;
+    const { generation, sha256 } = JSON.parse(text) as Partial<typeof none>; // Checked below.
     return Number.isSafeInteger(generation) ? { generation: generation ?? 0, sha256: sha256 ?? "" } : none;
   } catch {
     return none;
@@ -123,6 +122,6 @@ function readText(path: string): string | undefined {
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && ["ENOENT", "ENOTDIR"].includes(String(cause.code)))
       return undefined;
-    throw new RuntimeError("INVALID_PARAMS", `${path} is there and cannot be read; check its permissions`, { cause });
+    throw invalid(`${path} is there and cannot be read; check its permissions`, cause);
   }
 }

@@ -3,7 +3,7 @@ import { arch, platform } from "node:os";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import { packageFile } from "../../ports/package-file.ts";
 
-/** Takes the file for us alone; whether it is ours now. The system ends a lock with whoever holds it. */
+/** Tries to lock the file exclusively; returns whether it succeeded. The system releases a lock with its holder. */
 export function tryLock(fd: number): boolean {
   try {
     loaded().tryLock(fd, 0, 0, true);
@@ -18,7 +18,7 @@ export function unlock(fd: number): void {
   loaded().unlock(fd, 0, 0);
 }
 
-/** What the package's addon does; offset and length 0 are the whole file. */
+/** The functions of the package's addon; offset and length 0 mean the whole file. */
 interface Locks {
   tryLock(fd: number, offset: number, length: number, isExclusive: boolean): void;
   unlock(fd: number, offset: number, length: number): void;
@@ -32,11 +32,11 @@ function loaded(): Locks {
 }
 
 function load(): Locks {
-  // Deno's process would end at once: its libuv lacks a symbol that the addon needs.
+  // Deno would crash: its libuv lacks a symbol that the addon needs.
   if ("Deno" in globalThis)
     throw unusable("Deno cannot load its native addon for file locks; run the program with Node");
   try {
-    // The package's own way to this file goes through a dozen modules, which took a sixth of the opening of a folder.
+    // The package's own loader imports a dozen modules, a sixth of the time to open a folder.
     const name = `fs-native-extensions/prebuilds/${platform()}-${arch()}/fs-native-extensions.node`;
     return createRequire(import.meta.url)(name);
   } catch {
@@ -44,7 +44,7 @@ function load(): Locks {
   }
 }
 
-/** A bundle does not see what is installed for our package alone. */
+/** A bundle does not see the dependencies of our package. */
 function loadFromPackage(): Locks {
   try {
     const require = createRequire(packageFile("package.json") ?? import.meta.url);

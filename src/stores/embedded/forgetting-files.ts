@@ -28,7 +28,6 @@ import { syncFolder } from "./segments.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
 import { replaceFile } from "./whole-file.ts";
 
-/** Of a realm's folder. */
 const FOLDER = "forgettings";
 const JOBS = "jobs";
 const JOB = /^[0-9a-f]{64}\.json$/;
@@ -40,8 +39,8 @@ interface KeptJob {
 }
 
 /**
- * Forgettings of a realm in a folder: jobs as files, receipts as lines, and the realm's key. A job holds what is to be
- * forgotten, so its bytes are written over before its file is let go; the scan leaves jobs out, since they end with it.
+ * Erasures of a realm in a folder: jobs as files, receipts as lines, and the realm's key. A job holds the erased text,
+ * so its bytes are overwritten before its file is deleted; the scan omits open jobs.
  */
 export function createForgettingFiles({
   folder: realmFolder,
@@ -58,7 +57,7 @@ export function createForgettingFiles({
   const receiptsFile = join(folder, "receipts.jsonl");
   const isThere = (): boolean => existsSync(jobs);
 
-  /** Alone among processes, after whatever one that ended in the middle has left is taken away. */
+  /** Exclusive across processes, after the leftovers of an interrupted one are removed. */
   const alone = <T>(work: () => T): T => {
     try {
       mkdirSync(jobs, { recursive: true, mode: 0o700 });
@@ -94,7 +93,7 @@ export function createForgettingFiles({
         try {
           renameSync(made, path);
           syncFolder(jobs);
-          // It has no name any more, and is written over all the same.
+          // Overwritten although its name is gone.
           if (before !== undefined) blank(before);
         } finally {
           if (before !== undefined) closeSync(before);
@@ -106,7 +105,7 @@ export function createForgettingFiles({
       alone(() => {
         const path = jobFile(id);
         if (!existsSync(path)) return;
-        // From here on it has ended: what is left of it is taken away by whoever comes next.
+        // From here on it has ended: the next process removes its leftovers.
         renameSync(path, `${path}.ended`);
         syncFolder(jobs);
         wipe(`${path}.ended`);
@@ -135,12 +134,12 @@ export function createForgettingFiles({
   };
 }
 
-/** The folders between a state folder and the files of its sessions; the projections write them. */
+/** The folders of session files, which the projections write. */
 const SESSION_FILES = [".rkat", "sessions"];
 
 /**
- * Deletes the files of sessions that projections derive from their logs, also those that an earlier process wrote or left
- * half written: this process may be configured to write none, and an erased text must not stay in them.
+ * Deletes the derived files of sessions, also those an earlier process wrote or left incomplete: an erased text must
+ * not stay in them.
  */
 export function deleteSessionFiles(folder: string, sessionIds: readonly string[]): void {
   let at = folder;
@@ -157,7 +156,7 @@ export function deleteSessionFiles(folder: string, sessionIds: readonly string[]
   }
 }
 
-/** Runs work while no other process does: the system ends a lock with whoever holds it. */
+/** Runs work exclusively across processes: the system releases the lock with its holder. */
 function locked<T>(path: string, work: () => T): T {
   const fd = openSync(path, "a", 0o600);
   try {
@@ -179,7 +178,7 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   const by = sealOn(bytes, seal, path);
   const text = Buffer.from(by?.open(SHARED_OWNERS.forgotten, bytes, PLACE) ?? bytes).toString();
   try {
-    const { order, id, job } = JSON.parse(text) as Partial<KeptJob>; // Checked here.
+    const { order, id, job } = JSON.parse(text) as Partial<KeptJob>; // Checked below.
     if (typeof order === "number" && typeof id === "string" && typeof job === "string") return { order, id, job };
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
@@ -188,7 +187,7 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-/** Takes a file away, and before that its bytes. */
+/** Overwrites and deletes a file. */
 function wipe(path: string): void {
   const fd = openSync(path, "r+");
   try {
@@ -218,7 +217,7 @@ function signWith(path: string, receipt: string): SignedReceipt {
   }
 }
 
-/** Whole or not at all, and never in the line that a process left when it ended. */
+/** Atomic, and never joined to an incomplete line of an ended process. */
 function appendLine(path: string, line: string): void {
   const fd = openSync(path, "a+", 0o600);
   try {
@@ -241,7 +240,7 @@ const LINE_END = Buffer.from("\n");
 
 function readReceipt(line: string): SignedReceipt | undefined {
   try {
-    const { receipt, signature, public_key } = JSON.parse(line) as Partial<SignedReceipt>; // Checked here.
+    const { receipt, signature, public_key } = JSON.parse(line) as Partial<SignedReceipt>; // Checked below.
     if (receipt === undefined || signature === undefined || public_key === undefined) return undefined;
     return { receipt, signature, public_key };
   } catch {

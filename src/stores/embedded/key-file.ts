@@ -18,17 +18,17 @@ import { unlock } from "./file-locks.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
 import { replaceFile } from "./whole-file.ts";
 
-/** What a key file says of how encryption began. */
+/** How encryption began, as recorded in a key file. */
 export interface Beginning {
-  /** Something was kept before, and stays as it was. */
+  /** Earlier data exists and stays plain. */
   readonly plain_before?: boolean;
-  /** A user asked to encrypt a realm that kept something. Earlier versions began to encrypt one whenever it was opened. */
+  /** The user encrypted a realm with data. Earlier versions began to encrypt one whenever it was opened. */
   readonly enabled?: boolean;
 }
 
 /**
- * Opens the keys of a realm; where there are none, `begin` prepares the folder and they are made. Throws SESSION_STORE_ERROR for
- * another key than the realm's, and for a file that is no longer what was written: nothing is changed then.
+ * Opens the keys of a realm; without any, `begin` prepares the folder and they are made. Throws SESSION_STORE_ERROR for
+ * a wrong realm key and for a changed file, without a change.
  */
 export function openKeyFile(path: string, realmKey: Uint8Array, begin?: () => Beginning): Seal {
   const key = createSecretKey(realmKey);
@@ -41,8 +41,8 @@ export function openKeyFile(path: string, realmKey: Uint8Array, begin?: () => Be
 }
 
 /**
- * Removes the keys of a realm that an earlier version began to encrypt when it was opened, and after `clear` nothing is sealed by
- * them; those that `keepFor` opens stay. False where they stay, or are in use for what cannot be made again.
+ * Removes the keys of a realm that an earlier version began to encrypt on opening; after `clear` nothing is encrypted
+ * with them. Keys that `keepFor` opens stay. False if the keys stay or protect data that cannot be rebuilt.
  */
 export function dropUnusedKeys(path: string, keepFor: Uint8Array | undefined, clear: () => void): boolean {
   return createFile(path).alone(() => {
@@ -56,8 +56,8 @@ export function dropUnusedKeys(path: string, keepFor: Uint8Array | undefined, cl
 }
 
 /**
- * Wraps every key of a realm with another realm's key. All of it is one renaming of the file: killed at any moment, the
- * realm has the one key or the other. False when it has the other already.
+ * Wraps every key of a realm with another realm key, in one rename of the file: after a crash the realm has one key or
+ * the other. False if it has the other already.
  */
 export function rotateKeyFile(path: string, from: Uint8Array, to: Uint8Array): boolean {
   const [old, next] = [createSecretKey(from), createSecretKey(to)];
@@ -73,7 +73,7 @@ export function rotateKeyFile(path: string, from: Uint8Array, to: Uint8Array): b
   });
 }
 
-/** What can be told of the keys without the realm's key. */
+/** The facts about the keys that need no realm key. */
 export function inspectKeyFile(path: string): KeyFileReport {
   const { lines, damaged, head } = createFile(path).read(undefined);
   const problems = damaged.map((line) => `${path} is damaged at line ${line}; restore it from a backup`);
@@ -83,16 +83,16 @@ export function inspectKeyFile(path: string): KeyFileReport {
   return { keyId: head.key_id, keys: lines.length, isPlainBefore, isUnused: isUnused && isDerived, problems };
 }
 
-/** What these own can be made again from the logs. */
+/** Owners of data that can be rebuilt from the logs. */
 const DERIVED_OWNERS: readonly string[] = [SHARED_OWNERS.index, SHARED_OWNERS.memory];
 
 export interface KeyFileReport {
-  /** Tells the realm's key from others, and nothing else of it. */
+  /** Identifies the realm's key without revealing it. */
   readonly keyId: string;
   readonly keys: number;
-  /** Something was kept before the realm was sealed, and stands there as it was. */
+  /** Data from before encryption exists and is plain. */
   readonly isPlainBefore: boolean;
-  /** Nobody asked for encryption, and nothing but derived data was sealed. */
+  /** Encryption was not requested, and only derived data was encrypted. */
   readonly isUnused: boolean;
   readonly problems: readonly string[];
 }
@@ -142,26 +142,26 @@ interface KeyLine {
   readonly key: string;
 }
 
-/** How much of which file was read; one that was written anew is another. */
+/** The part of the file that was read; a rewritten file has another identity. */
 interface Seen {
   readonly edition: string;
-  /** Where the last whole line ends: what follows was never finished, and so never used. */
+  /** The end of the last whole line: bytes after it were never completed and never used. */
   readonly size: number;
 }
 
 interface Read extends Seen {
   readonly head: Head;
   readonly lines: readonly KeyLine[];
-  /** Numbers of lines that are not what was written. */
+  /** The numbers of changed lines. */
   readonly damaged: readonly number[];
-  /** Whether this is all of it, and not what is new. */
+  /** Whether this is the whole file, not only new lines. */
   readonly isWhole: boolean;
 }
 
 interface KeyFile {
   /** Runs work while no other process reads or writes the file. */
   alone<T>(work: () => T): T;
-  /** Reads the file, only what is new where it was seen before, and throws for one of another realm's key. */
+  /** Reads the file, or only its new lines; throws for another realm's key. */
   read(keyId: string | undefined, seen?: Seen): Read;
 }
 

@@ -43,14 +43,14 @@ export interface LeaseOptions {
   readonly self: Owner;
   /** Milliseconds that only ever go forward, whatever happens to the time of day. */
   readonly steadyNow: () => number;
-  /** Whether a process id is in use, where start times cannot be read. */
+  /** Whether a process id is in use, if start times cannot be read. */
   readonly signal: (pid: number) => boolean;
   readonly silenceMsMax?: number | undefined;
-  /** Told of damage and how it was dealt with. */
+  /** Receives damage and how it was handled. */
   readonly warn?: (sentence: string) => void;
 }
 
-/** A right that could not be given back is tried again this often. */
+/** A failed release is retried this often. */
 const GIVE_AGAIN_MS = 250;
 
 export function openLeases(options: LeaseOptions): Leases {
@@ -64,14 +64,14 @@ export function openLeases(options: LeaseOptions): Leases {
     const value = leases.get(TAKEOVERS);
     return typeof value === "number" ? value : 0;
   };
-  /** Asked for at every append, and nearly always what it was. */
+  /** Read with every append, and nearly always unchanged. */
   let counted: { readonly stamp: object; readonly takeovers: number } | undefined;
   const takeoversNow = (): number => {
     const stamp = leases.stamp();
     if (counted?.stamp !== stamp) counted = { stamp, takeovers: takeovers() };
     return counted.takeovers;
   };
-  /** Rights of ours that are given back as soon as the disk lets us. */
+  /** Own leases to release as soon as the disk works again. */
   const owed = new Set<string>();
   let giving: NodeJS.Timeout | undefined;
   const heartbeats = new Map<string, { readonly beat: number; readonly atMs: number }>();
@@ -89,7 +89,7 @@ export function openLeases(options: LeaseOptions): Leases {
     return steadyNow() - last.atMs < silenceMsMax;
   };
 
-  /** A file that is damaged is begun anew. */
+  /** A damaged file is started anew. */
   const soundly = <T>(work: () => T): T => {
     try {
       return work();
@@ -111,7 +111,7 @@ export function openLeases(options: LeaseOptions): Leases {
       giveNow(name);
       owed.delete(name);
     } catch {
-      // Whoever asked is done; the right is free for us at once, and for others when the disk works again.
+      // The caller continues; the lease is free for this process at once, and for others when the disk works again.
       owed.add(name);
     }
     if (owed.size === 0) clearInterval(giving);
@@ -130,7 +130,7 @@ export function openLeases(options: LeaseOptions): Leases {
         leases.put(name, { owner: self, beat: 0, interrupt: false });
         return true;
       });
-      // Only what is written is ours again: until then it is still to be given back.
+      // Held again only once it is written: until then it is still to be released.
       if (isTaken) owed.delete(name);
       return isTaken;
     },
@@ -165,14 +165,14 @@ export function openLeases(options: LeaseOptions): Leases {
   };
 }
 
-/** Who holds something: a process of this machine, or of another that shares the folder. */
+/** The holder of a lease: a process of this machine, or of another that shares the folder. */
 export interface Owner {
-  /** One boot of one machine, as seen from one process namespace: within it, process ids can be looked up. */
+  /** One boot of one machine in one process namespace, within which process ids can be looked up. */
   readonly host: string;
   readonly pid: number;
-  /** When the process started: ids are used again, this pair is not. */
+  /** The start time of the process: ids are reused, this pair is not. */
   readonly started: string;
-  /** Tells apart stores opened by one process. */
+  /** Distinguishes stores opened by one process. */
   readonly instance: string;
 }
 
@@ -180,12 +180,12 @@ export function describeSelf(pid: number, instance: string): Owner {
   return { host: `${bootId()} ${processNamespace()}`, pid, started: startOf(pid) ?? "", instance };
 }
 
-/** A name for this boot of this machine: what held a lock before it does not any more. */
+/** Identifies this boot of this machine: earlier locks are void. */
 export function bootId(): string {
   return readText("/proc/sys/kernel/random/boot_id") ?? "unknown-boot";
 }
 
-/** Whether the owner's process runs; undefined when it cannot be known from here. */
+/** Whether the owner's process runs; undefined if unknown here. */
 function isAlive(owner: Owner, self: Owner, signal: (pid: number) => boolean): boolean | undefined {
   if (owner.host !== self.host) return undefined;
   const started = startOf(owner.pid);
@@ -193,11 +193,11 @@ function isAlive(owner: Owner, self: Owner, signal: (pid: number) => boolean): b
   return owner.started === "" ? signal(owner.pid) : false;
 }
 
-/** Field 22 of /proc/PID/stat; the name before it may itself hold spaces and parentheses. */
+/** Field 22 of /proc/PID/stat; the name before it may contain spaces and parentheses. */
 function startOf(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`);
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  // A process that is dead and not yet waited for holds nothing.
+  // A zombie process holds nothing.
   return fields === undefined || fields[0] === "Z" ? undefined : fields[19];
 }
 
@@ -218,16 +218,16 @@ function readText(path: string): string | undefined {
 }
 
 const LISTEN_MS = 250;
-/** A beat every five seconds: a sixth of the silence after which a holder is taken for dead. */
+/** A heartbeat every five seconds: a sixth of the silence after which a holder counts as dead. */
 const LISTENS_PER_BEAT = 20;
 
 interface HeldLocks extends SessionLocks {
-  /** Whether another process has taken a session that is held here. */
+  /** Whether another process took a session that is held here. */
   isLost(sessionId: string): boolean;
   close(): void;
 }
 
-/** One holder a session, over all processes of the folder; an interrupt reaches it when it next listens. */
+/** One holder per session across all processes of the folder; it polls for interrupts. */
 export function createSessionLocks(leases: Leases): HeldLocks {
   const held = new Map<string, { readonly interrupted: AbortController; readonly timer: NodeJS.Timeout }>();
   const release = (sessionId: string): void => {
@@ -250,7 +250,7 @@ export function createSessionLocks(leases: Leases): HeldLocks {
         try {
           listen();
         } catch {
-          // A disk that fails is told of by the turn's own appends; the next listening tries again.
+          // The turn's own appends report a failing disk; the next poll retries.
         }
       }, LISTEN_MS).unref();
       held.set(sessionId, { interrupted, timer });

@@ -7,45 +7,45 @@ import { openRowOrder } from "./row-order.ts";
 import { DamagedDb } from "./table-file.ts";
 
 export interface SegmentState {
-  /** Records before this offset are in the index. */
+  /** Records before this offset are indexed. */
   readonly indexed: number;
-  /** Where the last of them begins; -1 when there is none. */
+  /** The offset of the last of them; -1 if there is none. */
   readonly last: number;
-  /** Nothing will be appended to it any more. */
+  /** Nothing will be appended any more. */
   readonly sealed: boolean;
 }
 
-/** What a checkpoint saves; all of it or nothing. */
+/** The data of a checkpoint, saved atomically. */
 export interface Checkpoint<R> {
   readonly places: readonly { readonly sessionId: string; readonly place: RecordPlace }[];
   readonly rows: readonly R[];
   readonly segments: ReadonlyMap<number, SegmentState>;
 }
 
-/** The records of one session that count, oldest first, and the row they come to. */
+/** The valid records of one session, oldest first, and their row. */
 interface SessionRecords<R> {
   readonly places: readonly RecordPlace[];
   readonly row: R;
 }
 
-/** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
+/** The index on disk. It lags behind the logs and is caught up from them; it is never ahead. */
 export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
-  /** The same for as long as nobody saves. */
+  /** Unchanged until the next save. */
   stamp(): object;
   row(sessionId: string): R | undefined;
   rows(): readonly R[];
-  /** The first rows of those asked for that are not `elsewhere`. */
+  /** The first matching rows that are not `elsewhere`. */
   page(query: RowQuery, elsewhere: (row: R) => boolean): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
   save(checkpoint: Checkpoint<R>): Promise<void>;
   /** Corrects a row, also to an earlier end. */
   saveRow(row: R): void;
-  /** Replaces what is known of a session, unless there is nothing to replace it by. Nobody else saves while it is made. */
+  /** Replaces the data of a session, unless there is none to replace it by. No other process saves meanwhile. */
   replaceSession(sessionId: string, make: () => SessionRecords<R> | undefined): boolean;
-  /** Leaves nothing of what was saved before and is not any more. */
+  /** Leaves no trace of data that is no longer saved. */
   compact(): void;
-  /** Replaces everything with what `survey` finds, while nobody else saves: for an index that does not fit its logs. */
+  /** Rebuilds the index from `survey`, exclusively, when it does not match its logs. */
   replace(survey: () => Checkpoint<R>): void;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ const PLACE_BYTES = 20;
 export interface LogIndexOptions<R> {
   readonly path: string;
   readonly warn: (sentence: string) => void;
-  /** What the logs hold: an index that is damaged is made anew of it. */
+  /** Reads the logs; a damaged index is rebuilt from it. */
   readonly survey: () => Checkpoint<R>;
   readonly seal?: Seal | undefined;
 }
@@ -77,7 +77,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey, seal }: Log
       order.clear();
       rows.visit({}, (_, row) => void order.place(row, undefined));
     });
-  /** What an order cannot be made of is found by reading every row. */
+  /** Without a usable order every row is read. */
   const pageOfAll = (query: RowQuery, elsewhere: (row: R) => boolean): readonly R[] => {
     const all = rows.getRange().map(({ value }) => value);
     return pageOf(
@@ -86,7 +86,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey, seal }: Log
     );
   };
   const put = (checkpoint: Checkpoint<R>): void => {
-    // One value for all a session appended since the last checkpoint: a value each took most of the time.
+    // One value per session and checkpoint: one per record took most of the time.
     const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
     for (const [sessionId, placed] of bySession) {
       const places = placed.map(({ place }) => place);
@@ -97,7 +97,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey, seal }: Log
       records.put(keyOf(sessionId, first), writePlaces([...before, ...places]));
     }
     for (const row of checkpoint.rows) {
-      // Another process may have gone further with the session since.
+      // Another process may have appended to the session since.
       const before = rows.get(row.session_id);
       if ((before?.last_seq ?? 0) < row.last_seq) putRow(row, before);
     }
@@ -108,7 +108,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey, seal }: Log
       for (const table of [records, rows, segments, order]) table.clear();
       put(make());
     });
-  /** What is damaged is made anew, once: on a disk where that does not help the second failure is told. */
+  /** Damage is repaired once; a second failure is reported. */
   const soundly = <T>(work: () => T): T => {
     try {
       return work();

@@ -11,7 +11,6 @@ import { openSegmentWriter, type SegmentIo, type Segments, type SegmentWriter } 
 import { mendSession, type Tail } from "./tail.ts";
 
 export interface LogParts<B, R> {
-  /** That of the segments. */
   readonly folder: string;
   readonly index: LogIndex<R>;
   readonly segments: Segments;
@@ -21,32 +20,32 @@ export interface LogParts<B, R> {
   readonly foldRow: FoldRow<B, R>;
   readonly now: () => number;
   readonly warn: (sentence: string) => void;
-  /** Whether another process has taken a session that this one holds. */
+  /** Whether another process took a session that this one holds. */
   isLost(sessionId: string): boolean;
-  /** The segments this process writes; shared with the tail, which leaves them alone. */
+  /** The segments this process writes; shared with the tail, which skips them. */
   readonly own: Set<number>;
   readonly sizes: LogSizes;
 }
 
 export interface LogSizes {
-  /** A full segment is sealed and another begun. */
+  /** A full segment is closed and another begun. */
   readonly segmentBytes: number;
-  /** The index is brought up to date this often; a process that dies leaves at most this much to read again. */
+  /** How often the index is saved; a crashed process leaves at most this much to read again. */
   readonly checkpointBytes: number;
 }
 
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
-/** To mend a session every log is read: a folder that is all damage must not do nothing else. */
+/** Repairing a session reads every log, so a badly damaged folder must not do it without bound. */
 const MENDED_MAX = 100;
 
 interface EmbeddedLog<B> extends EventLog<B> {
-  /** Seals what is left of a session with a key that all of its kind share, and destroys its own. */
+  /** Encrypts the rest of a session with a shared key and destroys its own. */
   shred(sessionId: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The logs of all sessions of a folder, in segments shared by all. */
+/** The logs of all sessions of a folder, in shared segments. */
 export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedLog<B> {
   const { index, tail, foldRow, now, sizes } = parts;
   const { seal: sealing } = parts.segments;
@@ -55,9 +54,12 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
   let isLagging = false;
-  /** How far each segment of ours is in the tail: a record is durable a moment before, and must not count as indexed then. */
+  /**
+   * The part of each own segment that is in the tail: a record is durable a moment earlier, and must not count as
+   * indexed then.
+   */
   const takenTo = new Map<number, number>();
-  // Ends of logs with an append under way, which no row shows yet.
+  // Ends of logs with a running append, which no row shows yet.
   const ends = new Map<string, number>();
 
   const append = async (
@@ -68,7 +70,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   ): Promise<readonly Entry<B>[]> => {
     if (added.length === 0) return [];
     if (parts.isLost(sessionId)) throw takenOver(sessionId, "nothing was kept of this append");
-    // With the number of takeovers as of now: whoever takes the session from here on writes a higher one.
+    // With the current number of takeovers: a process that takes the session over later writes a higher one.
     const fence = parts.leases.takeovers();
     const row = rowForAppend(sessionId, after, fence);
     if (sealing?.has(sessionId) === false) requireReadable(sessionId);
@@ -90,14 +92,14 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
       }
       const { segment, file } = ownSegment();
       const { offset, bytes } = await file.append(record);
-      // Nothing is waited for in between: what is written must be known before more is.
+      // No await in between: written data must be known before more is written.
       if (next !== undefined) tail.add(sessionId, { seq: after + 1, segment, offset, bytes }, next);
       takenTo.set(segment, offset + bytes);
       if (file.end - checkpointed >= sizes.checkpointBytes) {
         checkpointed = file.end;
         checkpointing = checkpointing.then(checkpoint);
       }
-      // It may have stood still since it looked. The record stays: others may have read it and gone on from it.
+      // The process may have been suspended since its check. The record stays: others may have read it and continued.
       if (parts.isLost(sessionId)) {
         tail.catchUp();
         tail.settle(sessionId);
@@ -110,8 +112,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   };
 
   /**
-   * What others appended is looked up only when the log is not where the caller thinks it is, or somebody may not have
-   * noticed yet that what it held was taken.
+   * Looks for appends of others only if the log does not end where the caller expects, or a lost lease may be
+   * unnoticed.
    */
   const rowForAppend = (sessionId: string, after: number, fence: number): R | undefined => {
     if (fence > 0) tail.catchUp();
@@ -121,13 +123,13 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
     return tail.row(sessionId);
   };
 
-  /** A log whose key is gone must not go on under another one: it would be read up to there, and then not at all. */
+  /** A log whose key is gone must not continue under another key: it would be unreadable from there on. */
   const requireReadable = (sessionId: string): void => {
     const { places } = tail.chain(sessionId);
     readPlaces(parts, places, { sessionId, fromSeq: Number.MAX_SAFE_INTEGER, max: 1, lastSeq: 0 });
   };
 
-  /** False when that was tried before, or does not help. */
+  /** False if it was tried before or does not help. */
   const mend = (sessionId: string): boolean => {
     if (mended.has(sessionId) || mended.size >= MENDED_MAX) return false;
     mended.add(sessionId);
@@ -153,7 +155,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
     tail.saved(segment, end);
   };
 
-  /** The log has everything: what the index lacks is found by reading it, and saved when that works again. */
+  /** The log is complete: missing index data is read from it and saved when that works again. */
   const trySave = async (segment: number, end: number, sealed: boolean): Promise<void> => {
     try {
       await save(segment, end, sealed);
@@ -192,7 +194,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         const lastSeq = tail.row(sessionId)?.last_seq ?? 0;
         return readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max, lastSeq });
       };
-      // Where two processes wrote the same seqs, the index may lack what one of them saved.
+      // Where two processes wrote the same seqs, the index may lack data of one.
       if (tail.chain(sessionId).leftOut.length > 0) mend(sessionId);
       try {
         return read();
@@ -211,7 +213,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         if (record !== undefined) records.push({ place, record });
         await yieldToEventLoop();
       }
-      // Nobody reads them any more, and they say what was forgotten.
+      // They are no longer read but contain erased text.
       for (const place of leftOut) {
         const record = rewritten(parts, place, () => ({}));
         if (record !== undefined) records.push({ place, record });
@@ -244,7 +246,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   };
 }
 
-/** The record at a place with other bodies, as long as it was; undefined where they are what they were. */
+/** The record at a place with other bodies, of the same length; undefined if nothing changes. */
 function rewritten<B>(
   { segments, io }: Pick<LogParts<B, unknown>, "segments" | "io">,
   place: RecordPlace,
@@ -259,7 +261,6 @@ function rewritten<B>(
   return encodeToFit(record, changed, { seal: segments.seal, ...(owner === undefined ? {} : { owner }) });
 }
 
-/** One round of the event loop. */
 function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -286,14 +287,14 @@ function leaseName(segment: number): string {
   return `segment ${segment}`;
 }
 
-/** Takes over a segment nobody writes, mending its end, or begins a new one. */
+/** Takes over a free segment, repairing its end, or begins a new one. */
 function takeSegment<B, R>({ index, segments, tail, leases, io, warn, own }: LogParts<B, R>) {
   const isSealed = (segment: number): boolean => index.segments().get(segment)?.sealed === true;
   const open = segments.list().filter((segment) => !own.has(segment) && !isSealed(segment));
   const free = open.find((segment) => {
-    // Not one whose writer may only stand still: it would go on to write where we do.
+    // Not one whose writer may only be suspended: it would write to the same place.
     if (!leases.take(leaseName(segment), "dead")) return false;
-    // Its owner may have sealed it before giving it up, after we looked.
+    // Its owner may have closed it after our check.
     if (!isSealed(segment)) return true;
     leases.give(leaseName(segment));
     return false;

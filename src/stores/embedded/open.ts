@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Seal } from "../../ports/seal.ts";
-import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
+import type { CheckpointStore, FoldRow, LogRow, Store } from "../../ports/store.ts";
+import { isUnreadable, sealOn } from "../sealing.ts";
 import { createBlobFiles } from "./blob-files.ts";
-import { createCheckpointFiles } from "./checkpoint-files.ts";
 import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -17,28 +18,28 @@ import { isSoundDb } from "./table-file.ts";
 import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
 
 const INDEX = "index.db";
-/** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */
+/** Detected losses, one sentence per line: a rebuilt index would hide them. */
 const LOSSES = "losses.txt";
 
 export interface EmbeddedOptions<B, R> {
   readonly folder: string;
   readonly foldRow: FoldRow<B, R>;
   readonly now?: () => number;
-  /** Told of damage and how it was dealt with. */
+  /** Receives damage and how it was handled. */
   readonly warn?: (sentence: string) => void;
-  /** This process, and how to tell whether another runs. */
+  /** This process, and how to check whether another runs. */
   readonly host: { readonly pid: number; isRunning(pid: number): boolean };
   readonly io?: SegmentIo;
   readonly sizes?: LogSizes;
-  /** What is kept is sealed by it; undefined: it is kept as it is. */
+  /** Encrypts stored data; undefined: data is plain. */
   readonly seal?: Seal | undefined;
   /** How long a holder that cannot be looked up may be silent before it counts as dead. */
   readonly silenceMsMax?: number;
 }
 
 /**
- * Sessions on disk. A log's sync is the moment of truth; the index and everything in it lags and is caught up from the
- * logs, so opening reads the index and a bounded end of the logs, however long they are.
+ * Sessions on disk. An append is acknowledged with the sync of its log; the index lags and is caught up from the logs,
+ * so opening reads the index and a bounded end of the logs.
  */
 export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<B, R> {
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
@@ -123,7 +124,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   };
 }
 
-/** What a check of every checksum found. */
+/** The result of verifying all checksums. */
 export interface Verification {
   readonly segments: number;
   readonly records: number;
@@ -133,7 +134,7 @@ export interface Verification {
   readonly problems: readonly string[];
 }
 
-/** A verification with what another folder holds besides. */
+/** A verification with the data of another folder. */
 export function addVerification(kept: Verification, more: Omit<Verification, "sessions">): Verification {
   return {
     segments: kept.segments + more.segments,
@@ -146,8 +147,8 @@ export function addVerification(kept: Verification, more: Omit<Verification, "se
 }
 
 /**
- * Reads every record of a folder's logs and checks it, that they hold what the index says they held, and that blobs are
- * what their names say; nothing is changed. What an earlier open found lost is told as well, until the note of it is deleted.
+ * Reads and checks every record, that the logs hold what the index lists, and that blobs match their names; changes
+ * nothing. Losses found by an earlier open are reported until their note is deleted.
  */
 export async function verifyFolder<B, R extends LogRow>(
   folder: string,
@@ -162,7 +163,7 @@ export async function verifyFolder<B, R extends LogRow>(
   const look = () => surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
   const index = isThere && !isDamaged ? openLogIndex<R>({ path, warn: () => {}, survey: look, seal }) : undefined;
   try {
-    // Before the logs: what another process appends meanwhile must not look like something the logs lack.
+    // Before the logs: a concurrent append must not look like a loss.
     const known = index?.rows() ?? [];
     const survey = look();
     const { places, rows, bytes } = survey;
@@ -219,7 +220,7 @@ function makeFolders(...folders: readonly string[]): void {
   }
 }
 
-/** Named for the boot: who held a lease before it does not any more, and what a power cut left there is not read. */
+/** Named for the boot: earlier leases are void, and leftovers of a power cut are not read. */
 function leaseFile(folder: string): string {
   const name = `leases-${bootId()}.db`;
   for (const other of readdirSync(folder)) {
@@ -227,3 +228,55 @@ function leaseFile(folder: string): string {
   }
   return join(folder, name);
 }
+
+/** Ids are file names; their last digits, which are random, name the subfolder. */
+const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
+
+/**
+ * Checkpoints as files, one per session. Nothing is synced, and two processes may write one at once: the reader detects
+ * damage and reads the log instead.
+ */
+function createCheckpointFiles(folder: string, seal?: Seal): CheckpointStore {
+  const folderOf = (sessionId: string): string | undefined => {
+    const subfolder = SESSION_ID.exec(sessionId)?.[1];
+    return subfolder === undefined ? undefined : join(folder, subfolder);
+  };
+  /** An unreadable checkpoint counts as none, like a damaged one. */
+  const opened = (sessionId: string, bytes: Buffer): string | undefined => {
+    try {
+      const by = sealOn(bytes, seal, `the checkpoint of session ${sessionId}`);
+      return (by === undefined ? bytes : Buffer.from(by.open(sessionId, bytes, PLACE))).toString();
+    } catch (error) {
+      if (isUnreadable(error)) return undefined;
+      throw error;
+    }
+  };
+  return {
+    get: async (sessionId) => {
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return undefined;
+      const bytes = await readFile(join(subfolder, sessionId)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return undefined;
+        throw error;
+      });
+      return bytes === undefined ? undefined : opened(sessionId, bytes);
+    },
+    put: async (sessionId, text) => {
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return;
+      const path = join(subfolder, sessionId);
+      await mkdir(subfolder, { recursive: true, mode: 0o700 });
+      // A fixed name, so that the leftover of a crashed process is overwritten.
+      const kept = seal === undefined ? text : seal.seal(sessionId, Buffer.from(text), PLACE);
+      await writeFile(`${path}.new`, kept, { mode: 0o600 });
+      await rename(`${path}.new`, path);
+    },
+    remove: async (sessionId) => {
+      const subfolder = folderOf(sessionId);
+      if (subfolder === undefined) return;
+      for (const name of [sessionId, `${sessionId}.new`]) await rm(join(subfolder, name), { force: true });
+    },
+  };
+}
+
+const PLACE = Buffer.from("checkpoint");

@@ -31,7 +31,7 @@ import {
   writeTree,
 } from "./tree.ts";
 
-/** What names a value: a text, a whole number, bytes, or two whole numbers. A table has one kind of them. */
+/** The key of a value: a text, a whole number, bytes, or two whole numbers. A table has one kind of keys. */
 type Key = string | number | Buffer | readonly [number, number];
 
 /** Values by their keys, in the order of the keys. */
@@ -40,7 +40,7 @@ export interface Table<Value, K extends Key> {
   doesExist(key: K): boolean;
   /** From `start` on and before `end`. */
   getRange(range?: { readonly start?: K; readonly end?: K }): { readonly key: K; readonly value: Value }[];
-  /** The same one after the other, until there are enough. What is read meanwhile is read within a snapshot. */
+  /** Likewise, one by one. Reads in between belong to the snapshot. */
   visit(range: { readonly start?: K; readonly end?: K }, visit: (key: K, value: Value) => "enough" | undefined): void;
   getCount(): number;
   put(key: K, value: Value): void;
@@ -48,34 +48,33 @@ export interface Table<Value, K extends Key> {
   clear(): void;
 }
 
-/** A file of tables for several processes at once: one of its own, and others by name. */
+/** A file of tables for several processes: a main table and others by name. */
 export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   openDB<V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys>;
-  /** What `work` writes is there whole when this returns, and not at all when it throws. */
+  /** Runs a transaction: all writes of `work`, or none if it throws. */
   transactionSync<T>(work: () => T): T;
-  /** What `work` reads is of one moment, whoever writes meanwhile. */
+  /** Runs reads in one snapshot. */
   snapshot<T>(work: () => T): T;
-  /** Another number whenever the file was begun anew. */
+  /** Changes whenever the file is started anew. */
   generation(): number;
-  /** The same for as long as nobody writes: what was read before need not be read again. */
+  /** Unchanged until the next write, so that reads can be cached. */
   stamp(): object;
-  /** Begins an empty file, unless another process has: what is in this one cannot be relied on. */
+  /** Starts an empty file because this one is unreliable, unless another process has. */
   renew(): void;
-  /** Writes the file anew with what it holds now: nothing is left of what it held before. */
+  /** Rewrites the file with its current content, without a trace of earlier content. */
   compact(): void;
   close(): Promise<void>;
 }
 
 export interface PrivateDbOptions {
-  /** What it holds means nothing after a power cut. */
+  /** Its content is void after a power cut. */
   readonly noSync?: boolean;
-  /** Of the table of its own. */
   readonly encoding?: Encoding;
-  /** Seals every value; keys stay as they are, since they are what values are found by. */
+  /** Encrypts every value; keys stay plain, since values are found by them. */
   readonly sealed?: SealedValues | undefined;
 }
 
-/** A file whose states have mostly passed is written anew: when it is this much longer than it was then. */
+/** A file is rewritten when it has grown this much since the last time. */
 const GROWTH_MAX = 8;
 const GROWTH_AT_CLOSE_MAX = 3;
 const SMALL_BYTES = 1_024 * 1_024;
@@ -83,9 +82,9 @@ const SYNC_PAUSE_MS = 2_000;
 const GENERATION_MAX = 2 ** 47;
 
 /**
- * Opens a file of tables that only its owner may read. Nothing in it is ever changed: a transaction appends what is new
- * and a state that names it, and everything is named with its checksum. What is damaged is told as `DamagedDb`, and never
- * believed. A file that is damaged from the start is begun anew: everything kept this way can be made again.
+ * Opens a file of tables that only its owner may read. Bytes are never changed: a transaction appends new data and a
+ * state that refers to it, all with checksums. Damage throws `DamagedDb`. A file that is damaged on opening is started
+ * anew: all of its content can be rebuilt.
  */
 export function openPrivateDb<Value, K extends Key>(
   path: string,
@@ -97,7 +96,7 @@ export function openPrivateDb<Value, K extends Key>(
   let lock: number | undefined;
   let isAlone = false;
   let isClosed = false;
-  /** Of the transaction or the snapshot that runs. */
+  /** Of the running transaction or snapshot. */
   let held: { readonly tables: Map<string, { root: Tree; count: number }>; readonly isWriting: boolean } | undefined;
   let syncing: NodeJS.Timeout | undefined;
   let synced = 0;
@@ -106,7 +105,7 @@ export function openPrivateDb<Value, K extends Key>(
     if (file !== undefined) closeSync(file.fd);
     file = undefined;
   };
-  /** The file with its newest state; made where there is none. */
+  /** The file with its newest state, created if necessary. */
   const current = (): OpenFile => {
     if (isClosed) throw new RuntimeError("SESSION_STORE_ERROR", `${path} is closed`);
     if (file !== undefined) {
@@ -119,7 +118,7 @@ export function openPrivateDb<Value, K extends Key>(
       }
       letGo();
     }
-    // One that is deleted while it is in use is another when it is there again.
+    // A file that was deleted while in use is another when it exists again.
     const generation = known === undefined ? 0 : randomInt(1, GENERATION_MAX);
     file = openAt(path) ?? alone(() => openAt(path) ?? makeFile(path, { generation, noSync }));
     known = file.state.generation;
@@ -191,7 +190,7 @@ export function openPrivateDb<Value, K extends Key>(
     if (!noSync) syncLater();
     if (at.length > GROWTH_MAX * state.base + SMALL_BYTES / 4) tryWriteAnew(at);
   };
-  /** What was written is written: a disk without room for another file is tried again at the next change. */
+  /** The write succeeded: rewriting without disk space is retried with the next change. */
   const tryWriteAnew = (at: OpenFile): void => {
     try {
       writeAnew(at);
@@ -199,14 +198,14 @@ export function openPrivateDb<Value, K extends Key>(
       if (!(error instanceof Error) || !("syscall" in error)) throw error;
     }
   };
-  /** Copies what the newest state names into a new file. Only while nobody else writes. */
+  /** Copies the newest state to a new file, while no other process writes. */
   const writeAnew = (at: OpenFile): void => {
     const made = makeFile(path, { generation: at.state.generation, noSync, from: at });
     letGo();
     file = made;
     synced = noSync ? 0 : made.length;
   };
-  /** Behind whoever writes: a power cut takes back at most the last moments, and a state says how far it is safe. */
+  /** In the background: a power cut loses at most the last moments, and a state records how far it is safe. */
   const syncLater = (): void => {
     syncing ??= setTimeout(() => {
       syncing = undefined;
@@ -217,7 +216,7 @@ export function openPrivateDb<Value, K extends Key>(
         () => {
           if (file === at) synced = length;
         },
-        // The disk fails; whoever writes next is told by what fails there.
+        // The disk fails; the next write reports it.
         () => {},
       );
     }, SYNC_PAUSE_MS).unref();
@@ -226,7 +225,7 @@ export function openPrivateDb<Value, K extends Key>(
     const { decode, encode } = codecOf<V>(name, encoding, { path, sealed });
     const visit: Table<V, Keys>["visit"] = (range, see) =>
       reading((at, tables) => {
-        // A table has one kind of keys, which is the one it was written with.
+        // A table has one kind of keys.
         for (const { key, value } of rangeOf(tables.get(name)?.root, rangeBytes(range), at))
           if (see(keyOf(key) as Keys, decode(value, key)) === "enough") return;
       });
@@ -305,7 +304,7 @@ export function openPrivateDb<Value, K extends Key>(
         if (isGrown) withPathInErrors(path, () => alone(() => writeAnew(current())));
         else if (!noSync) withPathInErrors(path, () => fdatasyncSync(at.fd));
       } catch (error) {
-        // What could not be brought to the disk can be made again from the logs.
+        // Data that was not synced can be rebuilt from the logs.
         if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;
       } finally {
         letGo();
@@ -318,7 +317,7 @@ export function openPrivateDb<Value, K extends Key>(
 
 const knownTables = new WeakMap<State, ReadonlyMap<string, { root: Tree; count: number }>>();
 
-/** Made once for a state: most reads are of the one before. */
+/** Cached per state: most reads are of the same one. */
 function tablesOf(state: State): ReadonlyMap<string, { root: Tree; count: number }> {
   const known = knownTables.get(state);
   if (known !== undefined) return known;
@@ -333,7 +332,7 @@ const BYTES = 3;
 const PAIR = 4;
 const NUMBER_BYTES = 6;
 
-/** In the order of the keys of a table, which are of one kind. */
+/** In the order of the table's keys, which are of one kind. */
 function keyBytes(key: Key): Buffer {
   if (typeof key === "string") return Buffer.concat([Buffer.of(TEXT), Buffer.from(key)]);
   if (key instanceof Uint8Array) return Buffer.concat([Buffer.of(BYTES), key]);

@@ -13,7 +13,7 @@ import {
 } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
-/** Where a record lies: found by its session and the seq of its first entry. */
+/** The place of a record: found by its session and the seq of its first entry. */
 export interface RecordPlace {
   readonly seq: number;
   readonly segment: number;
@@ -21,10 +21,10 @@ export interface RecordPlace {
   readonly bytes: number;
 }
 
-/** Records that lie near each other are read together: others' records between them cost less than another read. */
+/** Nearby records are read together: records between them cost less than another read. */
 const GAP_BYTES_MAX = 64 * 1_024;
 const READ_BYTES_MAX = 4 * 1_024 * 1_024;
-/** Whoever wants a few entries is not to read megabytes: a record may hold hundreds. */
+/** A read of a few entries must not read megabytes: a record may hold hundreds. */
 const READ_BYTES_AN_ENTRY = 1_024;
 
 interface Places {
@@ -32,13 +32,13 @@ interface Places {
   readonly io: SegmentIo;
 }
 
-/** Reads a session's entries from where they lie, checking that nothing is damaged and nothing is missing. */
+/** Reads a session's entries from their places and checks for damage and gaps. */
 export function readPlaces<B>(
   { segments, io }: Places,
   places: readonly RecordPlace[],
   wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number },
 ): readonly Entry<B>[] {
-  // The last record that begins at or before a seq may reach it. Places are in the order of their seqs.
+  // The last record that begins at or before a seq may reach it. Places are ordered by seq.
   const start = Math.max(0, countUpTo(places, ({ seq }) => seq, wanted.fromSeq) - 1);
   const entries: Entry<B>[] = [];
   let expected = places[start]?.seq ?? 1;
@@ -62,16 +62,16 @@ export function readPlaces<B>(
   return entries;
 }
 
-/** What stands in a session's log: each seq once, and the records that were left out for it. */
+/** The valid records of a session's log, each seq once, and the rejected ones. */
 export interface Chain {
   readonly places: readonly RecordPlace[];
   readonly leftOut: readonly RecordPlace[];
 }
 
 /**
- * Of records that follow the same seq one counts: that of the later holder, else the one written first. A process that
- * stood still while another took its session over may have written after it; what it added to such a record is left
- * out with it. Places are in the order of their seqs.
+ * Of records after the same seq one counts: that of the later holder, else the first written. A suspended process may
+ * have written after its session was taken over; records that follow its record are rejected with it. Places are
+ * ordered by seq.
  */
 export function soleChain({ segments, io }: Places, places: readonly RecordPlace[]): Chain {
   const twiceAt = places.findIndex((place, at) => place.seq === places[at - 1]?.seq);
@@ -104,23 +104,21 @@ export function soleChain({ segments, io }: Places, places: readonly RecordPlace
   }
   const chain = new Set(kept);
   const rest = disputed.filter(({ place }) => !chain.has(place) && !out.has(place)).map(({ place }) => place);
-  // What is beyond a gap stays, so that whoever reads is told of the gap.
+  // Records after a gap stay, so that the reader reports the gap.
   const beyond = rest.filter(({ seq }) => seq > expected);
   const leftOut = [...out, ...rest.filter(({ seq }) => seq <= expected)];
   return { places: [...kept, ...beyond], leftOut };
 }
 
-/** Says of a record that it is left out. */
 export function leftOutSentence(sessionId: string, { seq, offset }: RecordPlace, path: string): string {
   return `session ${sessionId}: seq ${seq} was written twice, by two processes; the record in ${path} at ${offset} is left out`;
 }
 
-/** Whether a place is where another is. */
 export function isAt({ segment, offset }: RecordPlace): (other: RecordPlace) => boolean {
   return (other) => other.segment === segment && other.offset === offset;
 }
 
-/** The longest run of places that one read covers; each holds an entry at least, and one may lie before the wanted. */
+/** The longest run of places that one read covers; each holds at least one entry, and one may precede the wanted. */
 function runFrom(places: readonly RecordPlace[], first: number, entriesMax: number): readonly RecordPlace[] {
   const head = places[first];
   if (head === undefined) return [];
@@ -137,7 +135,7 @@ function runFrom(places: readonly RecordPlace[], first: number, entriesMax: numb
   return run;
 }
 
-/** A record as it lies there, for whoever writes another over it. */
+/** A raw record, for overwriting it. */
 export function readRecord({ segments, io }: Places, place: RecordPlace): Buffer {
   return readRun(io, segments, [place]);
 }
@@ -156,22 +154,21 @@ function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[])
   return buffer.subarray(0, read);
 }
 
-/** A fork is one record, however long: who reads it page by page would read all of it with every page. */
+/** A fork is one record of any length: reading it in pages would read all of it with every page. */
 const LARGE_BYTES = 64 * 1_024;
 const larges = new WeakMap<Segments, RecordPlace & { readonly record: WeakRef<RecordEntries<unknown>>; sum: number }>();
 const NOTHING = Buffer.alloc(0);
 
-/** The large record that was read last, while it is still in memory and nobody has forgotten anything of it. */
+/** The last large record, while it is in memory and unchanged by erasing. */
 function largeAt<B>({ segments, io }: Places, place: RecordPlace): RecordEntries<B> | undefined {
   const known = larges.get(segments);
   if (known === undefined || !isAt(place)(known)) return undefined;
   const head = readRun(io, segments, [{ ...place, bytes: HEADER_BYTES }]);
   if (head.length < HEADER_BYTES || sumAt(head, 0) !== known.sum) return undefined;
-  // What stands there was written by the same kind of log.
-  return known.record.deref() as RecordEntries<B> | undefined;
+  return known.record.deref() as RecordEntries<B> | undefined; // Written by the same kind of log.
 }
 
-/** Somebody may be writing over a record that is read, which is done in a moment. */
+/** Another process may be overwriting the record, which takes a moment. */
 const READS_MAX = 5;
 
 function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segments, io }: Places): RecordEntries<B> {
@@ -192,7 +189,7 @@ function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segment
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-/** Nothing of a record whose seal does not open: whoever reads its session is told, and the other sessions go on. */
+/** Skips a record that cannot be decrypted: its reader receives an error, and other sessions continue. */
 export function readableEntries<B>(record: Buffer, { seal }: Segments, problems: string[] = []): readonly Entry<B>[] {
   try {
     return decodeRecord<B>(record, 0, seal).entries;
@@ -210,7 +207,7 @@ function missing(sessionId: string, expected: number, found: number): RuntimeErr
 
 const GAP = new Error("a record is not where the index says, or the index says nothing of it");
 
-/** Whether a read failed because seqs are missing, which may be the fault of the index alone. */
+/** Whether a read failed because of missing seqs, which may be the index's fault alone. */
 export function isGap(thrown: unknown): boolean {
   return thrown instanceof RuntimeError && thrown.cause === GAP;
 }

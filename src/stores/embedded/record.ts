@@ -75,8 +75,7 @@ export async function encodeInPieces(
 function checked(payloadBytes: number): number {
   const total = HEADER_BYTES + payloadBytes;
   if (total <= RECORD_BYTES_MAX) return payloadBytes;
-  const message = `an append of ${total} bytes is over the limit of ${RECORD_BYTES_MAX}`;
-  throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
+  throw new RuntimeError("PAYLOAD_TOO_LARGE", `an append of ${total} bytes is over the limit of ${RECORD_BYTES_MAX}`);
 }
 
 /** More entries are written as this many. */

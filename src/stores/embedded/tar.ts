@@ -1,5 +1,5 @@
 import { ftruncateSync } from "node:fs";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import { type Chunks, writeChunks } from "./whole-file.ts";
 
 /** A file of an archive, and where its bytes lie in it. */
@@ -113,7 +113,7 @@ export function readTar(
   const refuse = (why: string): RuntimeError =>
     new RuntimeError("SESSION_STORE_ERROR", `${name} ${why}; use another back-up`);
   const refuseStart = (): RuntimeError =>
-    new RuntimeError("INVALID_PARAMS", `${name} is not a tar archive; name a folder or a .tar that rkat backup wrote`);
+    invalid(`${name} is not a tar archive; name a folder or a .tar that rkat backup wrote`);
   const entries: TarEntry[] = [];
   let long: string | undefined;
   for (let at = 0; ; ) {

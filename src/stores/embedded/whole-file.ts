@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../../contract/error.ts";
 import { tryLock } from "./file-locks.ts";
 import { nodeSegmentIo, syncFolder } from "./segments.ts";
 import { writeWhole } from "./table-file.ts";
@@ -109,7 +109,7 @@ export function lockAt(path: string, refusal: string): number {
   const isNamed = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino;
   try {
     if (tryLock(fd) && isNamed()) return fd;
-    throw new RuntimeError("INVALID_PARAMS", refusal);
+    throw invalid(refusal);
   } catch (error) {
     closeSync(fd);
     throw error;
@@ -134,10 +134,7 @@ export function entriesIn(folder: string) {
 /** An error of a file system call as a sentence with advice; other errors as they are. */
 export function explained(error: unknown, place: string, advice: string): unknown {
   if (error instanceof RuntimeError || !(error instanceof Error && "code" in error && "syscall" in error)) return error;
-  if (error.code === "ENAMETOOLONG")
-    return new RuntimeError("INVALID_PARAMS", "the name of the back-up is too long; choose a shorter one", {
-      cause: error,
-    });
+  if (error.code === "ENAMETOOLONG") return invalid("the name of the back-up is too long; choose a shorter one", error);
   const why = error.code === "ENOSPC" ? "the disk is full" : messageOf(error);
   return new RuntimeError("SESSION_STORE_ERROR", `${place}: ${why}; ${advice}`, { cause: error });
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore } from "../../ports/config-store.ts";
-import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
+import type { CheckpointStore, FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobs } from "./blobs.ts";
-import { createCheckpoints } from "./checkpoints.ts";
 import { codeOf, placeOf } from "./client.ts";
 import { openConfiguration } from "./config.ts";
 import { type Connection, createConnection } from "./connection.ts";
@@ -124,6 +123,25 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
       for (const close of closing) close();
       await channel.close();
       await connection.close();
+    },
+  };
+}
+
+/** Checkpoints as rows, one a session. */
+function createCheckpoints(connection: Connection, realm: string): CheckpointStore {
+  return {
+    get: async (sessionId) => {
+      const [found] = await connection.query<{ kept: string }>`
+        select kept from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`;
+      return found?.kept;
+    },
+    put: async (sessionId, text) => {
+      await connection.query`
+        insert into rkat.checkpoints (realm, id, kept) values (${realm}, ${sessionId}, ${text})
+        on conflict (realm, id) do update set kept = excluded.kept`;
+    },
+    remove: async (sessionId) => {
+      await connection.query`delete from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`;
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Tool } from "../../ports/tool.ts";
 
@@ -42,8 +42,4 @@ export function serversOf(given: readonly McpServer[] | undefined | null): reado
 
 function pairs(given: readonly { readonly name: string; readonly value: string }[]): Record<string, string> {
   return Object.fromEntries(given.map(({ name, value }) => [name, value]));
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import { MEDIA_BYTES_MAX, textOfFile } from "../../service/media.ts";
 import { nearMiss } from "../../text/near-miss.ts";
@@ -65,10 +65,6 @@ export async function readMentions(prompt: string, folders: Mentioning): Promise
     attached: attached.map(({ block }) => block),
     notes: attached.map(({ note }) => note),
   };
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 interface Mention {

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { Content } from "../../contract/message.ts";
 import type { ChatMessage } from "../../contract/openai-chat.ts";
 import type { MessageInput } from "../../contract/rewrite.ts";
@@ -132,8 +132,4 @@ export function historyOf(said: readonly Said[]): readonly MessageInput[] {
 
 export function resultOf({ id, content }: SaidResult) {
   return { tool_use_id: id, content, is_error: false };
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

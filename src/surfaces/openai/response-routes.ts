@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 import { CreateResponse } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { CallContext } from "../../service/dispatch.ts";
@@ -353,8 +353,4 @@ async function streamAgain(
   }
   await writeFrames(frames, after === null ? 0 : Number(after) + 1, writer, left.signal);
   return undefined;
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

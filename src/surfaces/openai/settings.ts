@@ -1,5 +1,5 @@
 import type { ClientTool } from "../../contract/client-tools.ts";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { FunctionTool, OwnTools, ToolChoice, Tools } from "../../contract/openai.ts";
 import type { CreateSession, JsonObject, ToolFilter } from "../../contract/session.ts";
 import type { CallContext } from "../../service/dispatch.ts";
@@ -77,10 +77,6 @@ export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "
 }
 
 type FirstChoice = Pick<CallContext, "toolChoice">;
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
-}
 
 /** The functions of the client's. */
 export function clientTools(tools: Tools): readonly ClientTool[] {

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid } from "../../contract/error.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
 import type { UiChatRequest, UiMessage, UiPart } from "../../contract/ui-chat.ts";
 import { partsOf, type Said } from "./said.ts";
@@ -161,8 +161,4 @@ function isTool({ type }: UiPart): boolean {
 
 function lastStep({ parts }: UiMessage): readonly UiPart[] {
   return parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1);
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

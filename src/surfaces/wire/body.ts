@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { invalid, messageOf, RuntimeError } from "../../contract/error.ts";
 import { excessOf, isRecord } from "./incoming.ts";
 
 /** A body that was read: its bytes as a text, and what they say; nothing for an empty one. */
@@ -107,8 +107,4 @@ function parseJson(text: string): unknown {
   } catch (cause) {
     throw new RuntimeError("INVALID_PARAMS", `the body is not JSON: ${messageOf(cause)}`, { cause });
   }
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

@@ -4,7 +4,7 @@ import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
 import type { Config } from "../../config/config-schema.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
-import { RuntimeError } from "../../contract/error.ts";
+import { invalid, RuntimeError } from "../../contract/error.ts";
 
 /** Which realm was asked for, and from where. Absent flags stay undefined. */
 export interface RealmRequest {
@@ -149,10 +149,6 @@ function defaultStateRoot({ purpose, cwd, home, contextRoot, dataHome }: RealmRe
   // The XDG rules ignore a relative path and take an empty variable as unset.
   const data = dataHome !== undefined && isAbsolute(dataHome) ? dataHome : join(home, ".local", "share");
   return join(data, "rkat", "realms");
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** The text of a file; undefined when there is none. */

@@ -95,9 +95,7 @@ export async function openConnection(
         const isLost = thrown instanceof McpError && thrown.data === LOST;
         const isAnswer =
           thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed) && !isLost;
-        if (until.aborted || isAnswer) {
-          throw new Error(reasonOf(thrown), { cause: thrown });
-        }
+        if (until.aborted || isAnswer) throw new Error(reasonOf(thrown), { cause: thrown });
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
         const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
         const advice = "the call may or may not have taken effect, and the next one reconnects";
@@ -136,9 +134,7 @@ function abortOf(signal: AbortSignal): Promise<never> {
 }
 
 async function createTransport(server: McpServerConfig, { env, root, clock }: ConnectionPlace): Promise<Line> {
-  if ("url" in server) {
-    return createUrlTransport(server, fillHeaders(server.headers ?? {}, env), clock);
-  }
+  if ("url" in server) return createUrlTransport(server, fillHeaders(server.headers ?? {}, env), clock);
   const { command, args = [] } = server;
   const program = { command, args, env: serverEnv(server.env ?? {}, env), folder: root };
   const transport = createChildTransport(program, clock);
