@@ -5,7 +5,7 @@ import { type CommandEntry, commandTree } from "../src/surfaces/cli/commands/com
 import type { OptionEntry } from "../src/surfaces/cli/help.ts";
 import type { Io, Output } from "../src/surfaces/cli/io.ts";
 import type { Parts } from "../src/surfaces/cli/parts.ts";
-import { SELECTOR_HINT } from "../src/surfaces/cli/session-selector.ts";
+import { SELECTOR_NOTE } from "../src/surfaces/cli/session-selector.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** The manual of `rkat`, written from the commands as they are declared. */
@@ -19,7 +19,7 @@ export function cliPage(): string {
     block(['rkat "PROMPT" [options]', "rkat COMMAND [options]"]),
     "## DESCRIPTION",
     '`rkat "PROMPT"` is `rkat run PROMPT`: it asks a model, in a session that is stored. `rkat` alone is `rkat chat` at a terminal. Where no model is configured, either asks for one there and stores the choice. A single word is a prompt, too, unless it is within two letters of a command: `rkat sesion` is refused rather than sent to a model. Two words without `run` are refused, since they may be a mistyped command. The answer goes to stdout and everything else to stderr. On a terminal text is streamed, coloured and followed by its usage; in a pipe there are no colours and no progress, and `--json` writes one value for scripts, also when a command fails. Ctrl-C ends a turn and keeps its text; a second one ends the process.',
-    `A session is named by ${SELECTOR_HINT}.`,
+    `${SELECTOR_NOTE.join(" ")}.`,
     "Words complete with Tab after `source <(rkat completion bash)`; there are scripts for zsh and fish, too.",
     "## OPTIONS",
     "Every command takes these; those of `rkat run` may follow a bare prompt.",

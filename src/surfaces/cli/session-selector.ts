@@ -7,7 +7,7 @@ import { parseSessionRef } from "../wire/events.ts";
 import type { Opened } from "./open-runtime.ts";
 
 /** How a session can be named, for help and errors. */
-export const SELECTOR_HINT = "an id, the first 4 or more characters of one, last, or ~1 for the one before the last";
+const SELECTOR_HINT = "an id, the first 4 or more characters of one, last, or ~1 for the one before the last";
 
 /** The error where a command needs a session and has none. */
 export const SESSION_MISSING = `missing required argument 'session': write ${SELECTOR_HINT}; rkat session list shows them`;
