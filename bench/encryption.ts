@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { createScriptedModel } from "../src/providers/scripted.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import { newRealmKey } from "../src/sealed-realm.ts";

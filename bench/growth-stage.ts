@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { type EntryBody, openRuntime, type Runtime, type Store } from "../src/index.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import type { ModelClient } from "../src/ports/model.ts";

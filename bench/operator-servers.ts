@@ -1,7 +1,7 @@
 // A process with a server of sessions, and one that does nothing but what whoever runs a server makes it do besides a
 // turn, once with and once without that. Tells its CPU when asked.
 
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import type { EntryBody } from "../src/contract/entry.ts";
 import { createScriptedModel } from "../src/providers/scripted.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";

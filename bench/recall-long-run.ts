@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import type { MemoryStatusReport } from "../src/contract/memory.ts";
 import { openRuntime, type Runtime } from "../src/index.ts";
 import { SYSTEM_PROMPT, TOOL } from "./conversation.ts";

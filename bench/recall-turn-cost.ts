@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { createScriptedModel, openRuntime, type Runtime, type Session } from "../src/index.ts";
 import type { Clock } from "../src/ports/clock.ts";
 import { createSystemClock } from "../src/service/system-clock.ts";

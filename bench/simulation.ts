@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { defaultConfig } from "../src/config/load-config.ts";
 import { readPolicyFile } from "../src/config/policy-file.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { type LaboratoryPolicy, runSimulation } from "../src/laboratory.ts";
 import { readProbes } from "../src/service/probes.ts";
 import { readRecordedLog } from "../src/service/recorded-log.ts";

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { createInMemoryStore, createRuntime } from "../src/runtime.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import { median, publish } from "./report.ts";

@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { defineConfig, type Plugin } from "rolldown";
-import { builtinsOnFirstUse } from "./builtins-on-first-use.ts";
-import { madeOnFirstUse } from "./made-on-first-use.ts";
+import { builtinsOnFirstCall } from "./builtins-on-first-call.ts";
 
 const isValue = (id: string) => /\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
 
@@ -17,12 +16,6 @@ const asValue = {
       .join("\n");
   },
 };
-
-/** Where loading a module makes much: schemas, and sets and expressions of languages. Not where each instruction counts. */
-const isCostly = (path: string) =>
-  /\/src\/(?:config|contract|core|memory|projections|providers|service|stores\/embedded|surfaces|text|tools)\//.test(
-    path,
-  );
 
 /** Loaded by a Node that is too old as well, to say so in a sentence. */
 const warnsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
@@ -122,11 +115,7 @@ export default defineConfig([
       ...Object.fromEntries(WORKERS.map((name) => [name, `src/${name}.ts`])),
     },
     platform: "node",
-    plugins: [
-      asValue,
-      madeOnFirstUse({ applies: isCostly, isValue }),
-      builtinsOnFirstUse((path) => !warnsOldNode(path)),
-    ],
+    plugins: [asValue, builtinsOnFirstCall((path) => !warnsOldNode(path))],
     external: EXTERNAL,
     output: {
       dir: "dist",
@@ -139,7 +128,7 @@ export default defineConfig([
   {
     input: { "ai-sdk": "src/ai-sdk.ts" },
     platform: "node",
-    plugins: [asValue, madeOnFirstUse({ applies: isCostly, isValue })],
+    plugins: [asValue],
     external: EXTERNAL,
     output: { dir: "dist", format: "esm", chunkFileNames: "chunks/ai-sdk-[name]-[hash].js" },
   },

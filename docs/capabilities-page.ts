@@ -34,15 +34,15 @@ export function capabilitiesPage(): string {
     status === "Available" ? "yes" : "no",
   ]);
   return page("Capabilities", "src/contract/operations.ts", [
-    "A runtime is composed of capabilities, and each can be left out: by not giving its part to the SDK, and for the command line and the servers by `features` in the configuration or by `RKAT_FEATURES`. What needs an absent one is refused with the same code and the same sentence on every surface; nothing of it is loaded.",
+    "A runtime is composed of capabilities, and each can be left out: by not giving its part to the SDK, and for the command line and the servers by `features` in the configuration or by `RKAT_FEATURES`. Operations that need an absent one are refused with the same code and the same sentence on every surface; none of its code is loaded.",
     markdownTable(["capability", "how the SDK gets it", "without it", "the sentence"], parts),
     "## Builds",
     "Every combination works; these six are tested on every surface.",
     markdownTable(["build", "`RKAT_FEATURES`", ...Capability.options], builds),
     "## Operations by build",
     markdownTable(["operation", "needs", ...Object.keys(BUILDS)], operations),
-    "## What `capabilities/get` tells",
-    "In a runtime of everything; what says no is a part of the wire contract that rkat does not have.",
-    markdownTable(["id", "what it is", "there"], told),
+    "## What `capabilities/get` returns",
+    "In a runtime with every capability; “no” marks parts of the wire contract that rkat does not have.",
+    markdownTable(["id", "description", "available"], told),
   ]);
 }

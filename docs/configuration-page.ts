@@ -1,5 +1,5 @@
-import { configFileSchema } from "../src/config/config-file.ts";
 import { VARIABLES } from "../src/config/config-layers.ts";
+import { configFileSchema } from "../src/config/spell-config.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** As much of a JSON schema as the configuration uses. */
@@ -19,7 +19,7 @@ interface Schema {
   readonly additionalProperties?: Schema | boolean;
 }
 
-/** Every key there is, by its schema, with what it is for. */
+/** Every key, by its schema, with its meaning. */
 export function configurationPage(): string {
   const { properties = {} }: Schema = configFileSchema();
   const { features, ...sections } = properties;
@@ -27,13 +27,13 @@ export function configurationPage(): string {
   const variables = VARIABLES.map(({ name, path }) => [code(name), code(path.join("."))]);
   return page("Configuration", "src/config/config-schema.ts", [
     "TOML, in `rkat.toml` or `.rkat/config.toml` of the project (the nearest parent folder that has one), else in `~/.rkat/config.toml`. Over it lie the realm's own `config.toml`, which `rkat config set` and `config/patch` write, then the variables below, then flags and what a request says. An unknown key is an error that names the nearest known one. Keys of providers are never written here: the configuration names the variable that holds one. `rkat init` writes a commented file, `rkat config get` shows what holds, `rkat doctor` where it comes from.",
-    "Of a project's files, what starts a program, names an address or the variable of a key, or lets a model act is left out until you trust them with `rkat trust`; [security.md](security.md#what-a-project-may-do) lists these keys. `RKAT_TRUST=1` obeys them for one process.",
-    'Durations are written like `"500ms"`, `"30s"`, `"1h30m"`. Where there is no default, the meaning says what holds without the key.',
+    "Of a project's files, what starts a program, names an address or the variable of a key, or lets a model act is left out until you trust them with `rkat trust`; [security.md](security.md#what-a-project-may-do) lists these keys. `RKAT_TRUST=1` trusts them for one process.",
+    'Durations are written like `"500ms"`, `"30s"`, `"1h30m"`. Where there is no default, the meaning says what applies without the key.',
     "## Top level",
     markdownTable(HEAD, [row("features", features ?? {})]),
     ...tables,
     "## Variables",
-    "Each wins over the files. Keys and addresses of providers, and the variables of telemetry, are told in the [README](../README.md#models) and in [telemetry.md](telemetry.md).",
+    "Each wins over the files. Keys and addresses of providers, and the variables of telemetry, are described in the [README](../README.md#models) and in [telemetry.md](telemetry.md).",
     markdownTable(["variable", "key"], variables),
   ]);
 }
@@ -43,7 +43,10 @@ const HEAD = ["key", "value", "default", "meaning"];
 /** A section with its table; a table of tables is a section for each name one chooses. */
 function sectionsOf(path: string, schema: Schema, about = schema.description): readonly string[] {
   const { properties, additionalProperties } = schema;
-  if (typeof additionalProperties === "object") return sectionsOf(`${path}.NAME`, additionalProperties, about);
+  if (typeof additionalProperties === "object") {
+    const named = sectionsOf(`${path}.NAME`, additionalProperties, properties === undefined ? about : undefined);
+    return [...(properties === undefined ? [] : section(`[${path}]`, schema, about)), ...named];
+  }
   const inside = Object.entries(properties ?? {});
   if (inside.every(([, one]) => one.type === "object")) {
     return inside.flatMap(([name, one]) => sectionsOf(`${path}.${name}`, one));

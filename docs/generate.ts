@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
+import { z } from "../src/contract/schema.ts";
 import { capabilitiesPage } from "./capabilities-page.ts";
 import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";

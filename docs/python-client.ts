@@ -69,7 +69,7 @@ function operationsFile(): string {
   );
   const version = `CONTRACT_VERSION = (${CONTRACT_VERSION.major}, ${CONTRACT_VERSION.minor})\n`;
   return file(
-    "The table of operations: under which name each is asked for over JSON-RPC, and where over HTTP.",
+    "The table of operations: the name of each over JSON-RPC, and its path over HTTP.",
     ["from typing import NamedTuple"],
     [
       'class Operation(NamedTuple):\n    """A row of the table."""\n\n    rpc: str\n    http: str\n',
@@ -191,7 +191,7 @@ function withoutNull(schema: Schema): Schema {
 }
 
 function resultsFile(types: PythonTypes): string {
-  const about = "What the server answers with, in the names of the wire. An answer may have further fields.";
+  const about = "The results of the server, in the names of the wire. A result may have further fields.";
   return file(about, ["import sys", ...TYPING], types.classes);
 }
 
@@ -202,9 +202,9 @@ const NAMED_BY: readonly (readonly [Owner, string])[] = [
   ["Agent", "agent"],
 ];
 const OWNERS: Readonly<Record<Owner, string>> = {
-  Client: "What can be asked of a server.",
-  Session: "What can be asked of a session.",
-  Agent: "What can be asked of an agent.",
+  Client: "The operations on a server.",
+  Session: "The operations on a session.",
+  Agent: "The operations on an agent.",
 };
 
 /** Operations that Python offers in a form of its own, and under which name. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../src/contract/schema.ts";
 
 /** As much of a JSON schema as the contract uses. */
 export interface Schema {

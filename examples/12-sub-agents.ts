@@ -1,4 +1,4 @@
-// Hands three tasks to sub-agents: each works in a session of its own, and what they use counts in the budget of the one that asked.
+// Delegates three tasks to sub-agents: each works in its own session, and its usage counts in the parent's budget.
 import assert from "node:assert/strict";
 import { createInMemoryStore, createRuntime, type ModelClient } from "rkat";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
 import { fileURLToPath } from "node:url";
-import type { Config } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import type { Input, Io, Output, Terminal } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
 
@@ -179,7 +179,7 @@ function parts(io: Io): Parts {
   const server = { loadConfig, openRuntime, openDatabaseTokens };
   return {
     ...server,
-    configFileSchema: async () => (await import("./config/config-file.ts")).configFileSchema(),
+    configFileSchema: async () => (await import("./config/spell-config.ts")).configFileSchema(),
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
     verifyStore: async (folder, options) => (await import("./runtime-on-disk.ts")).verifyStore(folder, options),

@@ -1,4 +1,4 @@
-import type { Config } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { AgentEvent } from "./contract/event.ts";
 import { type HookEntry, hookFault } from "./contract/hook.ts";

@@ -1,4 +1,6 @@
-export { type BroughtFile, type Config, defaultConfig, type LoadedConfig, loadConfig } from "./config/load-config.ts";
+export type { Config } from "./config/config-schema.ts";
+export { type BroughtFile, type LoadedConfig, loadConfig } from "./config/load-config.ts";
+export { defaultConfig } from "./config/settings.ts";
 export type { Trust } from "./config/trust.ts";
 export type { TrustRequest } from "./config/trust-requests.ts";
 export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";

@@ -1,7 +1,8 @@
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Config, defaultConfig, modelConfig } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
+import { defaultConfig, modelConfig } from "./config/settings.ts";
 import type { EntryBody } from "./contract/entry.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import type { Policy, Simulation } from "./contract/simulation.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Config } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { MemoryStore } from "./ports/memory.ts";

@@ -1,16 +1,16 @@
 import { hash } from "node:crypto";
-import { composeHooks } from "./composed-hooks.ts";
-import { ceilingOf, defaultTools, mcpToolsOf, presetsOf, subAgentsOf } from "./composed-tools.ts";
+import { type ComposedHooks, composeHooks } from "./composed-hooks.ts";
+import { type ComposedTools, ceilingOf, composeTools, defaultTools, presetsOf, subAgentsOf } from "./composed-tools.ts";
 import { boundsOf } from "./config/agents-schema.ts";
-import { describeConfig } from "./config/config-file.ts";
+import { requirePermitted } from "./config/config-change.ts";
 import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
-import { type Config, defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/load-config.ts";
-import { requirePermitted } from "./config/trust.ts";
+import type { Config } from "./config/config-schema.ts";
+import { defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/settings.ts";
+import { describeConfig } from "./config/spell-config.ts";
 import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
-import type { SessionSettings } from "./contract/session.ts";
 import { LOAD_SKILL } from "./contract/skill.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
@@ -25,6 +25,7 @@ import { warnOfMissingPackage } from "./ports/package-file.ts";
 import type { InlineSkill, Skill } from "./ports/skill.ts";
 import type { Store } from "./ports/store.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
+import type { OpenTelemetry } from "./ports/telemetry.ts";
 import type { Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
@@ -34,38 +35,31 @@ import { type AgentHome, createAgentOperations } from "./service/agent/agent-ope
 import { createAgentSource } from "./service/agent/agents.ts";
 import { createCallerView, sessionsWith } from "./service/caller-view.ts";
 import { adviceFor } from "./service/capability-advice.ts";
-import { belowCeiling, belowModelCeiling } from "./service/ceiling.ts";
-import { type CompactionPart, evicts, requireReachableFor } from "./service/compaction-part.ts";
+import { belowModelCeiling, type ToolCeiling } from "./service/ceiling.ts";
+import { type CompactionPart, requireReachableFor } from "./service/compaction-part.ts";
 import { createConfiguration } from "./service/configuration.ts";
 import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
 import type { HookOptions } from "./service/hooks.ts";
+import { lateBound } from "./service/late-bound.ts";
 import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import { createPermits, createProjectAnswers } from "./service/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireNode, requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
-import { type Configured, createSessionService } from "./service/session-service.ts";
+import { createSessionService, type SessionService } from "./service/session-service.ts";
 import { type CompactionOptions, composeCompaction } from "./service/session-settings.ts";
-import { createSkillCatalogue } from "./service/skill-catalogue.ts";
+import { createSkillCatalogue, type SkillCatalogue } from "./service/skill-catalogue.ts";
 import { createSkillRules } from "./service/skills.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
+import type { Configured } from "./service/turn-operations.ts";
 import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { loadForgettingTools } from "./stores/load-forgetting.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions, withSecondTelemetry } from "./telemetry/open-later.ts";
-import {
-  createBuiltinTools,
-  createLoadSkill,
-  createMemoryTools,
-  createRecallOutput,
-  hasMcpTools,
-  hasSkillTools,
-  TOOL_PRESETS,
-  type ToolPreset,
-} from "./tools/builtin.ts";
+import { TOOL_PRESETS, type ToolPreset } from "./tools/builtin.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { readLink } from "./tools/project-path.ts";
 import { secretsIn } from "./tools/shell.ts";
@@ -144,7 +138,6 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireNode(process.versions.node);
   requireOptions(options, Object.keys(TOOL_PRESETS));
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
-  const ownModel = ownModelOf(options.model);
   const capabilities = new Set<Capability>([
     ...(options.store === undefined ? [] : ["session-store" as const]),
     ...(options.compaction === undefined ? [] : ["session-compaction" as const]),
@@ -153,38 +146,152 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
   warnOfMissingPackage(warn);
-  const others = createAgentSource(() => agents.store());
-  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isShortLived });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = withSecondTelemetry(
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),
     options.observer?.telemetry,
   );
   const root = options.projectRoot ?? process.cwd();
-  const { program: shellProgram, timeout_ms } = config.shell;
-  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
-  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
   const hooks = composeHooks(options.hooks, { root, env, clock });
-  const recallOutput = createRecallOutput(async (id) => (await live.whole(await live.find(id))).transcript);
   const catalogue = createSkillCatalogue(options.skills ?? [], sha256);
-  const loadSkillTool = createLoadSkill((...asked) => loadSkill(...asked));
-  const allowedBySkills = createSkillRules(catalogue);
   const ceiling = ceilingOf(options, config);
-  const derive = (changed: Config): Configured & { readonly config: Config } => {
+  // Memory indexes what agents remember and agents report what they add; tools read sessions and sessions run tools.
+  const agentsLater = lateBound<ReturnType<typeof createAgentOperations>>("agents");
+  const sessionsLater = lateBound<SessionService>("sessions");
+  const agentStore = () => agentsLater.get().store();
+  const memory =
+    options.memory &&
+    memoryOf(options.memory, { store, clock, others: createAgentSource(agentStore), warn, isShortLived });
+  const usage = createUsageSums({ store, clock, agents: agentStore });
+  const spentToday = async (name: string): Promise<number> => (await usage.spentBy(name, clock.now())).amount;
+  const tools = composeTools(options, {
+    root,
+    clock,
+    env,
+    shell: config.shell,
+    ceiling,
+    catalogue,
+    warn: (sentence) => warn(redact(sentence)),
+    sessions: sessionsLater.get,
+  });
+  const configuration = createConfiguration({
+    config,
+    store: options.configStore ?? createConfigInMemory(),
+    compose: options.compose ?? composeOver(config),
+    derive: deriving(options, { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }),
+    own: ownLayer,
+    spell: describeConfig,
+    fixed: fixedAtStart,
+    permit: (change, caller) => {
+      const isOwner = options.ceiling === undefined && caller === undefined;
+      const mayReach = caller?.scopes.has("admin") === true;
+      requirePermitted(change, isOwner ? "owner" : { ceiling, mayReach });
+    },
+    realm: options.realm ?? {},
+    warn,
+  });
+  const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
+  const agents = createAgentOperations({
+    home: options.agents ?? agentsInMemory(clock),
+    clock,
+    windows: { immediate, recent },
+    grown: (id) => memory?.takeInLater(id),
+    summariser: () => {
+      const { models, policy, config: now } = configuration.current();
+      const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
+      return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
+    },
+    cutsInvented: () => configuration.current().compaction?.settings.cut_invented ?? true,
+    spentToday,
+    telemetry,
+    report: options.log,
+  });
+  agentsLater.set(agents);
+  const sessions = createSessionService({
+    hash: sha256,
+    catalogue,
+    allowInProject: createProjectAnswers(configuration.operations),
+    checkInWorker: async (...check) => (await import("./service/schema-worker.ts")).checkInWorker(...check),
+    store,
+    clock,
+    capabilities,
+    memory,
+    telemetry,
+    agents: agents.operations,
+    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isShortLived },
+    usage,
+    skillFor: (tools) => {
+      const texts = [
+        ...(tools.has("memory_search") ? [MEMORY_SKILL] : []),
+        ...(tools.has(LOAD_SKILL) && catalogue.hasAny ? [catalogue.prompt] : []),
+      ];
+      return texts.length === 0 ? undefined : texts.join("\n\n");
+    },
+    redact,
+    prepareTools: tools.prepare,
+    configuration,
+    describeCapabilities: () => describeCapabilities(capabilities),
+  });
+  sessionsLater.set(sessions);
+  options.observer?.attach({
+    probeStore: () => probeStore(store, clock.newId()),
+    probeModel: async () => void (await configuration.current().models.resolve(undefined, undefined)),
+    memory: () => memory?.vitals(),
+    redact,
+  });
+  let isClosed = false;
+  const view = createCallerView(store);
+  const call = createDispatch(sessions.service, capabilities, view, spentToday);
+  const dispatch: Dispatch = async (...operation) => {
+    if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
+    return call(...operation);
+  };
+  return createRuntimeCalls(
+    {
+      dispatch,
+      subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
+        subscribe({ store, live: sessions.live, view }, sessionId, { after, signal, caller }),
+      close: async () => {
+        isClosed = true;
+        await sessions.stop();
+        const serversEnded = tools.closeServers(); // Their programs may take a while; what is kept must not wait for them.
+        await Promise.all([tools.close(), hooks.close()]);
+        await agents.close();
+        await memory?.close();
+        await store.close();
+        await serversEnded;
+      },
+    },
+    adviceFor(config.features),
+  );
+}
+
+interface DerivingParts extends Pick<MemoryParts, "store"> {
+  readonly config: Config;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly root: string;
+  readonly telemetry: OpenTelemetry | undefined;
+  readonly ceiling: ToolCeiling;
+  readonly memory: SessionMemory | undefined;
+  readonly hooks: ComposedHooks;
+  readonly catalogue: SkillCatalogue;
+  readonly tools: ComposedTools;
+}
+
+/** Computes everything that follows from a configuration, at the start and after every change of it. */
+function deriving(
+  options: RuntimeOptions,
+  { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }: DerivingParts,
+): (changed: Config) => Configured & { readonly config: Config } {
+  const ownModel = ownModelOf(options.model);
+  const allowedBySkills = createSkillRules(catalogue);
+  const shellProgram = config.shell.program;
+  return (changed) => {
     const known = mergeModels(changed.models);
     const memoryScope = options.memory?.scope ?? changed.memory.scope;
     const seen = (labels?: Readonly<Record<string, string>>) => sessionsWith(store, labels);
     const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
     const compaction = compactionOf(options, changed, config);
-    let memoryTools: readonly Tool[] | undefined;
-    const memoryToolsFor = (labels: Record<string, string>, own: SessionSettings["memory_scope"]): readonly Tool[] => {
-      if (recall === undefined) return [];
-      if (own !== undefined || Object.keys(labels).length > 0) {
-        return createMemoryTools((asked) => recall(asked, labels, own));
-      }
-      memoryTools ??= createMemoryTools(recall);
-      return memoryTools;
-    };
     return {
       config: changed,
       policy: policyOf(changed),
@@ -200,23 +307,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
       },
-      toolsFor: ({ tools: had, view, memory_scope }, caller) => {
-        // A session that another door gave more is given no more than this here.
-        const tools = belowCeiling(had, ceiling);
-        const labels = { ...view, ...caller?.labels };
-        const own = Object.entries(labels).sort();
-        return [
-          ...builtins.toolsFor(tools, JSON.stringify(own)),
-          ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
-          ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
-          ...(changed.skills.enabled && catalogue.hasAny && hasSkillTools(tools) ? [loadSkillTool()] : []),
-          ...(options.tools ?? []),
-        ];
-      },
-      recallOutputFor: (settings, wasEvicted = false) =>
-        wasEvicted || (compaction && evicts(compaction, settings))
-          ? recallOutput(belowCeiling(settings.tools, ceiling))
-          : undefined,
+      ...tools.under(changed, { recall, compaction }),
       models: belowModelCeiling(
         preferOwn(
           ownModel && withPrices(ownModel, changed.prices),
@@ -240,98 +331,6 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       catalogue: () => describeModels(known, changed.self_hosted.models, changed.prices),
     };
   };
-  const configuration = createConfiguration({
-    config,
-    store: options.configStore ?? createConfigInMemory(),
-    compose: options.compose ?? composeOver(config),
-    derive,
-    own: ownLayer,
-    spell: describeConfig,
-    fixed: fixedAtStart,
-    permit: (change, caller) => {
-      const isOwner = options.ceiling === undefined && caller === undefined;
-      const mayReach = caller?.scopes.has("admin") === true;
-      requirePermitted(change, isOwner ? "owner" : { ceiling, mayReach });
-    },
-    realm: options.realm ?? {},
-    warn,
-  });
-  const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
-  const spentToday = async (name: string): Promise<number> => (await usage.spentBy(name, clock.now())).amount;
-  const agents = createAgentOperations({
-    home: options.agents ?? agentsInMemory(clock),
-    clock,
-    windows: { immediate, recent },
-    grown: (id) => memory?.takeInLater(id),
-    summariser: () => {
-      const { models, policy, config: now } = configuration.current();
-      const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
-      return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
-    },
-    cutsInvented: () => configuration.current().compaction?.settings.cut_invented ?? true,
-    spentToday,
-    telemetry,
-    report: options.log,
-  });
-  const usage = createUsageSums({ store, clock, agents: agents.store });
-  const { service, live, loadSkill, stop } = createSessionService({
-    hash: sha256,
-    catalogue,
-    allowInProject: createProjectAnswers(configuration.operations),
-    checkInWorker: async (...check) => (await import("./service/schema-worker.ts")).checkInWorker(...check),
-    store,
-    clock,
-    capabilities,
-    memory,
-    telemetry,
-    agents: agents.operations,
-    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isShortLived },
-    usage,
-    skillFor: (tools) => {
-      const texts = [
-        ...(tools.has("memory_search") ? [MEMORY_SKILL] : []),
-        ...(tools.has(LOAD_SKILL) && catalogue.hasAny ? [catalogue.prompt] : []),
-      ];
-      return texts.length === 0 ? undefined : texts.join("\n\n");
-    },
-    redact,
-    prepareTools: async ({ tools }, signal) => {
-      if (ceiling.mcp && hasMcpTools(tools)) await mcp.prepare(signal);
-    },
-    configuration,
-    describeCapabilities: () => describeCapabilities(capabilities),
-  });
-  options.observer?.attach({
-    probeStore: () => probeStore(store, clock.newId()),
-    probeModel: async () => void (await configuration.current().models.resolve(undefined, undefined)),
-    memory: () => memory?.vitals(),
-    redact,
-  });
-  let isClosed = false;
-  const view = createCallerView(store);
-  const call = createDispatch(service, capabilities, view, spentToday);
-  const dispatch: Dispatch = async (...operation) => {
-    if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
-    return call(...operation);
-  };
-  return createRuntimeCalls(
-    {
-      dispatch,
-      subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
-        subscribe({ store, live, view }, sessionId, { after, signal, caller }),
-      close: async () => {
-        isClosed = true;
-        await stop();
-        const serversEnded = mcp.close(); // Their programs may take a while; what is kept must not wait for them.
-        await Promise.all([builtins.close(), hooks.close()]);
-        await agents.close();
-        await memory?.close();
-        await store.close();
-        await serversEnded;
-      },
-    },
-    adviceFor(config.features),
-  );
 }
 
 /** Looks for a session that is not there, and takes and gives back the right to write it. */

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "./config/load-config.ts";
+import type { Config } from "./config/config-schema.ts";
 import { invalid, messageOf, RuntimeError } from "./contract/error.ts";
 import type { Seal } from "./ports/seal.ts";
 import type { Beginning, KeyFileReport } from "./stores/embedded/key-file.ts";

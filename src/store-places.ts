@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { defaultConfig } from "./config/load-config.ts";
+import { defaultConfig } from "./config/settings.ts";
 import type { AgentEntryBody } from "./contract/agent.ts";
 import type { Entry } from "./contract/entry.ts";
 import { invalid, messageOf, RuntimeError } from "./contract/error.ts";

@@ -18,7 +18,7 @@ describe("rkat agent receipt", () => {
     const text = await agent(["receipt", "Ada"]);
     expect({ code: text.code, stderr: text.stderr }).toEqual({ code: 0, stderr: "" });
     expect(text.stdout).toMatch(/^Compaction of Ada, seq \d+\n {3}when .*\n {3}why +it was due, with 7 memories\n/);
-    expect(text.stdout).toMatch(/\n {3}quality +1: it says \d+ of \d+ specifics of what it was made of\n/);
+    expect(text.stdout).toMatch(/\n {3}quality +1: it has \d+ of the \d+ specifics of its sources\n/);
     expect(text.stdout).toMatch(/\nLong-term summary of memories 1 to 3 {2}extractive\n/);
     expect(text.stdout).toMatch(/ specifics: \d+ in the summary, \d+ shown besides it, \d+ recoverable, 0 lost\n/);
     expect(text.stdout).toMatch(/\n +in summary +memory 1 +\/srv\/gate\.toml\n/);

@@ -208,11 +208,11 @@ describe("rkat agent status", () => {
   it("says of a name that nobody has that it remembers nothing, and makes no folder", async () => {
     const { code, stdout } = await agent(["status", "nobody"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/\nnext +at 129 memories, 129 from now\n\nnobody remembers nothing yet; rkat agent list /);
+    expect(stdout).toMatch(/\nnext +at 129 memories, 129 from now\n\nnobody has no memories yet; rkat agent list /);
     expect(await agent(["context", "nobody"])).toEqual({
       code: 0,
       stdout: "You are nobody.\n\n---\n---\n",
-      stderr: "nobody remembers nothing yet; rkat agent list shows who does.\n",
+      stderr: "nobody has no memories yet; rkat agent list shows the agents that do.\n",
     });
     expect(existsSync(join(line.cwd, ".rkat"))).toBe(false);
   });

@@ -47,8 +47,8 @@ describe("rkat compact run", () => {
       expect.stringMatching(
         /^\d+ specifics: \d+ in the summary, \d+ in the tail, 0 pinned, \d+ recoverable, 0 lost\.$/,
       ),
-      `Look at it: rkat compact show ${id.slice(0, 13)}`,
-      `Undo it:    rkat compact undo ${id.slice(0, 13)}`,
+      `Show it: rkat compact show ${id.slice(0, 13)}`,
+      `Undo it: rkat compact undo ${id.slice(0, 13)}`,
       "",
     ]);
     expect((await context(id)).parts.map(({ kind }) => kind)).toEqual(["summary", "turn", "turn"]);
@@ -58,7 +58,7 @@ describe("rkat compact run", () => {
     const id = await talk();
     const before = await context(id);
     const preview = await text("compact", "run", id, "--preview");
-    expect(preview).toMatch(/^Preview: nothing was changed and no model was asked\n {3}messages +10 → 5\n/);
+    expect(preview).toMatch(/^Preview: nothing was changed and no model was called\n {3}messages +10 → 5\n/);
     expect(preview).toMatch(/\n {3}tokens +about [\d,]+ → about [\d,]+/);
     expect(preview).toMatch(
       /\n {3}taken out +6 messages: seqs 2–\d+, turns 1–3\n {3}kept +4 messages: .*, turns 4–5\n/,
@@ -78,7 +78,7 @@ describe("rkat compact run", () => {
     const answer = await json("compact", "run", id, "--instructions", "keep every ticket");
     expect(answer).toEqual({ compacted: true, compaction: expect.objectContaining({ trigger: "manual" }) });
     expect(await compactions(id)).toEqual([answer.compaction]);
-    expect(await text("compact", "show", id)).toMatch(/\n {3}told to +keep every ticket\n/);
+    expect(await text("compact", "show", id)).toMatch(/\n {3}instructions +keep every ticket\n/);
   });
 
   it("[C8] says why there was nothing to do, which is no failure", async () => {
@@ -156,7 +156,7 @@ describe("rkat compact list and show", () => {
     const { receipt, summary = "", compaction_id } = compaction ?? {};
     const shown = await text("compact", "show", id);
     expect(shown).toMatch(new RegExp(`^Compaction ${compaction_id}\n {3}when +just now, `));
-    expect(shown).toContain("\n   why         manual: somebody asked for it\n   written by  offline\n");
+    expect(shown).toContain("\n   why         manual: it was requested\n   written by  offline\n");
     for (const sentence of summary.split("\n")) expect(shown).toContain(`\n   ${sentence}`.trimEnd());
     expect(shown).toContain(
       `${receipt?.total} specifics: ${receipt?.in_summary} in the summary, ${receipt?.in_tail} in the tail, ` +
@@ -173,7 +173,7 @@ describe("rkat compact list and show", () => {
     const given = { env: NO_MODEL, own };
     await run(["chat", "-t", "none"], { ...given, input: FACTS.join("\n") });
     const { stdout } = await run(["compact", "run", "last"], given);
-    expect(stdout).toMatch(/\n! the summary said 1 thing nobody had said; that was cut\n/);
+    expect(stdout).toMatch(/\n! the summary had 1 invented specific; that was cut\n/);
     const shown = await text("compact", "show", "last");
     expect(shown).toMatch(/\n {3}Person1 owns src\/lib\/file1\.ts\.\n\nReceipt\n/);
     expect(shown).toMatch(/\nInvented: .* cut from the summary\n {3}number {2}49999\n {6}cut: The port is 49999\.\n/);

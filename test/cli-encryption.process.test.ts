@@ -34,7 +34,7 @@ describe("rkat encryption", () => {
     expect(await run(["run", "Remember zanzibarword.", "--model", "offline"], { env })).toMatchObject({ code: 0 });
     expect(filesHere().filter((path) => readFileSync(path).includes("zanzibarword"))).toEqual([]);
     expect((await run(["session", "list"], { env })).stdout).toContain("zanzibarword");
-    expect((await run(["doctor"], { env })).stdout).toMatch(/encryption +sealed by the key [0-9a-f]{16}/);
+    expect((await run(["doctor"], { env })).stdout).toMatch(/encryption +encrypted with the key [0-9a-f]{16}/);
     expect((await run(["doctor", "--verify"], { env })).stdout).toContain("every checksum is right");
 
     expect(await run(["encryption", "rotate", "--to-env", "TWO_KEY"], { env })).toMatchObject({ code: 0 });
@@ -219,7 +219,7 @@ describe("a plain realm under a key", () => {
     });
     useKey("ONE_KEY");
     expect((await inRealm("encryption", "enable")).stdout).toMatch(
-      /^What is said in .*main from now on is encrypted\..*--to-key-file/,
+      /^New data in .*main is encrypted from now on\..*--to-key-file/,
     );
     expect((await inRealm("encryption", "enable")).stdout).toMatch(/main is encrypted with this key\.$/m);
     useKey(undefined);

@@ -99,7 +99,7 @@ describe("rkat memory search", () => {
       code: 0,
       stdout:
         "Nothing found.\n" +
-        "Only what compactions took out was searched; rkat memory history QUERY searches everything.\n",
+        "Only what compactions removed was searched; rkat memory history QUERY searches everything.\n",
     });
   });
 
@@ -311,7 +311,7 @@ describe("rkat chat", () => {
     expect(code).toBe(0);
     const from = stdout.indexOf("Nothing found.");
     expect(stdout.slice(from)).toMatch(
-      /^Nothing found\.\nOnly what compactions took out was searched; \/memory -a QUERY searches everything\.\nCompacted: /,
+      /^Nothing found\.\nOnly what compactions removed was searched; \/memory -a QUERY searches everything\.\nCompacted: /,
     );
     expect(stdout.slice(from)).toMatch(/\n0\.\d\d {2}just now {2}\S+ turn 1 seq \d+ {2}(?:you|model)\n/);
     expect(stdout.slice(from)).toMatch(/\n0\.\d\d {2}just now {2}\S+ turn 5 seq \d+ {2}(?:you|model)\n/);

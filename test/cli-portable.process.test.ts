@@ -55,9 +55,9 @@ describe("rkat session export and import", () => {
       '{"format":"rkat-session","version":1,"session_id":"01a1e876-ecf0-779c-96c7-9712cafd3ee0","last_seq":1}\n',
     );
     write("odd.txt", "hello");
-    expect(await refusal("session", "import", "odd.txt")).toMatch(/odd.txt: it is no session that is known here/);
+    expect(await refusal("session", "import", "odd.txt")).toMatch(/odd.txt: its format is unknown/);
     expect(await refusal("session", "import", "gone.jsonl")).toMatch(/gone.jsonl: there is no such file/);
-    expect(await refusal("session", "import", ".")).toMatch(/it is no file/);
+    expect(await refusal("session", "import", ".")).toMatch(/it is not a file/);
     expect(readdirSync(line.cwd).sort()).toEqual(["cut.jsonl", "odd.txt"]);
     expect(await refusal("session", "import", "cut.jsonl")).toMatch(/cut.jsonl: the file is cut off/);
   });

@@ -69,7 +69,7 @@ describe("[J2] where compactions are prepared", () => {
       expect.objectContaining({ prepared: { seq: expect.any(Number), at: expect.any(String) } }),
     ]);
     const shown = await succeed(["compact", "show", "last"]);
-    expect(shown).toMatch(/\n {3}prepared +\d{4}-\d\d-\d\dT[\d:.]+Z, nobody waited\n/);
+    expect(shown).toMatch(/\n {3}prepared +\d{4}-\d\d-\d\dT[\d:.]+Z, without a wait\n/);
   });
 
   it("[J3] a preview says in money whether it pays", async () => {

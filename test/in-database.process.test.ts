@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { createScriptedModel } from "../src/providers/scripted.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import { useCommandLine } from "./support/command-line.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { nodeFault } from "../src/service/node-version.ts";
 import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
 

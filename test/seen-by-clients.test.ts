@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { z } from "zod";
 import { ERRORS } from "../src/contract/error.ts";
 import { AgentEvent } from "../src/contract/event.ts";
+import { z } from "../src/contract/schema.ts";
 import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { connectMcp } from "./support/mcp-connection.ts";

@@ -31,7 +31,8 @@ afterAll(async () => {
 function newFolder(): string {
   const folder = mkdtempSync(join(root, "machine-"));
   const toml = conformanceToml(models.url, ["session-store", "memory-store", "session-compaction"]);
-  writeFileSync(join(folder, "rkat.toml"), `${toml}\n[store]\nlease = "1s"\n`);
+  // Short, since a test waits for it; longer than a busy machine keeps a server from renewing it.
+  writeFileSync(join(folder, "rkat.toml"), `${toml}\n[store]\nlease = "5s"\n`);
   return folder;
 }
 

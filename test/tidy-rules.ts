@@ -72,7 +72,7 @@ const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[
 
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
-  zod: ["src/contract/", "src/config/", "src/tools/"],
+  zod: ["src/contract/"],
   "@agentclientprotocol/sdk": ["src/surfaces/acp/"],
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],
@@ -338,3 +338,42 @@ export const foreignFaults: Rule = (files) =>
         return word === undefined ? [] : [`${file.path} says ${word}, ${advice}`];
       }),
     );
+
+/** Words that plain English replaces: each names no subject, or is our dialect for a standard word. */
+const BANNED_WORDS: readonly { readonly pattern: RegExp; readonly advice: string }[] = [
+  { pattern: /\b[Ww]hoever\b/, advice: "name the subject: the caller, the client, the user, the server" },
+  {
+    pattern: /\b(?:[Nn]o|[Ss]ome|[Aa]ny)body\b/,
+    advice: "name the subject: the caller, the client, the user, no person",
+  },
+  { pattern: /\b[Mm]end(?:s|ed|ing)?\b/, advice: "write fix" },
+  { pattern: /\b[Bb]reathes?\b/, advice: "write yield to the event loop" },
+  { pattern: /\b[Ww]aits? for a word\b/, advice: "write waits for approval" },
+  { pattern: /\b[Gg]o(?:es)? on with\b/, advice: "write continue or resume" },
+  { pattern: /\bthose there are\b/, advice: "write all, or list them" },
+];
+
+/** The folders that are free of these words; add one when it is. */
+const PLAIN_FOLDERS: readonly string[] = [
+  "console/",
+  "docs/",
+  "src/clients/",
+  "src/config/",
+  "src/contract/",
+  "src/ports/",
+  "src/surfaces/",
+];
+/** Decisions are history. Names of files, and a caller's name on the wire, are not prose. */
+const NOT_PLAIN = /^docs\/decisions\/|\.test\.tsx?$/;
+const NAMES = /^import .*$|"\.\/mend\.ts"|name: "nobody"/gm;
+
+export const wordFaults: Rule = (files) =>
+  files
+    .filter(({ path }) => PLAIN_FOLDERS.some((folder) => path.startsWith(folder)) && !NOT_PLAIN.test(path))
+    .flatMap(({ path, text }) => {
+      const prose = text.replace(NAMES, "");
+      return BANNED_WORDS.flatMap(({ pattern, advice }) => {
+        const [word] = pattern.exec(prose) ?? [];
+        return word === undefined ? [] : [`${path} says ${word}: ${advice}`];
+      });
+    });

@@ -1,5 +1,4 @@
 import { parseSync } from "rolldown/utils";
-import { type Node, nodesIn } from "../build/references.ts";
 import { AgentEvent } from "../src/contract/event.ts";
 import { OPERATIONS, type OperationName, operationOf } from "../src/contract/operations.ts";
 import { PROVIDER_NAMES } from "../src/contract/session.ts";
@@ -106,4 +105,23 @@ function namesIn(node: Node): readonly string[] {
 /** The text of a literal; empty for anything else. */
 function textOf(node: Node | undefined): string {
   return node?.type === "Literal" ? String(node.value) : "";
+}
+
+/** A node of a syntax tree, as ESTree has them; its other fields are read by name. */
+interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [field: string]: unknown;
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+}
+
+/** The nodes right below one. */
+function nodesIn(node: Node): readonly Node[] {
+  return Object.values(node).flatMap((value) =>
+    Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : [],
+  );
 }

@@ -13,6 +13,7 @@ import {
   ownAddressFaults,
   roomFaults,
   rootFaults,
+  wordFaults,
 } from "./tidy-rules.ts";
 import { tableFaults } from "./tidy-tables.ts";
 import { specFaults, testFaults } from "./tidy-tests.ts";
@@ -38,6 +39,7 @@ describe("the project", () => {
   it("has tests named by their cost, with one seed", () => expect(testFaults(files)).toEqual([]));
   it("lists operations, events and providers in their tables alone", () => expect(tableFaults(files)).toEqual([]));
   it("names no machine", () => expect(foreignFaults(files)).toEqual([]));
+  it("has comments, texts and docs in plain English", () => expect(wordFaults(files)).toEqual([]));
 });
 
 describe("the rules bite", () => {
@@ -208,6 +210,19 @@ describe("the rules bite", () => {
     ];
     expect(fine.flatMap((text) => at(text))).toEqual([]);
     expect(at("const COST = { createSession: 1, startTurn: 2, forget: 3 };", "src/contract/forget.ts")).toEqual([]);
+  });
+
+  it("on words that name no subject, but not in decisions, tests and names", () => {
+    const prose = "// Nobody waits for it.\n";
+    const bad = [file("src/surfaces/a.ts", prose), file("docs/a.md", "Whoever mends it\n")];
+    expect(wordFaults(bad)).toEqual([
+      "src/surfaces/a.ts says Nobody: name the subject: the caller, the client, the user, no person",
+      "docs/a.md says Whoever: name the subject: the caller, the client, the user, the server",
+      "docs/a.md says mends: write fix",
+    ]);
+    const fine = ["docs/decisions/0001-a.md", "src/surfaces/a.test.ts", "CHANGELOG.md"];
+    expect(wordFaults(fine.map((path) => file(path, prose)))).toEqual([]);
+    expect(wordFaults([file("src/surfaces/a.ts", 'import { fix } from "./mend.ts";\n// Recommended.\n')])).toEqual([]);
   });
 
   it("on paths and registries of one machine", () => {

@@ -90,7 +90,7 @@ describe("a project that nobody trusted", () => {
     expect(own.keys).toEqual([`Bearer ${KEY}`]);
     const what = `providers.openai.base_url of ${join(project(), "rkat.toml")}`;
     const how = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
-    expect(stderr).toContain(`! left out until somebody trusts this folder: ${what} (${how})\n`);
+    expect(stderr).toContain(`! left out until you trust this folder: ${what} (${how})\n`);
     expect(stderr.split("left out")).toHaveLength(2);
   });
 
@@ -203,7 +203,7 @@ describe("trust", () => {
     await run(words, { stdin: answering("n\n"), stderr: terminal });
     expect(reported).toContain('starts "no-such ');
     expect(reported).toContain('"--now" as MCP server a');
-    expect(reported).toContain("left out until somebody trusts this folder");
+    expect(reported).toContain("left out until you trust this folder");
     // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there.
     expect(reported).not.toMatch(/\u001b\]|\u0007|\u202e/);
     expect(existsSync(records())).toBe(false);
@@ -320,7 +320,7 @@ describe("trust", () => {
     for (const [name, start, flags] of doors) {
       reported = "";
       await serve(start, ...flags);
-      expect(reported).toContain(`${name}: left out until somebody trusts this folder: providers.openai.base_url`);
+      expect(reported).toContain(`${name}: left out until you trust this folder: providers.openai.base_url`);
       reported = "";
       await serve(start, ...flags, "--trust");
       expect(reported).not.toContain("left out");
@@ -341,7 +341,7 @@ describe("trust", () => {
     await runtime.close();
     expect(config).toMatchObject({ providers: { openai: {} } });
     expect(JSON.stringify(config)).not.toContain(stranger.url);
-    expect(sentences).toEqual([expect.stringContaining("left out until somebody trusts this folder")]);
+    expect(sentences).toEqual([expect.stringContaining("left out until you trust this folder")]);
   });
 });
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../src/config/load-config.ts";
+import { defaultConfig } from "../src/config/settings.ts";
 import { type OpenOptions, openRuntime } from "../src/runtime-on-disk.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./forget/planted-secrets.ts";
 import { useCommandLine } from "./support/command-line.ts";

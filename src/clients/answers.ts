@@ -30,7 +30,7 @@ function eventIn(envelope: Fields): AgentEvent | undefined {
   return Object.fromEntries(own) as unknown as AgentEvent;
 }
 
-/** A failure as a server told it; one whose code this client does not know keeps its words. */
+/** The error of a server; an unknown code keeps its message. */
 export function reportedError(body: unknown, server: string): RuntimeError {
   const { code, message, details } = isRecord(body) ? body : {};
   // A key of the table is a code.
@@ -44,19 +44,19 @@ export function closedError(): RuntimeError {
   return new RuntimeError("AGENT_ERROR", "this client is closed");
 }
 
-/** As the runtime says it of a call that was given up before it was made. */
+/** The runtime's error for a call that was cancelled before it began. */
 export function cancelledError(): RuntimeError {
   return new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether a value is an object with fields, and no list. */
+/** Whether a value is an object and not a list. */
 export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a wire carries of a value; throws INVALID_PARAMS for what none can carry. */
+/** The value as JSON carries it; throws INVALID_PARAMS for one that JSON cannot carry. */
 export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value);

@@ -13,7 +13,7 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** Its environment, instead of this process's. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Told what it writes on stderr, a line at a time. */
+  /** Receives its stderr, line by line. */
   readonly log?: (line: string) => void;
 }
 
@@ -27,7 +27,7 @@ export type ConnectOptions = HttpOptions | CommandOptions | RuntimeOption;
 
 export type Connect = (options?: ConnectOptions) => Promise<Runtime>;
 
-/** The one function of the door; only Node can start commands, so how that is done is handed in. */
+/** `connect`; only Node can start commands, so that part is passed in. */
 export function createConnect(openCommand: (options: CommandOptions) => Promise<Runtime>): Connect {
   return async (options = {}) => {
     requireNames(options, namesFor(options));
@@ -49,10 +49,10 @@ function namesFor(options: ConnectOptions): readonly string[] {
 
 function runtimeOf({ runtime }: RuntimeOption): RuntimeOption["runtime"] {
   if (typeof runtime?.dispatch === "function") return runtime;
-  throw new RuntimeError("INVALID_PARAMS", "runtime: give what createRuntime or openRuntime made");
+  throw new RuntimeError("INVALID_PARAMS", "runtime: pass the result of createRuntime or openRuntime");
 }
 
-/** The link to a runtime of this process. Whoever opened it closes it: closing the client ends only the client. */
+/** The link to a runtime of this process. Closing the client does not close the runtime. */
 function createLocalLink(runtime: Pick<Runtime, "dispatch" | "subscribe">): RuntimeLink {
   const closing = new AbortController();
   const dispatch: RuntimeLink["dispatch"] = async (...call) => {

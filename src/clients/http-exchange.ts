@@ -3,7 +3,6 @@ import type { OperationName } from "../contract/operations.ts";
 import { WIRE_TABLE } from "../contract/wire-table.ts";
 import { type Fields, isRecord, jsonOf, reportedError, sleep } from "./answers.ts";
 
-/** How requests are sent and their answers read. */
 export interface Exchange {
   readonly url: string;
   /** Resolves with the head of the answer, whatever its status. Its failures are sentences. */
@@ -59,7 +58,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What the system says of a connection, in words. */
+/** System error codes as text. */
 const FAULTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "no machine has that name",
@@ -71,7 +70,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: "it does not answer",
 };
 
-/** `fetch` hides why it failed one level down, and a browser does not tell at all. */
+/** `fetch` has the reason in its cause, and browsers hide it. */
 function unreachable(url: string, cause: unknown): RuntimeError {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = isRecord(inner) || inner instanceof Error ? Reflect.get(inner, "code") : undefined;
@@ -84,7 +83,7 @@ function unreachable(url: string, cause: unknown): RuntimeError {
 function noJson(url: string, { status, headers }: Response): RuntimeError {
   const type = headers.get("content-type")?.split(";")[0] ?? "nothing";
   const advice = "is it the address of an rkat server?";
-  return new RuntimeError("AGENT_ERROR", `${url} answered ${status} with ${type}, which is no JSON; ${advice}`);
+  return new RuntimeError("AGENT_ERROR", `${url} answered ${status} with ${type}, which is not JSON; ${advice}`);
 }
 
 /** What is sent for an operation. */
@@ -136,7 +135,10 @@ function queryOf(field: string, value: unknown): [string, string][] {
 
 function labelOf([key, value]: [string, unknown]): [string, string] {
   if (!key.includes("=")) return ["label", `${key}=${value}`];
-  throw new RuntimeError("INVALID_PARAMS", `labels: over HTTP a label with = in its name, ${key}, cannot be asked for`);
+  throw new RuntimeError(
+    "INVALID_PARAMS",
+    `labels: over HTTP a label with = in its name, ${key}, cannot be used as a filter`,
+  );
 }
 
 /** One event of a stream: its name, and what its data says. */
@@ -147,7 +149,7 @@ export interface ServerSentEvent {
 
 /** The longest line that is held; the other wire's bound is the same. */
 const LINE_CHARS_MAX = 64 * 1_024 * 1_024;
-/** The server says something every 15 s, if only that it is there. */
+/** The server sends at least a comment every 15 s. */
 const SILENCE_MS_MAX = 60_000;
 
 export function isEventStream({ headers }: Response): boolean {
@@ -181,7 +183,7 @@ function parseData(text: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new RuntimeError("AGENT_ERROR", `${url} sent an event that is no JSON`, { cause });
+    throw new RuntimeError("AGENT_ERROR", `${url} sent an event that is not JSON`, { cause });
   }
 }
 
@@ -207,7 +209,7 @@ async function* linesOf({ body }: Response, url: string): AsyncGenerator<string>
       }
     }
   } finally {
-    reader.cancel().catch(() => {}); // A connection that broke cannot be let go of again.
+    reader.cancel().catch(() => {}); // The connection may be broken already.
   }
 }
 

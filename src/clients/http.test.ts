@@ -142,7 +142,7 @@ describe("connecting over HTTP", () => {
     const client = await connect({ url });
     frames.push("event: run_started\ndata: {}\n\n", "data: {nope\n\n", ": nothing\r\n\r\n");
     await expect(client.createSession("a")).rejects.toEqual(failure("AGENT_ERROR", /ended before the turn/));
-    await expect(client.createSession("b")).rejects.toEqual(failure("AGENT_ERROR", /an event that is no JSON/));
+    await expect(client.createSession("b")).rejects.toEqual(failure("AGENT_ERROR", /an event that is not JSON/));
     await expect(client.createSession("c")).rejects.toEqual(failure("AGENT_ERROR", /ended before the turn/));
     frames.push('event: result\r\ndata: {"session_id":"s",\r\ndata: "text":"ü"}\r\n\r\n');
     expect((await client.createSession("d")).text).toBe("ü");

@@ -26,7 +26,7 @@ import {
 /** A server at an address: `rkat serve`. */
 export interface HttpOptions {
   readonly url: string;
-  /** What the server asks for; without it none is sent. */
+  /** The server's token; without it none is sent. */
   readonly token?: string | undefined;
 }
 
@@ -113,13 +113,13 @@ function newId(): string {
 
 interface TurnParts {
   readonly exchange: Exchange;
-  /** A name for a request, by which it can be taken back. */
+  /** A request id, for cancelling. */
   readonly newId: () => string;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 
-/** Runs what has events and waits for its end. A turn goes on at the server when this client leaves. */
+/** Runs an operation with events to its end. A turn continues on the server when this client leaves. */
 type RunTurn = (request: HttpRequest, call: CallContext) => Promise<unknown>;
 
 /** How often a request that has not arrived yet is tried to be taken back, and how long its answer is waited for. */
@@ -128,7 +128,7 @@ const CANCEL_WAIT_MS = 50;
 const CANCELLED_MS_MAX = 5_000;
 
 /**
- * The events are asked for also when nobody listens: they keep the connection alive, and an answer that takes minutes to
+ * Events are requested even without a listener: they keep the connection alive, and an answer that takes minutes to
  * begin is one that `fetch` and proxies give up on.
  */
 function createTurns({ exchange, newId, closing }: TurnParts): RunTurn {
@@ -147,7 +147,7 @@ function createTurns({ exchange, newId, closing }: TurnParts): RunTurn {
       return await endOf(response, exchange, listener);
     } catch (thrown) {
       if (!leaving.signal.aborted) throw thrown;
-      const message = `the request was cancelled, and ${exchange.url} did not say what became of it`;
+      const message = `the request was cancelled, and ${exchange.url} did not report its outcome`;
       throw new RuntimeError("REQUEST_CANCELLED", message, { cause: thrown });
     } finally {
       settled.abort("settled");
@@ -171,11 +171,11 @@ async function endOf(response: Response, exchange: Exchange, listener: CallConte
   } catch (thrown) {
     throw thrown instanceof RuntimeError && sessionId !== undefined ? withSession(thrown, sessionId) : thrown;
   }
-  const message = `the connection to ${exchange.url} ended before the turn, which goes on there`;
+  const message = `the connection to ${exchange.url} ended before the turn, which continues there`;
   throw withSession(new RuntimeError("AGENT_ERROR", message), sessionId);
 }
 
-/** The session can be read, and its events followed, to see how it went on. */
+/** The session can be read, and its events followed, to see the outcome. */
 function withSession(error: RuntimeError, session_id: unknown): RuntimeError {
   if (error.details !== undefined || session_id === undefined) return error;
   return new RuntimeError(error.code, error.message, { cause: error.cause, details: { session_id } });

@@ -12,26 +12,26 @@ interface LinkParts {
   readonly output: Readable;
   /** Resolves with what to say of its end. */
   readonly ended: Promise<RuntimeError>;
-  /** Told of what is neither an answer nor an event of a turn. */
+  /** Receives notifications other than a turn's events. */
   readonly onNotification: (method: string, params: Fields) => void;
-  /** Answers what the server asks for. */
+  /** Answers the server's requests. */
   readonly onRequest: (method: string, params: Fields) => Promise<unknown>;
-  /** Told once when nothing more will come; calls have been rejected with the same. */
+  /** Called once when the connection ends; pending calls are rejected with the same error. */
   readonly onEnd: (error: RuntimeError) => void;
 }
 
 /** Requests, side by side, over one connection. */
 export interface Link {
-  /** Asks and resolves with the answer; its turn's events have been heard by then. */
+  /** Sends a request and resolves with the answer, after its turn's events. */
   request(method: string, params: unknown, listeners?: CallListeners): Promise<unknown>;
-  /** Gives up what is under way, and refuses what comes. */
+  /** Rejects pending and later requests. */
   end(error: RuntimeError): void;
 }
 
 interface CallListeners extends Pick<CallContext, "listener" | "signal"> {
   /** The session of the request, when it is about one that is there already. */
   readonly sessionId?: string | undefined;
-  /** Told the session of a request once it has begun, which one that is refused never does. */
+  /** Called with the session of a request once it has begun. */
   readonly onBegin?: (sessionId: string) => void;
 }
 
@@ -141,7 +141,7 @@ function parseLine(line: string, name: string): Fields {
     // Said below.
   }
   const shown = JSON.stringify(line.slice(0, SHOWN_CHARS_MAX));
-  throw new RuntimeError("AGENT_ERROR", `${name} wrote what is no JSON-RPC: ${shown}; is it rkat-rpc?`);
+  throw new RuntimeError("AGENT_ERROR", `${name} wrote a line that is not JSON-RPC: ${shown}; is it rkat-rpc?`);
 }
 
 /** The longest line that is read; the server's bound is the same. */

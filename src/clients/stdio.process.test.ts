@@ -73,9 +73,13 @@ describe("connecting over stdio", () => {
     const isNo = (options: ConnectOptions, code: string, message: RegExp) =>
       expect(connect(options)).rejects.toEqual(failure(code, message));
     await isNo({ command: "no-such-command" }, "INVALID_PARAMS", /^command: cannot start no-such-command: there is no/);
-    await isNo({ command: node, args: ["-e", "console.log('Hi')"] }, "AGENT_ERROR", /wrote what is no JSON-RPC: "Hi"/);
+    await isNo(
+      { command: node, args: ["-e", "console.log('Hi')"] },
+      "AGENT_ERROR",
+      /wrote a line that is not JSON-RPC: "Hi"/,
+    );
     await isNo({ command: node, args: ["-e", ""] }, "AGENT_ERROR", /^\S*node -e {2}ended with exit code 0$/);
-    await isNo({ args: ["--nope"] }, "AGENT_ERROR", /^rkat-rpc --nope ended with exit code 2 and said: .*--nope/);
+    await isNo({ args: ["--nope"] }, "AGENT_ERROR", /^rkat-rpc --nope ended with exit code 2; its output: .*--nope/);
     await isNo({ command: "cat" }, "METHOD_NOT_FOUND", /this client has no method initialize/);
     const other = strangeServer("() => []");
     const args = "args" in other ? other.args?.map((word) => word.replace("0.6.99", "0.7.0")) : [];

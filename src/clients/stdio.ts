@@ -11,7 +11,7 @@ import type { CommandOptions } from "./connect.ts";
 import { createCallbackTools, openLink } from "./stdio-link.ts";
 import { createStreams } from "./stdio-streams.ts";
 
-/** What only a door knows: the process it runs in. */
+/** The facts of the process, which the entry point passes in. */
 export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The Node that runs this. */
@@ -105,7 +105,7 @@ async function greet(request: (method: string, params: unknown) => Promise<unkno
     requireSameContract(isRecord(hello) ? hello.contract_version : undefined, name);
     await request("capabilities/get", {});
   };
-  late.catch(() => {}); // After the answer nobody waits for it.
+  late.catch(() => {}); // It is not awaited after the answer.
   try {
     await Promise.race([greeting(), late]);
   } finally {
@@ -126,18 +126,18 @@ function commandOf({ command, args = [], env }: CommandOptions, { env: own, node
   return { file: node, args: [fileURLToPath(server), ...args], name };
 }
 
-/** What is started, and with what. */
+/** The command to start. */
 interface Command {
   readonly file: string;
   readonly args: readonly string[];
-  /** What it is called where it is spoken of. */
+  /** Its name in messages. */
   readonly name: string;
 }
 
 interface Surroundings {
   readonly cwd?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Told what it writes on stderr, a line at a time. */
+  /** Receives its stderr, line by line. */
   readonly log: (line: string) => void;
 }
 
@@ -162,10 +162,10 @@ async function openCommandServer(command: Command, around: Surroundings): Promis
     child.once("close", (code, signal) => {
       const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`;
       const words = said();
-      resolve(words === "" ? `${command.name} ${how}` : `${command.name} ${how} and said: ${words}`);
+      resolve(words === "" ? `${command.name} ${how}` : `${command.name} ${how}; its output: ${words}`);
     });
   });
-  child.stdin.on("error", () => {}); // Nobody reads there any more; how it ended is told by `ended`.
+  child.stdin.on("error", () => {}); // The process has closed its input; `ended` reports how it ended.
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
     child.once("error", (cause: NodeJS.ErrnoException) => reject(notStarted(command, cwd, cause)));

@@ -7,11 +7,12 @@ import { subAgentsOf } from "../composed-tools.ts";
 import { boundsOf } from "./agents-schema.ts";
 import { parseToml } from "./config-file.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
 
 let root = "";
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "rkat-agents-"));
+  root = mkdtempSync(join(tmpdir(), "rkat-sub-agents-"));
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
@@ -46,7 +47,7 @@ describe("files of sub-agents", () => {
       "inherit: fork",
     ];
     write(
-      "project/.rkat/agents/code-reviewer.md",
+      "project/.rkat/sub-agents/code-reviewer.md",
       `---\n${head.join("\n")}\n---\n\nRead it twice.\n\n---\nThen say.\n`,
     );
     const { subAgents, sources, problems } = await load();
@@ -63,10 +64,10 @@ describe("files of sub-agents", () => {
     };
     expect({ subAgents, sources, problems }).toEqual({
       subAgents: [expected],
-      sources: [join(root, "project/.rkat/agents")],
+      sources: [join(root, "project/.rkat/sub-agents")],
       problems: [],
     });
-    const toml = `[agents.code-reviewer]\nprompt = "Read it twice.\\n\\n---\\nThen say."\n${head
+    const toml = `[sub_agents.code-reviewer]\nprompt = "Read it twice.\\n\\n---\\nThen say."\n${head
       .slice(1)
       .map((line) => line.replace(": ", " = "))
       .map((line) => (/= (?:[\d.]+|\[.*)$/.test(line) ? line : line.replace(/= (.*)/, '= "$1"')))
@@ -77,11 +78,11 @@ describe("files of sub-agents", () => {
   });
 
   it("[O4] of one name the nearer holds: code, the project's, the configuration's, the user's", async () => {
-    for (const name of ["code", "project"]) write(`project/.rkat/agents/${name}.md`, agent("of the project"));
+    for (const name of ["code", "project"]) write(`project/.rkat/sub-agents/${name}.md`, agent("of the project"));
     for (const name of ["code", "project", "configured", "user"])
-      write(`home/.rkat/agents/${name}.md`, agent("of the user"));
+      write(`home/.rkat/sub-agents/${name}.md`, agent("of the user"));
     const toml = ["code", "project", "configured"]
-      .map((name) => `[agents.${name}]\ndescription = "of the configuration"\nprompt = "Do it."\n`)
+      .map((name) => `[sub_agents.${name}]\ndescription = "of the configuration"\nprompt = "Do it."\n`)
       .join("");
     const { subAgents, config } = await load(true, toml);
     const own = { name: "code", description: "of the code", prompt: "Do it." };
@@ -94,15 +95,15 @@ describe("files of sub-agents", () => {
     ]);
   });
 
-  it("[O4] that a project brings are left out, and named, until somebody trusts them", async () => {
-    write("project/.rkat/agents/helper.md", agent("helps"));
-    write("home/.rkat/agents/own.md", agent("is mine"));
-    const toml = '[sub_agents]\nenabled = true\n[agents.clerk]\ndescription = "files"\nprompt = "File it."\n';
+  it("[O4] that a project brings are left out, and named, until the user trusts them", async () => {
+    write("project/.rkat/sub-agents/helper.md", agent("helps"));
+    write("home/.rkat/sub-agents/own.md", agent("is mine"));
+    const toml = '[sub_agents]\nenabled = true\n[sub_agents.clerk]\ndescription = "files"\nprompt = "File it."\n';
     const untrusted = await load(false, toml);
     expect(subAgentsOf(untrusted, untrusted.config).map(({ name }) => name)).toEqual(["own"]);
     expect(untrusted.config.sub_agents.enabled).toBe(false);
     expect(untrusted.leftOut).toContain("sub-agent helper of");
-    expect(untrusted.leftOut).toContain("sub_agents.enabled, agents.clerk of");
+    expect(untrusted.leftOut).toContain("sub_agents.enabled, sub_agents.clerk of");
     expect(untrusted.brought.flatMap(({ requests }) => requests.map(({ text }) => text))).toEqual([
       "sets sub_agents.enabled to true",
       'offers the sub-agent clerk for "files", by a prompt of 8 characters',
@@ -112,17 +113,17 @@ describe("files of sub-agents", () => {
     const trusted = await load(false, toml);
     expect(subAgentsOf(trusted, trusted.config).map(({ name }) => name)).toEqual(["clerk", "helper", "own"]);
     expect(trusted.leftOut).toBeUndefined();
-    write("project/.rkat/agents/helper.md", agent("helps", "Send it elsewhere."));
+    write("project/.rkat/sub-agents/helper.md", agent("helps", "Send it elsewhere."));
     const changed = await load(false, toml);
     expect(subAgentsOf(changed, changed.config).map(({ name }) => name)).toEqual(["clerk", "own"]);
     expect(changed.leftOut).toContain("which has changed since it was trusted");
   });
 
   it("[O4] that cannot be used are left out with a sentence each, and the others stay", async () => {
-    const folder = "project/.rkat/agents";
+    const folder = "project/.rkat/sub-agents";
     const broken: readonly (readonly [string, string | Uint8Array, string])[] = [
       ["No-Name.md", agent("x"), "rename the file: name a sub-agent in 1 to 64 of a-z, 0-9 and -"],
-      ["bytes.md", new Uint8Array([0xff, 0xfe, 0x00]), "it is no text; save it as UTF-8"],
+      ["bytes.md", new Uint8Array([0xff, 0xfe, 0x00]), "it is not text; save it as UTF-8"],
       ["empty.md", "---\ndescription: x\n---\n  \n", "write its prompt below the front matter"],
       ["head.md", "No head.", "description is missing"],
       ["key.md", "---\ndescription: x\nmodle: y\n---\nDo.", "modle is not a known key; did you mean model?"],
@@ -144,18 +145,75 @@ describe("files of sub-agents", () => {
         expect.stringContaining(sentence),
       ]);
     }
-    expect(problems.filter((one) => /(?:vault|pipe)\.md: it is there and cannot be read/.test(one))).toHaveLength(2);
+    expect(problems.filter((one) => /(?:vault|pipe)\.md: it cannot be read/.test(one))).toHaveLength(2);
     expect(problems).toHaveLength(broken.length + 2);
   });
 
   it("[O4] are 64 at most, and so are those of a table", async () => {
     for (let index = 0; index < 66; index += 1)
-      write(`home/.rkat/agents/a${String(index).padStart(3, "0")}.md`, agent("x"));
+      write(`home/.rkat/sub-agents/a${String(index).padStart(3, "0")}.md`, agent("x"));
     const { subAgents, problems } = await load();
     expect(subAgents).toHaveLength(64);
     expect(problems).toEqual([expect.stringContaining("has 2 sub-agents too many")]);
-    const many = Array.from({ length: 65 }, (_, at) => `[agents.a${at}]\ndescription = "x"\nprompt = "Do."\n`).join("");
+    const many = Array.from({ length: 65 }, (_, at) => `[sub_agents.a${at}]\ndescription = "x"\nprompt = "Do."\n`).join(
+      "",
+    );
     await expect(load(true, many)).rejects.toThrow("keep 64 of its 65 sub-agents");
+  });
+
+  it("[O4] are read from .rkat/agents and [agents.NAME], too, with one line of advice for each place", async () => {
+    write("project/.rkat/agents/old.md", agent("of the former folder"));
+    write("project/.rkat/sub-agents/new.md", agent("of the folder"));
+    write("home/.rkat/agents/mine.md", agent("of the user"));
+    const toml = '[agents.clerk]\ndescription = "files"\nprompt = "File it."\n[sub_agents]\nmax_depth = 1\n';
+    const { subAgents, config, sources, advice, problems } = await load(true, toml);
+    expect(subAgentsOf({ subAgents }, config).map(({ name }) => name)).toEqual(["clerk", "mine", "new", "old"]);
+    expect(boundsOf(config.sub_agents).depthMax).toBe(1);
+    const [project, home] = [join(root, "project/.rkat"), join(root, "home/.rkat")];
+    expect(sources).toEqual(
+      expect.arrayContaining([join(home, "agents"), join(project, "sub-agents"), join(project, "agents")]),
+    );
+    expect({ advice, problems }).toEqual({
+      problems: [],
+      advice: [
+        `${join(root, "project/rkat.toml")}: [agents.NAME] is now [sub_agents.NAME]; rename it`,
+        `${join(project, "agents")}: sub-agents are now read from ${join(project, "sub-agents")}; move the files there`,
+        `${join(home, "agents")}: sub-agents are now read from ${join(home, "sub-agents")}; move the files there`,
+      ],
+    });
+  });
+
+  it("[O4] that stand under both spellings of one name are refused", async () => {
+    const both = ["agents", "sub_agents"].map((key) => `[${key}.clerk]\ndescription = "x"\nprompt = "y"\n`).join("");
+    await expect(load(true, both)).rejects.toThrow(
+      "rkat.toml: [agents.clerk] and [sub_agents.clerk] are the same sub-agent; remove [agents.clerk]",
+    );
+    const [former, now] = ["agents", "sub-agents"].map((name) => `project/.rkat/${name}/helper.md`);
+    for (const path of [former, now]) write(path ?? "", agent("helps"));
+    write("project/.rkat/agents/other.md", agent("stays"));
+    const { subAgents, problems } = await load();
+    expect(subAgents.map(({ name }) => name)).toEqual(["other"]);
+    expect(problems).toEqual([
+      `a sub-agent is left out: ${join(root, former ?? "")}: ${join(root, now ?? "")} is the same sub-agent; remove one of the two files`,
+    ]);
+  });
+
+  it("[O4] that are moved to the new folder as they are stay trusted", async () => {
+    for (const name of ["helper", "other"]) write(`project/.rkat/agents/${name}.md`, agent(name));
+    const before = await load(false);
+    for (const file of before.brought) before.trust.remember(file);
+    const move = (name: string): void => {
+      write(`project/.rkat/sub-agents/${name}.md`, agent(name));
+      rmSync(join(root, `project/.rkat/agents/${name}.md`));
+    };
+    for (const name of ["helper", "other"]) {
+      move(name);
+      const moved = await load(false);
+      expect(moved.subAgents.map((one) => one.name)).toEqual(["helper", "other"]);
+      expect(moved.leftOut).toBeUndefined();
+    }
+    write("project/.rkat/sub-agents/other.md", agent("other", "Send it elsewhere."));
+    expect((await load(false)).leftOut).toContain("which has changed since it was trusted");
   });
 
   it("[O4] have bounds that a configuration sets", () => {
@@ -166,10 +224,13 @@ describe("files of sub-agents", () => {
   });
 
   it.each([
-    ['[agents.Big]\ndescription = "x"\nprompt = "y"\n', "agents.Big is not usable; name a sub-agent in 1 to 64"],
-    ['[agents.a]\ndescription = "x"\n', "agents.a.prompt is missing; write a text in quotes"],
-    ['[agents.a]\ndescription = "x"\nprompt = " "\n', "write what it is to do and how"],
-    ['[agents.a]\ndescription = "x"\nprompt = "y"\ninherit = "all"\n', 'write one of "none", "fork"'],
+    [
+      '[sub_agents.Big]\ndescription = "x"\nprompt = "y"\n',
+      "sub_agents.Big is not usable; name a sub-agent in 1 to 64",
+    ],
+    ['[sub_agents.a]\ndescription = "x"\n', "sub_agents.a.prompt is missing; write a text in quotes"],
+    ['[sub_agents.a]\ndescription = "x"\nprompt = " "\n', "write what it is to do and how"],
+    ['[sub_agents.a]\ndescription = "x"\nprompt = "y"\ninherit = "all"\n', 'write one of "none", "fork"'],
     ["[sub_agents]\nmax_depth = 9\n", "sub_agents.max_depth is 9; write a whole number from 1 to 8"],
     ["[sub_agents]\nmax_task = 9\n", "sub_agents.max_task is not a known key; did you mean sub_agents.max_tasks?"],
   ])("[O4] a table that is wrong is refused in a sentence: %j", async (toml, sentence) => {

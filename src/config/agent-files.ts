@@ -3,7 +3,8 @@ import { dirname, join } from "node:path";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
 import { AGENTS_MAX, AgentBody, AgentHead, agentNameProblem, agentOf, PROMPT_BYTES_MAX } from "./agents-schema.ts";
-import { type ConfigPlaces, describeProblems, type FoundFile } from "./config-file.ts";
+import type { ConfigPlaces, FoundFile } from "./config-file.ts";
+import { describeProblems } from "./config-problems.ts";
 import { readFrontMatter } from "./front-matter.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
 
@@ -16,37 +17,42 @@ export interface LoadedAgents {
   readonly brought: BroughtFile | undefined;
   /** A sentence for each file that cannot be used, which is left out. */
   readonly problems: readonly string[];
+  /** A sentence for each former folder that still has files. */
+  readonly advice: readonly string[];
 }
 
-const FOLDER = join(".rkat", "agents");
+const FOLDER = join(".rkat", "sub-agents");
+const FORMER_FOLDER = join(".rkat", "agents");
 const ENDING = ".md";
 const PARENTS_MAX = 256;
 
 /** Reads the sub-agents of the user and, where they are trusted, of the project. */
 export async function loadAgentFiles({ cwd, home }: ConfigPlaces, trust: Trust): Promise<LoadedAgents> {
   const project = await findFolder(cwd, home);
-  const own = await readFolder(join(home, FOLDER));
+  const own = await readFolders(home);
   const theirs = project && trust.agents({ path: project.path, text: project.text }, project.agents);
   const near = theirs?.admitted ?? [];
   const far = own.agents.filter(({ name }) => near.every((one) => one.name !== name));
   return {
     agents: [...near, ...far.map((agent): SubAgent => ({ ...agent, from: "user" }))],
-    files: [own, project].flatMap((folder) => (folder === undefined || folder.agents.length === 0 ? [] : folder.path)),
+    files: [...own.folders, ...(project?.folders ?? [])],
     brought: theirs?.brought,
     problems: [...(project?.problems ?? []), ...own.problems],
+    advice: [...(project?.advice ?? []), ...own.advice],
   };
 }
 
-interface AgentFolder extends FoundFile {
+interface AgentFolders extends FoundFile, Pick<LoadedAgents, "problems" | "advice"> {
   readonly agents: readonly SubAgent[];
-  readonly problems: readonly string[];
+  /** Those of the two that have a sub-agent. */
+  readonly folders: readonly string[];
 }
 
-/** The nearest folder upwards that has such files; that of the home folder is the user's, which is read anyway. */
-async function findFolder(cwd: string, home: string): Promise<AgentFolder | undefined> {
+/** The nearest folder upwards that has such files; the home folder is not the project's. */
+async function findFolder(cwd: string, home: string): Promise<AgentFolders | undefined> {
   let folder = cwd;
   for (let depth = 0; depth < PARENTS_MAX; depth += 1) {
-    const found = folder === home ? undefined : await readFolder(join(folder, FOLDER));
+    const found = folder === home ? undefined : await readFolders(folder);
     if (found !== undefined && found.agents.length + found.problems.length > 0) return found;
     const parent = dirname(folder);
     if (parent === folder) return undefined;
@@ -55,36 +61,53 @@ async function findFolder(cwd: string, home: string): Promise<AgentFolder | unde
   return undefined;
 }
 
-async function readFolder(path: string): Promise<AgentFolder> {
-  const names = (await namesIn(path)).filter((name) => name.endsWith(ENDING) && !name.startsWith("."));
+/** Reads the folder and the former one as one, so that a file that was moved between them stays trusted. */
+async function readFolders(root: string): Promise<AgentFolders> {
+  const [path, former] = [join(root, FOLDER), join(root, FORMER_FOLDER)];
+  const [now, before] = [await namesIn(path), await namesIn(former)];
+  const names = [...new Set([...now, ...before])].sort();
   const agents: SubAgent[] = [];
   const texts: [string, string][] = [];
   const problems: string[] = [];
+  const folders = new Set<string>();
   if (names.length > AGENTS_MAX) {
     const rest = names.length - AGENTS_MAX;
     problems.push(`${path} has ${rest} sub-agents too many, which are left out: keep ${AGENTS_MAX} files in it`);
   }
-  for (const name of names.sort().slice(0, AGENTS_MAX)) {
+  for (const name of names.slice(0, AGENTS_MAX)) {
     try {
-      const file = { path: join(path, name), text: await readSmall(join(path, name)) };
+      const folder = now.includes(name) ? path : former;
+      if (folder === path && before.includes(name))
+        throw invalid(join(former, name), `${join(path, name)} is the same sub-agent; remove one of the two files`);
+      const file = { path: join(folder, name), text: await readSmall(join(folder, name)) };
       agents.push(await parseAgent(file, name.slice(0, -ENDING.length)));
       texts.push([name, file.text]);
+      folders.add(folder);
     } catch (thrown) {
       problems.push(`a sub-agent is left out: ${asRuntimeError(thrown).message}`);
     }
   }
-  return { path, text: JSON.stringify(texts), agents, problems };
+  const advice = before.length === 0 ? [] : [`${former}: sub-agents are now read from ${path}; move the files there`];
+  return {
+    path: now.length > 0 ? path : former,
+    text: JSON.stringify(texts),
+    agents,
+    problems,
+    advice,
+    folders: [...folders],
+  };
 }
 
-/** None where there is no such folder, and where nobody may look into it. */
-async function namesIn(path: string): Promise<string[]> {
-  return readdir(path).catch(() => []);
+/** The names of sub-agent files; none where the folder is missing or cannot be read. */
+async function namesIn(path: string): Promise<readonly string[]> {
+  const names = await readdir(path).catch((): string[] => []);
+  return names.filter((name) => name.endsWith(ENDING) && !name.startsWith("."));
 }
 
-/** Whole, or not at all: a pipe would never end, and what is large is no prompt. */
+/** Reads a whole regular file of at most 64 KiB. */
 async function readSmall(path: string): Promise<string> {
   try {
-    // Before it is opened: to open a pipe would wait for whoever writes to it.
+    // Checked before opening: opening a pipe would block until it has a writer.
     const { size } = await stat(path).then((found) => (found.isFile() ? found : Promise.reject(new Error("no file"))));
     if (size > PROMPT_BYTES_MAX) throw invalid(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
     const handle = await open(path, "r");
@@ -96,8 +119,8 @@ async function readSmall(path: string): Promise<string> {
     }
   } catch (cause) {
     if (cause instanceof RuntimeError) throw cause;
-    if (cause instanceof TypeError) throw invalid(path, "it is no text; save it as UTF-8", cause);
-    throw invalid(path, "it is there and cannot be read; check that it is a file and its permissions", cause);
+    if (cause instanceof TypeError) throw invalid(path, "it is not text; save it as UTF-8", cause);
+    throw invalid(path, "it cannot be read; check that it is a file, and its permissions", cause);
   }
 }
 

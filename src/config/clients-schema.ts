@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import { common, flag, msOrNone, oneOf, waitOrNone } from "./values.ts";
 
 /** OpenAI's clients. */
@@ -38,6 +38,6 @@ export const Ui = z
       .meta(common("tools of ours that a chat has where its page names none", "safe")),
     grace: waitOrNone
       .prefault("10s")
-      .describe("how long a turn goes on without a reader, as while its page is loaded again; disabled: to its end"),
+      .describe("how long a turn runs without a reader, as while its page is reloaded; disabled: to its end"),
   })
   .transform(({ grace, ...ui }) => ({ ...ui, grace_ms: msOrNone(grace) }));

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../test/support/property.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { formatToml, parseToml, spellConfig } from "./config-file.ts";
+import { formatToml, parseToml } from "./config-file.ts";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
+import { spellConfig } from "./spell-config.ts";
 
 const places = (files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) => ({
   cwd: "/p",
@@ -97,21 +99,25 @@ const anyFile = fc.record(
     compaction: fc.record({ auto_compact_threshold: fc.integer({ min: 1 }) }, { requiredKeys: [] }),
     profiles: fc.dictionary(fc.string({ minLength: 1 }), fc.record({ model: fc.string({ minLength: 1 }) })),
     providers: fc.dictionary(fc.stringMatching(/^[a-z .]{1,8}$/), fc.constant({})),
-    agents: fc.dictionary(
-      fc.stringMatching(/^[a-z0-9-]{1,8}$/),
-      fc.record(
-        {
-          description: fc.string({ minLength: 1 }),
-          prompt: fc.string({ minLength: 1 }).map((text) => `${text}.`),
-          tools: fc.array(fc.string({ minLength: 1 })),
-          max_duration: fc.integer({ min: 1, max: 2 ** 31 - 1 }).map((ms) => `${ms}ms`),
-          max_cost: fc.double({ min: 0.001, max: 1e6, noNaN: true }),
-          inherit: fc.constantFrom("none", "fork"),
-        },
-        { requiredKeys: ["description", "prompt"] },
-      ),
-    ),
-    sub_agents: fc.record({ enabled: fc.boolean(), max_depth: fc.integer({ min: 1, max: 8 }) }, { requiredKeys: [] }),
+    sub_agents: fc
+      .tuple(
+        fc.record({ enabled: fc.boolean(), max_depth: fc.integer({ min: 1, max: 8 }) }, { requiredKeys: [] }),
+        fc.dictionary(
+          fc.stringMatching(/^[a-z0-9-]{1,8}$/).filter((name) => name !== "enabled"),
+          fc.record(
+            {
+              description: fc.string({ minLength: 1 }),
+              prompt: fc.string({ minLength: 1 }).map((text) => `${text}.`),
+              tools: fc.array(fc.string({ minLength: 1 })),
+              max_duration: fc.integer({ min: 1, max: 2 ** 31 - 1 }).map((ms) => `${ms}ms`),
+              max_cost: fc.double({ min: 0.001, max: 1e6, noNaN: true }),
+              inherit: fc.constantFrom("none", "fork"),
+            },
+            { requiredKeys: ["description", "prompt"] },
+          ),
+        ),
+      )
+      .map(([bounds, named]) => ({ ...named, ...bounds })),
     features: fc.subarray(["session-store", "memory-store", "session-compaction"]),
   },
   { requiredKeys: [] },

@@ -1,10 +1,12 @@
+import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
-import { describeConfig, describeProblems, isTable, spellConfig, unknownKeys } from "./config-file.ts";
+import { describeProblems, isTable, unknownKeys } from "./config-problems.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { withUsersHooks } from "./hooks-schema.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
+import { describeConfig, spellConfig } from "./spell-config.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for
@@ -21,14 +23,16 @@ interface FileLayer {
   readonly userHooks?: Config["hooks"]["entries"];
 }
 
-/** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
+/** Merges the realm's own layer over the file, and the environment over both; tools that the file forbids stay off. */
 export function composeLayers(
-  file: FileLayer,
+  given: FileLayer,
   env: Readonly<Record<string, string | undefined>>,
-  forbidden = forbiddenBy(file.table),
+  forbidden = forbiddenBy(given.table),
 ): Compose {
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
-  return (realm, name) => {
+  const file = { ...given, table: currentKeys(given.table, given.name ?? "the configuration") };
+  return (layer, name) => {
+    const realm = currentKeys(layer, name);
     refuseNull(realm, name);
     refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
@@ -59,6 +63,15 @@ export function composeLayers(
   };
 }
 
+/** The table with `[sub_agents.NAME]` for the former `[agents.NAME]`; throws INVALID_PARAMS where one name has both. */
+function currentKeys(given: JsonTable, source: string): JsonTable {
+  const table = withSubAgents(given);
+  const [both] = isTable(table.agents) ? Object.keys(table.agents) : [];
+  if (both === undefined) return table;
+  const message = `${source}: [agents.${both}] and [sub_agents.${both}] are the same sub-agent; remove [agents.${both}]`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
 /** The same for a configuration that was handed over whole, or for none. */
 export function composeOver(config: Config | undefined): Compose {
   if (config === undefined) return composeLayers({ name: undefined, table: {} }, {});
@@ -66,25 +79,25 @@ export function composeOver(config: Config | undefined): Compose {
   return composeLayers({ name: undefined, table: spellConfig(config), userRules }, {}, config.forbidden);
 }
 
-/** The realm's own layer, which requests write, forbids nothing: a client that sets what it got would forbid by that. */
+/** Only the file forbids tools: a client that writes back the realm's layer as it read it must not. */
 function forbiddenBy({ tools }: JsonTable): Config["forbidden"] {
   const names = ["builtins", "shell"] as const;
   return names.filter((name) => isTable(tools) && tools[SWITCHES[name]] === false);
 }
 
-/** A patch takes a key away by null; a layer just does not have it. */
+/** Refuses null, which only a patch may have. */
 function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []): void {
   for (const [key, value] of Object.entries(layer)) {
     const at = [...path, key];
     if (value === null) throw new RuntimeError("INVALID_PARAMS", `${name}: ${at.join(".")} is null; leave the key out`);
-    // No key lies deeper: the schema refuses what does.
+    // Deeper keys are refused by the schema.
     if (isTable(value) && at.length < DEPTH_MAX) refuseNull(value, name, at);
   }
 }
 
 const DEPTH_MAX = 8;
 
-/** Whoever may write to a realm must not send its sessions to another database, or have another key, or none. */
+/** A client that may write the realm's layer must not change its database or its key. */
 function refuseStore(layer: JsonTable, name: string): void {
   const section = KEPT_OUTSIDE.find((key) => layer[key] !== undefined);
   if (section === undefined) return;
@@ -94,10 +107,10 @@ function refuseStore(layer: JsonTable, name: string): void {
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** What says where and how a realm is kept. */
+/** The sections on where and how a realm is stored. */
 const KEPT_OUTSIDE = ["store", "encryption"] as const;
 
-/** A layer without what says again where it is kept: a client that writes back what it has read changes nothing by that. */
+/** A layer without an unchanged `store` or `encryption`: a client may write back what it has read. */
 export function ownLayer(layer: JsonTable, config: Config): JsonTable {
   const reported = describeConfig(config);
   const isSame = (given: unknown, is: unknown): boolean =>
@@ -112,9 +125,8 @@ export function ownLayer(layer: JsonTable, config: Config): JsonTable {
 function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
   let at: unknown = table;
   for (const key of path) {
-    // Inside of a list or a text that is there.
     if (!isTable(at)) return true;
-    // What is missing is missing where the rest of it is.
+    // A missing key belongs to the layer that has its section.
     if (!Object.hasOwn(at, key)) return at !== table;
     at = at[String(key)];
   }
@@ -145,14 +157,14 @@ interface Variable {
 }
 
 const asText = (text: string) => text;
-/** What is no number is left as it is, for the schema to refuse with its own advice. */
+/** Anything but a number is left for the schema to refuse. */
 const asNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text);
-/** Like a number, what is neither is left for the schema. */
+/** Anything but true or false is left for the schema to refuse. */
 const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.trim() === "true" : text);
 const asFeatures = (text: string) =>
   text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 
-/** The variables that override the files. Keys and tokens are not here: whoever uses one reads it. */
+/** The variables that override the files. Keys and tokens are not here: the code that uses one reads it. */
 export const VARIABLES: readonly Variable[] = [
   { name: "RKAT_MODEL", path: ["agent", "model"], read: asText },
   { name: "RKAT_PROVIDER", path: ["agent", "provider"], read: asText },
@@ -182,7 +194,7 @@ function override(table: JsonTable, { path, read }: Variable, text: string): Jso
   const value = read(text);
   if (key === undefined) return { ...table, [section]: value };
   const inFile = table[section] ?? {};
-  // Something else than a table stays as it is: the schema says so better than a merge could.
+  // The schema refuses a section that is not a table.
   if (!isTable(inFile)) return table;
   const overridden = { ...table, [section]: { ...inFile, [key]: value } };
   return section === "budget" ? withoutSpellingsOf({ budget: { [key]: value } }, overridden) : overridden;

@@ -1,8 +1,8 @@
-import { z } from "zod";
-import { Capability } from "../contract/capability.ts";
+import { CAPABILITIES } from "../contract/capability.ts";
 import { CompactionDefaults } from "../contract/compaction.ts";
+import { fieldOf, z } from "../contract/schema.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
-import { Agents, SubAgents } from "./agents-schema.ts";
+import { SubAgents } from "./agents-schema.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
 import { Hooks } from "./hooks-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
@@ -34,7 +34,7 @@ const Agent = z.strictObject({
         "claude-sonnet-5-5",
       ),
     ),
-  provider: text.optional().describe("whose model it is, where the name does not say"),
+  provider: text.optional().describe("the provider, where the model's name does not determine it"),
   system_prompt: z
     .string({ error: "write a text in quotes" })
     .optional()
@@ -43,10 +43,10 @@ const Agent = z.strictObject({
   max_turns: whole(1).default(100).meta(common("model calls in one turn")),
   budget_warning_threshold: fraction("write a fraction above 0 and up to 1, like 0.8")
     .default(0.8)
-    .describe("the part of a budget at which `budget_warning` is told"),
+    .describe("the part of a budget at which `budget_warning` is emitted"),
   structured_output_retries: whole(0, 10)
     .default(2)
-    .describe("how often a result that does not match its schema is asked for again"),
+    .describe("how often a result that does not match its schema is requested again"),
 });
 
 const Budget = z.strictObject({
@@ -59,14 +59,14 @@ const Budget = z.strictObject({
 });
 
 const PRESETS = ["none", "safe", "workspace", "full"] as const;
-const most = "that a session may be given; one that says nothing gets it";
+const most = "that a session may set, and its default";
 const Ceiling = z
   .strictObject({
-    tools: oneOf(PRESETS).optional().describe("the most tools sessions may have; without it, what the door allows"),
+    tools: oneOf(PRESETS).optional().describe("the most tools sessions may have; without it, what the server allows"),
     models: z
       .array(text, { error: 'write a list of models, like ["claude-*", "openai/gpt-5*"]' })
       .optional()
-      .describe("the models that may be asked, as MODEL or PROVIDER/MODEL, * for any letters; without it, all"),
+      .describe("the allowed models, as MODEL or PROVIDER/MODEL, * for any letters; without it, all"),
     max_tokens: whole(1).optional().describe(`the most \`budget.max_tokens\` ${most}`),
     max_duration: wait.optional().describe(`the most \`budget.max_duration\` ${most}`),
     max_tool_calls: whole(0).optional().describe(`the most \`budget.max_tool_calls\` ${most}`),
@@ -88,12 +88,10 @@ const Limits = z.strictObject({
 
 const Retry = z
   .strictObject({
-    max_retries: whole(0, 100).default(3).meta(common("how often a model call that failed for a while is made again")),
-    initial_delay: wait.prefault("500ms").describe("the wait before the first of them"),
+    max_retries: whole(0, 100).default(3).meta(common("how often a model call with a temporary failure is retried")),
+    initial_delay: wait.prefault("500ms").describe("the wait before the first retry"),
     max_delay: wait.prefault("30s").describe("the longest wait"),
-    retry_after_max: wait
-      .prefault("10m")
-      .describe("a provider that asks for a longer wait than this is not waited for"),
+    retry_after_max: wait.prefault("10m").describe("a provider that asks for a longer wait is not retried"),
     multiplier: z
       .number({ error: "write a number of at least 1" })
       .min(1, "write a number of at least 1")
@@ -112,23 +110,22 @@ const Retry = z
     max_delay_ms: retry.max_delay,
     retry_after_max_ms: retry.retry_after_max,
     multiplier: retry.multiplier,
-    /** Undefined: a call may take as long as it likes. */
+    /** Undefined: no limit. */
     call_timeout_ms: msOrNone(retry.call_timeout),
-    /** Undefined: a stream may be silent as long as it likes. */
+    /** Undefined: no limit. */
     stall_timeout_ms: msOrNone(retry.stall_timeout),
   }));
 
 /** A field of the contract as a key that `rkat init` writes, with this value for an example. */
-const example = <S extends z.ZodType>(field: S, value: unknown): S =>
-  field.meta({ ...field.meta(), examples: [value] });
+const example = <S extends z.ZodType>(field: S, value: unknown): S => field.meta({ examples: [value] });
 
-/** What is left out follows from the model, or is the default of the compaction itself. */
+/** Missing keys follow from the model, or are defaults of the compaction. */
 const Compaction = CompactionDefaults.extend({
-  recent_turn_budget: example(CompactionDefaults.shape.recent_turn_budget, 4),
-  max_summary_tokens: example(CompactionDefaults.shape.max_summary_tokens, 4_096),
-  policy: example(CompactionDefaults.shape.policy, "economy"),
-  prepare: example(CompactionDefaults.shape.prepare, true),
-  evict: example(CompactionDefaults.shape.evict, false),
+  recent_turn_budget: example(fieldOf(CompactionDefaults, "recent_turn_budget"), 4),
+  max_summary_tokens: example(fieldOf(CompactionDefaults, "max_summary_tokens"), 4_096),
+  policy: example(fieldOf(CompactionDefaults, "policy"), "economy"),
+  prepare: example(fieldOf(CompactionDefaults, "prepare"), true),
+  evict: example(fieldOf(CompactionDefaults, "evict"), false),
 });
 
 const Rest = z.strictObject({
@@ -155,7 +152,7 @@ const Memory = z
       .optional()
       .meta(common("of a remote embedder: how long its vectors are", 1_536)),
     index: MemoryIndex.default("auto").describe(
-      "how what was said is searched, which is a scan of all vectors ([why](decisions/0015-a-scan-instead-of-a-graph.md)); with a database also where: `local`, in an index beside each process, or `database`",
+      "how memory is searched, which is a scan of all vectors ([why](decisions/0015-a-scan-instead-of-a-graph.md)); with a database also where: `local`, in an index beside each process, or `database`",
     ),
   })
   .refine((memory) => memory.embedder !== "remote" || memory.embedding_model !== undefined, {
@@ -170,7 +167,9 @@ const Memory = z
 const AgentMemory = z.strictObject({
   immediate_window: whole(1).default(64).meta(common("memories that are shown word for word")),
   recent_window: whole(1).default(64).meta(common("memories of the short-term summary, and between two compactions")),
-  profile: text.default("summarizer").meta(common("who summarises; without such a profile, the model of sessions")),
+  profile: text
+    .default("summarizer")
+    .meta(common("the profile that summarises; without such a profile, the model of sessions")),
 });
 
 const Telemetry = z.strictObject({
@@ -182,7 +181,7 @@ const Telemetry = z.strictObject({
     })
     .optional()
     .meta(common("without it, that of the standard variables, else http://localhost:4318", "http://localhost:4318")),
-  capture_content: flag.default(false).meta(common("whether what is said goes along", true)),
+  capture_content: flag.default(false).meta(common("whether spans include the text of messages", true)),
   service_name: text.default("rkat").describe("the name spans come under"),
 });
 
@@ -205,7 +204,7 @@ const Provider = z.strictObject({
     .describe("the variable that holds the key; without it, the provider's usual one"),
   api: oneOf(["chat", "responses", "ollama-generate"])
     .optional()
-    .describe("what is spoken; without it, what suits the address"),
+    .describe("the protocol; without it, the one that suits the address"),
 });
 
 const SelfHosted = z.strictObject({
@@ -222,7 +221,7 @@ const SelfHosted = z.strictObject({
       server: text.describe("which of the servers has it"),
       remote_model: text.optional().describe("its name there; without it, that of this table"),
       context_window: whole(1).optional().describe("tokens it can see; without it, contexts are compacted at 100,000"),
-      max_output_tokens: whole(1).optional().describe("tokens it can say at once"),
+      max_output_tokens: whole(1).optional().describe("the most output tokens of one call"),
     }),
   ),
 });
@@ -237,14 +236,14 @@ const CataloguedModel = z.strictObject({
 
 const sections = {
   features: z
-    .array(oneOf(Capability.options), { error: "write a list of capabilities" })
-    .default(Capability.options)
+    .array(oneOf(CAPABILITIES), { error: "write a list of capabilities" })
+    .default([...CAPABILITIES])
     .describe("the capabilities that are composed; [capabilities.md](capabilities.md)"),
-  agent: Agent.prefault({}).describe("what sessions are that do not say otherwise"),
+  agent: Agent.prefault({}).describe("the defaults of sessions"),
   budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),
-  ceiling: Ceiling.prefault({}).describe("what no request passes, whatever it asks for; a change waits for a start"),
+  ceiling: Ceiling.prefault({}).describe("limits that no request can exceed; a change takes effect at the next start"),
   limits: Limits.prefault({}),
-  retry: Retry.prefault({}).describe("rate limits, overload and connections that break are waited out"),
+  retry: Retry.prefault({}).describe("retries after rate limits, overload and broken connections"),
   compaction: Compaction.prefault({}).describe(
     "a context that grows too large is summarised; rkat compact undo brings it back",
   ),
@@ -253,21 +252,20 @@ const sections = {
   ),
   permissions: FileRules.transform((rules) => layersOf(rules))
     .prefault({})
-    .describe("which tool calls run, are asked about or refused; [permissions.md](permissions.md)"),
+    .describe("which tool calls run, need approval or are refused; [permissions.md](permissions.md)"),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
   openai: OpenAi.prefault({}).describe("OpenAI's clients at `rkat serve`; [openai.md](openai.md)"),
   ui: Ui.prefault({}).describe("pages with the AI SDK's useChat at `rkat serve`; [ui-chat.md](ui-chat.md)"),
   store: StoreTable.prefault({}).describe(
-    "where sessions are kept; not for the realm's own layer, which is kept there",
+    "where sessions are stored; not in the realm's own layer, which is stored there",
   ),
   encryption: EncryptionTable.prefault({}).describe(
-    "what is kept is sealed with this key; without one, it is kept as it is; [encryption.md](encryption.md)",
+    "stored data is encrypted with this key; without one, it is plain; [encryption.md](encryption.md)",
   ),
-  memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
+  memory: Memory.prefault({}).describe("search over all sessions, as with rkat memory search"),
   retention: Retention.prefault({}).describe("how long sessions are kept; [retention.md](retention.md)"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
-  agents: Agents,
   sub_agents: SubAgents,
   telemetry: Telemetry.prefault({}).describe(
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",
@@ -302,7 +300,7 @@ export const ConfigFile = z
       const newer = given.budget[key as keyof typeof LIMIT_SPELLINGS];
       const old = given.limits[older];
       if (newer === undefined || old === undefined || newer === old) continue;
-      refuse(["budget", key], `limits.${older} says otherwise, so remove one of the two`);
+      refuse(["budget", key], `limits.${older} has another value, so remove one of the two`);
     }
     const { provider } = given.agent;
     const providers = [...PROVIDER_NAMES, ...Object.keys(given.providers)];
@@ -329,7 +327,7 @@ export const ConfigFile = z
 export const SWITCHES = { builtins: "builtins_enabled", shell: "shell_enabled" } as const;
 type Switch = keyof typeof SWITCHES;
 
-/** What a file has said false to; a default that nobody wrote forbids nothing. */
+/** The tools that a file sets to false; a default forbids nothing. */
 const nothingForbidden: readonly Switch[] = [];
 
 interface SessionLimits {

@@ -13,9 +13,9 @@ describe("front matter", () => {
 
   it.each([
     ["has no end", "---\nname: one", /^SKILL\.md: write a line --- after/],
-    ["is a list", "---\n- one\n---\n", /^SKILL\.md: mend its front matter: it is no table/],
-    ["is no YAML", "---\na: [\n---\n", /^SKILL\.md: mend its front matter: /],
-    ["refers to itself", `---\na: &a [1]\nb: [${"*a,".repeat(999)}]\n---\n`, /^SKILL\.md: mend its front matter: /],
+    ["is a list", "---\n- one\n---\n", /^SKILL\.md: fix its front matter: it is not a table/],
+    ["is no YAML", "---\na: [\n---\n", /^SKILL\.md: fix its front matter: /],
+    ["refers to itself", `---\na: &a [1]\nb: [${"*a,".repeat(999)}]\n---\n`, /^SKILL\.md: fix its front matter: /],
     ["is too long", `---\n${"#".repeat(20_000)}\n---\n`, /^SKILL\.md: shorten its front matter/],
   ])("is refused in a sentence where it %s", async (_, text, sentence) => {
     await expect(read(text)).rejects.toThrow(sentence);

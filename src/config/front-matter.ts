@@ -4,9 +4,7 @@ import type { FoundFile } from "./config-file.ts";
 
 /** A text with a table of YAML before it, between two lines of three dashes. */
 export interface FrontMatter {
-  /** Empty where there is none. */
   readonly table: JsonTable;
-  /** The text after it. */
   readonly body: string;
 }
 
@@ -25,16 +23,16 @@ export async function readFrontMatter({ path, text }: FoundFile): Promise<FrontM
     .join("\n");
   if (head.length > HEAD_CHARS_MAX) throw invalid(path, `shorten its front matter to ${HEAD_CHARS_MAX} characters`);
   const body = lines.slice(end + 1).join("\n");
-  // Most projects have no such file, and then nothing of it is loaded.
+  // Loaded on first use: most projects have no such file.
   const { parse } = await import("yaml");
   try {
-    // Plain data without tags or references: what is written is what is there.
+    // Plain data without tags or references.
     const table: unknown = parse(head, { schema: "core", maxAliasCount: 0, logLevel: "error" }) ?? {};
-    if (!isJsonTable(table)) throw new Error("it is no table of keys and values");
+    if (!isJsonTable(table)) throw new Error("it is not a table of keys and values");
     return { table, body };
   } catch (thrown) {
     const [why = ""] = messageOf(thrown).split("\n");
-    throw invalid(path, `mend its front matter: ${why}`, thrown);
+    throw invalid(path, `fix its front matter: ${why}`, thrown);
   }
 }
 

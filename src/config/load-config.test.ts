@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RuntimeError } from "../contract/error.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
 
 interface World {
   readonly files?: Readonly<Record<string, string>>;
@@ -83,8 +84,14 @@ describe("defaults", () => {
       memory: { embedder: "local", index: "auto", scope: "project" },
       retention: { labels: {} },
       agent_memory: { immediate_window: 64, recent_window: 64, profile: "summarizer" },
-      agents: {},
-      sub_agents: { enabled: false, max_depth: 2, max_concurrent: 4, max_tasks: 16, result_bytes_max: 16_384 },
+      sub_agents: {
+        enabled: false,
+        max_depth: 2,
+        max_concurrent: 4,
+        max_tasks: 16,
+        result_bytes_max: 16_384,
+        named: {},
+      },
       telemetry: { enabled: false, capture_content: false, service_name: "rkat" },
       skills: { enabled: true },
       hooks: { entries: [], default_timeout_ms: 5_000, payload_max_bytes: 131_072, background_max_concurrency: 32 },
@@ -143,7 +150,7 @@ describe("which file", () => {
       return undefined;
     };
     await expect(loadConfig({ cwd: "/p", home: "/h", env: {}, readFile })).rejects.toThrow(
-      "/p/rkat.toml is there and cannot be read; check its permissions",
+      "/p/rkat.toml cannot be read; check its permissions",
     );
   });
 });
@@ -294,7 +301,7 @@ describe("refusals", () => {
     ],
     [
       "[limits]\nbudget = 1\n[budget]\nmax_tokens = 2",
-      "budget.max_tokens is 2; limits.budget says otherwise, so remove one of the two",
+      "budget.max_tokens is 2; limits.budget has another value, so remove one of the two",
     ],
     ["agent = 3", "agent is 3; make it a table, [agent]"],
     ["providers = 3", "providers is 3; make it a table, [providers]"],

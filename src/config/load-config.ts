@@ -7,13 +7,11 @@ import { loadAgentFiles } from "./agent-files.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { type Compose, composeLayers, isSet, VARIABLES } from "./config-layers.ts";
 import type { Config } from "./config-schema.ts";
-import { DEFAULT_CONFIG } from "./default-config.ts";
 import { loadMcpServers } from "./mcp-servers.ts";
 import type { ConfiguredRules } from "./permission-layers.ts";
 import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
-export type { Config } from "./config-schema.ts";
 export type { BroughtFile } from "./trust.ts";
 
 export interface LoadedConfig {
@@ -22,21 +20,23 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** The MCP servers that `.rkat/mcp.toml` names, of the project and of the user. */
   readonly mcpServers: readonly McpServerConfig[];
-  /** The sub-agents of `.rkat/agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
+  /** The sub-agents of `.rkat/sub-agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
   readonly subAgents: readonly SubAgent[];
   /** The skills of the project, as far as they are trusted, and of the user, the nearer first. */
   readonly skills: readonly Skill[];
   /** A sentence for each file that is left out since it cannot be used. */
   readonly problems: readonly string[];
+  /** A sentence for each file or folder that uses a former name, and what to rename. */
+  readonly advice: readonly string[];
   /** The same files and variables around another layer of the realm's own. */
   readonly compose: Compose;
-  /** The files of the project that want what only a person may allow: to start programs, to send things elsewhere. */
+  /** The project's files with requests that only the user can allow: to start programs, to send data elsewhere. */
   readonly brought: readonly BroughtFile[];
-  /** One sentence on what of them is not obeyed, since nobody trusted it; undefined when everything is. */
+  /** One sentence on what is left out, since it is not trusted; undefined when everything is. */
   readonly leftOut: string | undefined;
   /** The files that hooks come from, by their ids. */
   readonly hookFiles: Readonly<Record<string, string>>;
-  /** Decides it, and keeps what a person says. */
+  /** Decides on trust, and stores the user's decisions. */
   readonly trust: Trust;
 }
 
@@ -56,18 +56,18 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const userHooks = own === undefined || project === undefined ? [] : hooksOfUser(own);
   const file = project ?? own;
   const { permissions: rules, ...others } = file === undefined ? {} : tableOf(file);
-  // Rules of the user stay apart, whether or not the project has a file.
+  // The user's rules are kept separate, whether or not the project has a file.
   const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
   const kept = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
   const inDatabase = isSet(env.RKAT_STORE_URL) || (file !== undefined && namesDatabase(trust, file, below));
-  // The layer of a realm that is kept in a database is there, too.
+  // A realm in a database has its layer there.
   const realm = inDatabase ? undefined : kept;
   const layer = realm === undefined ? {} : parseToml(realm.text, realm.path);
   const settings = file && trust.settings(file, below, [layer]);
   const ofRealm = realm && trust.settings(realm, layer, [below]);
   const realmName = realm?.path ?? "configuration";
-  // What is wrong is wrong whether or not it is obeyed.
+  // Errors are reported whether or not the file is trusted.
   composeLayers({ name: file?.path, table: below }, env)(layer, realmName);
   const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules, userHooks }, env);
   const config = compose(ofRealm?.admitted ?? {}, realmName);
@@ -82,7 +82,15 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   );
   const brought = [...files, ...skilled.brought];
   const problems = [...found.problems, ...skilled.warnings];
-  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems };
+  const renamed = [
+    file !== undefined && "agents" in below ? file : [],
+    realm !== undefined && "agents" in layer ? realm : [],
+  ];
+  const advice = [
+    ...renamed.flat().map(({ path }) => `${path}: [agents.NAME] is now [sub_agents.NAME]; rename it`),
+    ...found.advice,
+  ];
+  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems, advice };
   const hookFiles = {
     ...hookFilesOf(file?.path, settings?.admitted),
     ...hookFilesOf(realm?.path, ofRealm?.admitted),
@@ -94,28 +102,28 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };
 
-/** Whether a file names a database, as far as it is obeyed. */
+/** Whether the trusted part of a file names a database. */
 function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean {
   const { store } = trust.settings(file, table).admitted;
   return isJsonTable(store) && store.url !== undefined;
 }
 
-/** The rules of the user's own file, which hold beside those of any project. */
+/** The rules of the user's own file, which apply to every project. */
 function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
   const { permissions = {} } = parseToml(text, path);
   const { permissions: layers } = composeLayers({ name: path, table: { permissions } }, {})({}, path);
   return layers.map(({ rules }) => ({ from: "user", rules }));
 }
 
-/** The hooks of the user's own file, which are called whatever a project's says. */
+/** The hooks of the user's own file, which every project has. */
 function hooksOfUser({ path, text }: FoundFile): Config["hooks"]["entries"] {
   const { hooks = {} } = tableOf({ path, text });
   return composeLayers({ name: path, table: { hooks } }, {})({}, path).hooks.entries;
 }
 
 /**
- * What a file says. A command of a hook that is written as a path lies beside the file, wherever rkat is started: whoever
- * trusted it did not trust what lies under that path elsewhere.
+ * Parses a file. The path of a hook's command is relative to the file, wherever rkat is started: the user
+ * who trusted it did not trust that path elsewhere.
  */
 function tableOf({ path, text }: FoundFile): JsonTable {
   const table = parseToml(text, path);
@@ -136,74 +144,4 @@ function hookFilesOf(path: string | undefined, table: JsonTable | undefined): Re
   const { entries = [] } = isJsonTable(table?.hooks) ? table.hooks : {};
   const ids = Array.isArray(entries) ? entries.filter(isJsonTable).map(({ id }) => String(id)) : [];
   return path === undefined ? {} : Object.fromEntries(ids.map((id) => [id, path]));
-}
-
-/** The configuration without any file or variable. */
-export function defaultConfig(): Config {
-  return structuredClone(DEFAULT_CONFIG);
-}
-
-const ABORT_GRACE_MS = 2_000;
-
-/** What a configuration says about the running of turns. */
-export function policyOf({ agent, retry, tools }: Config) {
-  return {
-    warnAt: agent.budget_warning_threshold,
-    retry: {
-      maxRetries: retry.max_retries,
-      initialDelayMs: retry.initial_delay_ms,
-      maxDelayMs: retry.max_delay_ms,
-      retryAfterMaxMs: retry.retry_after_max_ms,
-      multiplier: retry.multiplier,
-    },
-    calls: {
-      callTimeoutMs: retry.call_timeout_ms ?? Number.POSITIVE_INFINITY,
-      stallTimeoutMs: retry.stall_timeout_ms ?? Number.POSITIVE_INFINITY,
-    },
-    tools: {
-      timeoutMs: tools.default_timeout_ms,
-      concurrentMax: tools.max_concurrent,
-      outputBytesMax: tools.output_bytes_max,
-      abortGraceMs: ABORT_GRACE_MS,
-    },
-  };
-}
-
-/** What decides which model serves: what was handed in, then the configuration. */
-export function modelConfig(
-  given: { readonly model?: unknown; readonly provider?: string | undefined },
-  config: Config,
-) {
-  const { agent, providers, self_hosted, profiles, models, prices } = config;
-  const defaultModel = typeof given.model === "string" ? given.model : agent.model;
-  const defaultProvider = given.provider ?? agent.provider;
-  return { defaultModel, defaultProvider, providers, self_hosted, profiles, models, prices };
-}
-
-/** What is composed once: a change of it waits for the next start. Each by the key of its file. */
-export function fixedAtStart({
-  features,
-  ceiling,
-  rest,
-  shell,
-  memory,
-  agent_memory,
-  retention,
-}: Config): Readonly<Record<string, unknown>> {
-  return {
-    features,
-    ceiling,
-    "rest.host": rest.host,
-    "rest.port": rest.port,
-    "shell.program": shell.program,
-    "shell.timeout_secs": shell.timeout_ms,
-    "memory.embedder": memory.embedder,
-    "memory.embedding_model": memory.embedding_model,
-    "memory.embedding_dimensions": memory.embedding_dimensions,
-    "memory.index": memory.index,
-    "agent_memory.immediate_window": agent_memory.immediate_window,
-    "agent_memory.recent_window": agent_memory.recent_window,
-    // Whether a server looks for what is due at all; how long is followed at once.
-    retention: retention.sessions !== undefined || Object.keys(retention.labels).length > 0,
-  };
 }

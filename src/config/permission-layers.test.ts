@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { spellConfig } from "./config-file.ts";
+import { requirePermitted } from "./config-change.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
-import { requirePermitted } from "./trust.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
+import { spellConfig } from "./spell-config.ts";
 
 const HOME = "/nobody/.rkat/config.toml";
 const PROJECT = "/p/rkat.toml";
@@ -40,7 +41,7 @@ describe("rules of the configuration", () => {
     const files = { [PROJECT]: rules('allow = ["shell"]\nask = ["a"]\ndeny = ["b"]') };
     const { config, leftOut } = await load(files);
     expect(config.permissions).toEqual([{ from: "project", rules: { ask: ["a"], deny: ["b"] } }]);
-    expect(leftOut).toContain(`left out until somebody trusts this folder: permissions.allow of ${PROJECT}`);
+    expect(leftOut).toContain(`left out until you trust this folder: permissions.allow of ${PROJECT}`);
     expect((await load(files, true)).config.permissions[0]?.rules.allow).toEqual(["shell"]);
     expect((await load({ [PROJECT]: rules('ask = ["a"]\nallow = []') })).leftOut).toBeUndefined();
   });

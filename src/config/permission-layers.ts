@@ -1,19 +1,18 @@
-import type { z } from "zod";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PermissionRules } from "../contract/permission.ts";
+import { fieldOf, type z } from "../contract/schema.ts";
 
-/** Rules of the configuration with whose they are; those of different owners are never mixed. */
+/** Rules of the configuration with their owner; rules of different owners are never mixed. */
 export interface ConfiguredRules {
   /** `answer`: what people have allowed for the project by their answers. */
   readonly from: "user" | "project" | "answer";
   readonly rules: PermissionRules;
 }
 
-const answered = PermissionRules.shape.allow
+const answered = fieldOf(PermissionRules, "allow")
   .clone()
   .describe("what people have allowed for the project by their answers; rkat writes it");
 
-/** The rules of a file. */
 export const FileRules = PermissionRules.extend({ answered });
 
 /** The rules of one file as a layer; none where it says nothing. */

@@ -5,7 +5,7 @@ import type { Config } from "./config-schema.ts";
 
 /** A way to compact, as a file says it. */
 export interface PolicyFile {
-  /** Undefined: whoever reads it names it. */
+  /** Undefined: the caller names it. */
   readonly name: string | undefined;
   /** A module with the parts of it that are code. */
   readonly module: string | undefined;

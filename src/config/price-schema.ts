@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 
 const amount = { error: "write an amount of US dollars of at least 0, like 0.5" };
 const dollars = z.number(amount).nonnegative(amount);
@@ -8,7 +8,7 @@ export const CostLimit = z
   .number({ error: "write an amount of US dollars above 0, like 0.5" })
   .positive({ error: "write an amount of US dollars above 0, like 0.5" });
 
-/** What a model charges for a million tokens, where it is not as published, or nobody has published it. */
+/** The price of a model per million tokens, where it differs from the catalogue or is missing there. */
 export const Price = z.strictObject({
   input: dollars.meta({ description: "US dollars for a million tokens of input; 0 is a price, too", examples: [3] }),
   cached_input: dollars

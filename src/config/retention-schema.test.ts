@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { createRuntime } from "../runtime.ts";
-import { formatToml, parseToml, spellConfig } from "./config-file.ts";
+import { formatToml, parseToml } from "./config-file.ts";
 import { ConfigFile } from "./config-schema.ts";
 import { loadConfig } from "./load-config.ts";
+import { spellConfig } from "./spell-config.ts";
 
 const FILE = '[retention]\nsessions = "90d"\n[retention.labels]\n"team=core" = "1d 12h"\n"hold=legal" = "forever"\n';
 const KEPT = { sessions: 7_776_000_000, labels: { "team=core": 129_600_000, "hold=legal": "forever" } };

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Duration, spellDuration } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 import { common } from "./values.ts";
 
 const error = 'write a duration longer than zero, like 90d, or "forever"';
@@ -26,7 +26,6 @@ export const Retention = z.strictObject({
     ),
 });
 
-/** As its file says it. */
 export function spellRetention({ sessions, labels }: z.output<typeof Retention>) {
   const spell = (kept: number | "forever") => (kept === "forever" ? kept : spellDuration(kept));
   return {

@@ -15,7 +15,7 @@ import { requestOfSkill } from "./trust-requests.ts";
 export interface LoadedSkills {
   /** The nearer first: of two with one name it holds. */
   readonly skills: readonly Skill[];
-  /** The project's, whether or not they are obeyed. */
+  /** The project's, whether or not they are trusted. */
   readonly brought: readonly BroughtFile[];
   /** A sentence for each skill that is broken, and left out. */
   readonly warnings: readonly string[];
@@ -26,7 +26,6 @@ const FOLDERS = [".rkat", ".agents", ".claude"].map((name) => join(name, "skills
 const SKILLS_MAX = 256;
 const PARENTS_MAX = 256;
 
-/** Where one source's skills are. */
 interface Place {
   readonly source: SkillSource;
   readonly folder: string;
@@ -125,7 +124,7 @@ async function findSkill(place: Place, name: string, trust: Trust): Promise<Foun
     const file = { path: join(path, SKILL_FILE), text: await folder.manifest() };
     return trust.skill(file, requestOfSkill({ name, description, files: folder.files.length, allowedTools }));
   };
-  /** What is there now, as far as it may be obeyed now: it may have changed since this began, and so may trust. */
+  /** Reads the skill again with the current trust: both may have changed since the start. */
   const openNow = async (): Promise<SkillFolder> => {
     const folder = await openSkillFolder(path, place.project).catch((cause: unknown) => {
       throw failed("unreadable", `skill ${name} cannot be read: ${messageOf(cause)}`, cause);
@@ -182,7 +181,7 @@ interface Head {
   readonly description: string;
   readonly body: string;
   readonly allowedTools: readonly string[];
-  /** What is wrong with patterns that are none of ours. */
+  /** The problem of invalid patterns. */
   readonly refused: readonly string[];
 }
 

@@ -8,7 +8,7 @@ import { SKILL_BYTES_MAX, SKILL_FILES_BYTES_MAX, SKILL_FILES_MAX } from "../cont
 export const SKILL_FILE = "SKILL.md";
 /** Folders in folders, from the skill's own on. */
 const DEPTH_MAX = 8;
-/** Every start looks at every folder, also of what nobody trusts. */
+/** Every start reads every folder, trusted or not. */
 const FOLDERS_MAX = 256;
 
 /** A folder of a skill as it is now. */
@@ -90,7 +90,7 @@ async function namesIn(root: string, at = "", depth = 1, looked = { folders: 0 }
     else if (entry.isSymbolicLink()) {
       await requireInside(root, name);
       names.push(name);
-    } else throw invalid(`remove ${name}, which is no file`);
+    } else throw invalid(`remove ${name}, which is not a file`);
     // More than a skill may have: the rest need not be counted.
     if (names.length > SKILL_FILES_MAX + 1) throw invalid(`keep at most ${SKILL_FILES_MAX} files beside ${SKILL_FILE}`);
   }
@@ -110,11 +110,11 @@ function isInside(path: string, folder: string): boolean {
 
 /** A plain file's content; undefined where it is longer. */
 async function readWhole(path: string, bytesMax: number): Promise<Buffer | undefined> {
-  // What is no file, such as a pipe that nobody writes to, must not be waited for.
+  // Pipes and devices are refused, since reading them may never end.
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = await handle.stat();
-    if (!stat.isFile()) throw invalid("one of its names is no file");
+    if (!stat.isFile()) throw invalid("one of its entries is not a file");
     if (stat.size > bytesMax) return undefined;
     const data = Buffer.alloc(stat.size + 1);
     const { bytesRead } = await handle.read(data, 0, data.length, 0);

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import { common, flag } from "./values.ts";
 
 /** Skills, wherever they come from. */

@@ -3,10 +3,12 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { describeConfig, formatToml, parseToml, spellConfig } from "./config-file.ts";
+import { formatToml, parseToml } from "./config-file.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { defaultConfig, loadConfig } from "./load-config.ts";
+import { loadConfig } from "./load-config.ts";
+import { defaultConfig } from "./settings.ts";
+import { describeConfig, spellConfig } from "./spell-config.ts";
 import { passwordsOf } from "./store-schema.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-store-config-"));

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { REALM_ID } from "../contract/config.ts";
+import { z } from "../contract/schema.ts";
 import { common, flag, oneOf, text, variableName, wait, whole } from "./values.ts";
 
 const EXAMPLE = "postgres://rkat@db.example.com/rkat";
@@ -75,7 +75,7 @@ export const StoreTable = z
     lease: wait
       .refine((ms) => ms >= LEASE_MS_MIN, { error: "write a duration of at least 1s" })
       .prefault("10s")
-      .describe("how long a process may be silent before another takes its sessions over, in a database"),
+      .describe("how long a process may be silent before another takes over its sessions, in a database"),
     files: flag
       .optional()
       .describe("whether `.rkat/sessions` and `.rkat/agents` are written; without it, only where there is no database"),
@@ -101,14 +101,14 @@ export const EncryptionTable = z
 /** How the vectors and words of memory are kept and searched. */
 export const MemoryIndex = oneOf(["auto", "exact", "local", "database"]);
 
-/** The address without its password, which everybody who may read the configuration may know. */
+/** The address without its password, for readers of the configuration. */
 export function withoutPassword(url: string): string {
   const address = new URL(url);
   address.password = "";
   return address.href;
 }
 
-/** What of an address must never be kept or shown: its password, as it is written and as it is meant. */
+/** The password of an address, encoded and decoded, which must never be stored or shown. */
 export function passwordsOf(url: string): readonly string[] {
   const { password } = new URL(url);
   return password === "" ? [] : [url, password, decodeURIComponent(password)];

@@ -1,13 +1,13 @@
-import { z } from "zod";
+import { z } from "../contract/schema.ts";
 import { common, flag, oneOf, TIMER_MS_MAX, text, wait, whole } from "./values.ts";
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();
-const elsewhere = "of other runtimes of this contract; there are no such tools here";
+const elsewhere = "of other runtimes of this contract; rkat has no such tools";
 
 export const Tools = z
   .strictObject({
     default_timeout: wait.prefault("600s").meta(common("of one tool call")),
-    approval_timeout: wait.prefault("30m").describe("how long a call waits for a person's word; then it is denied"),
+    approval_timeout: wait.prefault("30m").describe("how long a call waits for approval; then it is denied"),
     max_concurrent: whole(1).default(10).describe("calls of one answer that run at once"),
     builtins_enabled: flag
       .default(false)

@@ -1,3 +1,4 @@
+import { withSubAgents } from "../contract/config.ts";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
@@ -5,40 +6,39 @@ import type { SubAgent } from "../ports/sub-agent.ts";
 import { isSet } from "./config-layers.ts";
 import { withoutPassword } from "./store-schema.ts";
 
-/** Something a file of a project asks for that only a person may allow it. */
+/** Something that a project's file requests and only the user can allow. */
 export interface TrustRequest {
-  /** What is left out without it: a key, or a server. */
+  /** The key or server that is left out without trust. */
   readonly name: string;
-  /** The same with what it would do, in one line without signs that could steer a terminal. */
+  /** The name and its effect, in one line without control characters. */
   readonly text: string;
-  /** The name of the MCP server that is wanted. */
   readonly server?: string;
-  /** The name of the skill that is wanted. */
   readonly skill?: string;
 }
 
-/** What else decides about a table of settings. */
+/** The other inputs of the decision. */
 export interface TrustRequestContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The other layers, which may name a key for an address of this one. */
   readonly others: readonly JsonTable[];
 }
 
-/** What a table of settings wants, and the table without it. */
-export function requestsOfSettings(table: JsonTable, context: TrustRequestContext) {
+/** The requests of a table of settings, and the table without them. */
+export function requestsOfSettings(given: JsonTable, context: TrustRequestContext) {
+  const table = withSubAgents(given);
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
   const requests = wanted.flatMap(({ path, value }): readonly TrustRequest[] => {
     const name = shown(path.join("."));
-    if (path[0] === "agents") return [{ name, text: offerOf(path[1] ?? "", isJsonTable(value) ? value : {}) }];
+    if (path[0] === "sub_agents" && isJsonTable(value)) return [{ name, text: offerOf(path[1] ?? "", value) }];
     if (name === HOOKS) return requestsOfHooks(value);
     return [{ name, text: `sets ${name} to ${quoted(name === "store.url" ? redacted(value) : value)}` }];
   });
-  return { requests, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
+  return { requests, table, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
 }
 
 const HOOKS = "hooks.entries";
 
-/** What hooks want: each to be started. What is none is told by whoever reads the file. */
+/** The requests of hooks: each starts a command. Invalid entries are reported where the file is parsed. */
 function requestsOfHooks(entries: unknown): readonly TrustRequest[] {
   if (!Array.isArray(entries)) return [];
   return entries.filter(isJsonTable).map(({ id, point, runtime }) => {
@@ -49,14 +49,15 @@ function requestsOfHooks(entries: unknown): readonly TrustRequest[] {
   });
 }
 
-/** What lets a model act, or sends away what is said, without naming any address. */
+/** Keys that let a model act, or send conversations elsewhere, without naming an address. */
 function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
   const sections = {
     tools: ["shell_enabled", "builtins_enabled"],
     memory: ["embedder"],
     permissions: ["allow", "answered"],
-    sub_agents: ["enabled"],
-    agents: isJsonTable(table.agents) ? Object.keys(table.agents) : [],
+    sub_agents: Object.entries(isJsonTable(table.sub_agents) ? table.sub_agents : {}).flatMap(([key, value]) =>
+      key === "enabled" || isJsonTable(value) ? key : [],
+    ),
   };
   return Object.entries(sections).flatMap(([section, keys]) => {
     const given = table[section];
@@ -68,7 +69,7 @@ function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
 const ON_THIS_MACHINE = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
 
 function isHarmless({ path, value }: ReachingKey, table: JsonTable, context: TrustRequestContext): boolean {
-  // What is switched off reaches nothing.
+  // Disabled settings are harmless.
   if (value === false || (Array.isArray(value) && value.length === 0)) return true;
   const key = path.join(".");
   if (key === "rest.host") return typeof value === "string" && ON_THIS_MACHINE.test(value);
@@ -77,7 +78,7 @@ function isHarmless({ path, value }: ReachingKey, table: JsonTable, context: Tru
   return ON_THIS_MACHINE.test(new URL(value).hostname) && !getsKey(path.slice(0, -1), table, context);
 }
 
-/** Whether a key goes along to the address of this row: one that a layer names, or one of the usual variables. */
+/** Whether an API key is sent to the address of this row: one that a layer names, or one of the usual variables. */
 function getsKey(row: readonly string[], table: JsonTable, { env, others }: TrustRequestContext): boolean {
   const isNamed = [table, ...others].some((layer) => valueAt(layer, [...row, "api_key_env"]) !== undefined);
   const [section, name = ""] = row;
@@ -97,7 +98,7 @@ function without(table: JsonTable, [key = "", ...rest]: readonly string[]): Json
   return isJsonTable(inner) ? { ...table, [key]: without(inner, rest) } : table;
 }
 
-/** A server of one's own that lost its address goes as a whole, and so do the models it served. */
+/** A self-hosted server without its address is removed, with its models. */
 function withoutDangling(table: JsonTable): JsonTable {
   const { self_hosted } = table;
   if (!isJsonTable(self_hosted) || !isJsonTable(self_hosted.servers)) return table;
@@ -115,7 +116,7 @@ function withoutDangling(table: JsonTable): JsonTable {
   return { ...table, self_hosted: { ...self_hosted, ...kept } };
 }
 
-/** What MCP servers want: to be started, or to be asked. */
+/** The requests of MCP servers: to start a command, or to connect. */
 export function requestsOfServers(servers: readonly McpServerConfig[]): readonly TrustRequest[] {
   return servers.map((server) => {
     const name = `MCP server ${shown(server.name)}`;
@@ -130,7 +131,7 @@ export function requestsOfServers(servers: readonly McpServerConfig[]): readonly
   });
 }
 
-/** What a sub-agent wants: to be handed tasks, and to do them by its own prompt. */
+/** The request of a sub-agent: to get tasks, with its own prompt. */
 export function requestOfAgent(agent: SubAgent): TrustRequest {
   return { name: `sub-agent ${shown(agent.name)}`, text: offerOf(agent.name, { ...agent }) };
 }
@@ -142,7 +143,7 @@ function offerOf(name: string, { description, prompt, model, tools }: JsonTable)
   return `offers the sub-agent ${shown(name)}${asked} for ${quoted(description)}${had}${reported}`;
 }
 
-/** What a skill wants: to tell the model something, and perhaps to have calls of tools allowed. */
+/** The request of a skill: to give the model instructions, and perhaps to allow tool calls. */
 export function requestOfSkill(skill: {
   readonly name: string;
   readonly description: string;
@@ -160,12 +161,12 @@ export function requestOfSkill(skill: {
   };
 }
 
-/** What a link wants that lies between a project and its state folder. */
+/** The request of a link on the path to the state folder. */
 export function requestOfLink(path: string, target: string): TrustRequest {
   return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
 }
 
-/** A database's address without its password; what is no address may hold one anywhere. */
+/** A database's address without its password; an invalid address is not shown, since it may hold one anywhere. */
 function redacted(url: unknown): string {
   return typeof url === "string" && URL.canParse(url) ? withoutPassword(url) : "another address";
 }
@@ -174,14 +175,14 @@ const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 
 const quoted = (value: unknown): string => shown(JSON.stringify(value) ?? "");
 
-/** Signs that are not seen, or turn a text around, are written as their code. */
+/** Invisible and bidirectional characters are escaped. */
 function shown(text: string): string {
   return text.replace(/[\p{C}\p{Z}]/gu, (sign) => (sign === " " ? sign : `\\u{${sign.codePointAt(0)?.toString(16)}}`));
 }
 
 /**
- * The keys that name a program, an address, a variable or a file: whoever sets one decides what is started, or where
- * keys and conversations are sent. How long sessions are kept is of them: whoever sets it decides what is deleted. A star stands for any name of a table.
+ * The keys that name a program, an address, a variable or a file: they decide what is started, or where
+ * keys and conversations are sent. Retention is among them, since it deletes sessions. A star stands for any name of a table.
  */
 const REACHING_KEYS: readonly string[] = [
   "shell.program",

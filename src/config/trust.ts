@@ -11,14 +11,12 @@ import {
 } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
-import { isJsonTable, type JsonTable } from "../contract/input.ts";
+import type { JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
-import { type FoundFile, spellConfig } from "./config-file.ts";
+import type { FoundFile } from "./config-file.ts";
 import { isSet } from "./config-layers.ts";
-import { type Config, SWITCHES } from "./config-schema.ts";
 import {
-  reachingKeysOf,
   requestOfAgent,
   requestOfLink,
   requestsOfServers,
@@ -26,51 +24,51 @@ import {
   type TrustRequest,
 } from "./trust-requests.ts";
 
-/** A file of a project that wants something only a person may allow it. */
+/** A project's file with requests that only the user can allow. */
 export interface BroughtFile extends FoundFile {
   readonly requests: readonly TrustRequest[];
-  /** Whether somebody trusted exactly this text, another one in its place, or none; or what was kept of it is damaged. */
+  /** Whether the user trusted exactly this text, an earlier one, or none; or the record is damaged. */
   readonly state: "trusted" | "changed" | "untrusted" | "damaged";
-  /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
+  /** Whether its requests are granted: it is trusted, or trusted for this run. */
   readonly isObeyed: boolean;
   /** Of a link, which is followed or refused, but cannot be left out. */
   readonly isLink?: true;
 }
 
-/** A file as far as it may be obeyed; nothing is brought where it wants nothing or is the user's own. */
+/** The trusted part of a file; `brought` is absent where it requests nothing or is the user's own. */
 interface Admitted<T> {
   readonly admitted: T;
   readonly brought?: BroughtFile;
 }
 
-/** What of a project's files is obeyed, and what a person has said about them. */
+/** Which parts of a project's files are used, and the user's decisions about them. */
 export interface Trust {
   settings(file: FoundFile, table: JsonTable, others?: readonly JsonTable[]): Admitted<JsonTable>;
   servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
   /** The sub-agents of a folder, which is taken for one file with the texts of all. */
   agents(folder: FoundFile, agents: readonly SubAgent[]): Admitted<readonly SubAgent[]>;
-  /** One of the project's skills, whose text stands for everything it is made of. */
+  /** One of the project's skills; its text stands for all of its files. */
   skill(file: FoundFile, request: TrustRequest): BroughtFile | undefined;
-  /** The link that a project has on the way to the folder its sessions are kept in. */
+  /** The project's link on the path to its state folder. */
   link(project: string, stateFolder: string): BroughtFile | undefined;
-  /** Throws INVALID_PARAMS when what is kept would be kept behind such a link that nobody trusted. */
+  /** Throws INVALID_PARAMS when the state folder lies behind such a link that is not trusted. */
   requireState(project: string, stateFolder: string): void;
-  /** Keeps that a person trusts this text of the file; throws INVALID_PARAMS where that cannot be kept. */
+  /** Stores that the user trusts this text of the file; throws INVALID_PARAMS where that fails. */
   remember(file: FoundFile): void;
-  /** Keeps that the file is not trusted any more. */
+  /** Withdraws the trust in a file. */
   forget(path: string): void;
 }
 
 export interface TrustPlaces {
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whoever started this vouches for the project, this once. */
+  /** Whether the project is trusted for this run. */
   readonly isTrusted?: boolean | undefined;
 }
 
 /**
- * What is trusted lies in `~/.rkat/trust/`, a file for each file that is: never in the project, which could bring it
- * along, and without a common file that two processes could write at once.
+ * Trust is stored in `~/.rkat/trust/`, one record per file: never in the project, which could ship it,
+ * and without a common file that two processes could write at once.
  */
 export function openTrust(places: TrustPlaces): Trust {
   const { home, env } = places;
@@ -89,8 +87,8 @@ export function openTrust(places: TrustPlaces): Trust {
     return brought && { ...brought, isLink: true };
   };
   return {
-    settings: (file, table, others = []) => {
-      const { requests, without } = requestsOfSettings(table, { env, others });
+    settings: (file, given, others = []) => {
+      const { requests, table, without } = requestsOfSettings(given, { env, others });
       const brought = judge(file, requests);
       return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
     },
@@ -108,10 +106,7 @@ export function openTrust(places: TrustPlaces): Trust {
       const found = link(project, stateFolder);
       if (found === undefined || found.isObeyed) return;
       const advice = "rkat trust or --trust allows it, --state-root FOLDER keeps sessions elsewhere";
-      throw new RuntimeError(
-        "INVALID_PARAMS",
-        `${found.path} leads to ${found.text}, and nobody trusted that; ${advice}`,
-      );
+      throw new RuntimeError("INVALID_PARAMS", `${found.path} leads to ${found.text}, which is not trusted; ${advice}`);
     },
     remember: (file) => {
       const record = { ...placeOf(file.path), sha256: digest(file.text) };
@@ -127,7 +122,7 @@ export function openTrust(places: TrustPlaces): Trust {
   };
 }
 
-/** One sentence on what is not obeyed and how that can be changed; undefined when everything is. */
+/** One sentence on what is left out and how to trust it; undefined when everything is trusted. */
 export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
   const files = brought.filter(({ isObeyed, isLink }) => !isObeyed && isLink !== true);
   if (files.length === 0) return undefined;
@@ -140,10 +135,10 @@ export function leftOutText(brought: readonly BroughtFile[]): string | undefined
     return `${listed} of ${path}${REMARKS[state]}`;
   });
   const advice = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
-  return `left out until somebody trusts this folder: ${parts.join("; ")} (${advice})`;
+  return `left out until you trust this folder: ${parts.join("; ")} (${advice})`;
 }
 
-/** Skills of one folder are told of together. */
+/** Skills of one folder are reported together. */
 function describePlace({ path, requests: [first] }: BroughtFile): string {
   return first?.skill === undefined ? path : dirname(dirname(path));
 }
@@ -174,7 +169,7 @@ function placeOf(path: string): { readonly folder: string; readonly file: string
   return { folder: realPath(folder), file: isHidden ? join(".rkat", basename(path)) : basename(path) };
 }
 
-/** What lies in the user's home itself, or where servers keep the user's realms, no project has brought. */
+/** Files in the user's home, or in the folder of the user's realms, do not belong to a project. */
 function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
   const { folder } = placeOf(path);
   const data = env.XDG_DATA_HOME;
@@ -195,7 +190,7 @@ function linkBetween(project: string, folder: string): string | undefined {
   return undefined;
 }
 
-/** False also for what cannot be looked at: whoever uses it says so better. */
+/** False also where the path cannot be read: its user reports that. */
 function isLink(path: string): boolean {
   try {
     return lstatSync(path).isSymbolicLink();
@@ -204,7 +199,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** As it is where there is none: a path that was not found is compared as it was written. */
+/** A path that does not exist is compared as it was written. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -213,9 +208,10 @@ function realPath(path: string): string {
   }
 }
 
-/** By folder and name, not by the text alone: what is harmless in one folder starts other programs in another. */
+/** By folder and name, not by the text alone: the same text may start other programs in another folder. */
 function recordPath(path: string, folder: string): string {
-  const place = placeOf(path);
+  // Sub-agents keep the record of their former folder, so that files that were moved stay trusted.
+  const place = placeOf(path.replace(/(?<=\.rkat[/\\])sub-agents$/, "agents"));
   return join(folder, `${hash("sha256", `${place.folder}\0${place.file}`)}.json`);
 }
 
@@ -234,87 +230,10 @@ function digest(text: string): string {
   return hash("sha256", text);
 }
 
-/** Whole or not at all, also when two processes do. */
+/** Atomic, also when two processes write. */
 function write(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const beside = `${path}.${randomUUID()}.new`;
   writeFileSync(beside, text, { mode: 0o600, flag: "wx" });
   renameSync(beside, path);
-}
-
-/** A change that somebody asks for: what holds before and after it, and the realm's own layer. */
-export interface ConfigChange {
-  readonly before: Config;
-  readonly after: Config;
-  readonly layerBefore: JsonTable;
-  readonly layer: JsonTable;
-}
-
-/** Who asks for a change: whoever started the process, or somebody who cannot pass its ceiling. */
-export type ConfigAsker =
-  | "owner"
-  | {
-      readonly ceiling: { readonly builtins: "none" | "safe" | "all"; readonly shell: boolean };
-      /** Whether it may change what is started, and where things are sent. */
-      readonly mayReach: boolean;
-    };
-
-/** Throws PERMISSION_DENIED for a change that switches on what is forbidden, or sets what only a person may. */
-export function requirePermitted(change: ConfigChange, asker: ConfigAsker): void {
-  requireAllowed(change);
-  if (asker === "owner") return;
-  const { ceiling, mayReach } = asker;
-  const { before, after } = change;
-  const hasAll = { builtins: ceiling.builtins === "all", shell: ceiling.shell };
-  for (const name of ["builtins", "shell"] as const) {
-    const key = SWITCHES[name];
-    if (before.tools[key] || !after.tools[key] || hasAll[name]) continue;
-    throw denied(`tools.${key}: this server cannot switch it on; start it with --tools workspace`);
-  }
-  if (!mayReach) requireSameReach(change);
-}
-
-function requireAllowed({ after, layer, layerBefore }: ConfigChange): void {
-  const saysTrue = ({ tools }: JsonTable, key: string) => isJsonTable(tools) && tools[key] === true;
-  for (const key of after.forbidden.map((name) => SWITCHES[name])) {
-    if (!saysTrue(layer, key) || saysTrue(layerBefore, key)) continue;
-    throw denied(`tools.${key}: the configuration's file says tools.${key} = false, so change it there`);
-  }
-}
-
-/**
- * Keys that name programs, addresses, variables or files stay what they are: as the layer has them, or as they hold,
- * which is what a client reads and writes back. What holds is not enough to look at, for a variable may hide the layer.
- */
-function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
-  const [now, then, held] = [layer, layerBefore, spellConfig(before)].map(valuesOf);
-  for (const key of new Set([...(now?.keys() ?? []), ...(then?.keys() ?? [])])) {
-    const value = now?.get(key);
-    if (value === then?.get(key) || value === held?.get(key)) continue;
-    if (key === CEILING) throw denied(`${key}: no request passes it, so it cannot be changed over HTTP`);
-    throw denied(`${key}: it decides what is started or where things are sent, so it cannot be changed over HTTP`);
-  }
-}
-
-const CEILING = "ceiling";
-
-function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
-  const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
-  const { memory, permissions } = table;
-  // An embedder elsewhere is sent everything that was ever said.
-  const isRemote = isJsonTable(memory) && memory.embedder === "remote";
-  const ceiling = isJsonTable(table.ceiling) && Object.keys(table.ceiling).length > 0;
-  return new Map([
-    ...keys,
-    ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
-    // A price of nothing would undo every limit of cost.
-    ...(isJsonTable(table.prices) ? [["prices", JSON.stringify(table.prices)] as const] : []),
-    ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
-    // A question that is taken away starts programs as well as a permission that is added.
-    ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
-  ]);
-}
-
-function denied(message: string): RuntimeError {
-  return new RuntimeError("PERMISSION_DENIED", message);
 }

@@ -1,7 +1,7 @@
-import { z } from "zod";
 import { Duration } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 
-// A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
+// Node's timers fire at once for longer waits, so they are refused.
 export const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** Every message here completes the sentence "<key> is <value>; …" and says what to write. */
@@ -31,5 +31,5 @@ export const address = z
     error: "write the address without a user name or password, and name the key's variable in api_key_env",
   });
 
-/** What is said of a key that `rkat init` writes, with this value for an example; without one, with its default. */
+/** The description of a key that `rkat init` writes, with an example; by default, its default value. */
 export const common = (description: string, ...examples: readonly unknown[]) => ({ description, examples });

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import {
   AgentCompacted,
   AgentContext,
@@ -14,11 +13,12 @@ import {
   Remembered,
   TakeNote,
 } from "./agent.ts";
+import { z } from "./schema.ts";
 
 /** The rows of the table about agents. */
 export const AGENT_OPERATIONS = {
   remember: {
-    summary: "Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it.",
+    summary: "Add a memory to an agent; a compaction that becomes due runs in the background.",
     input: Remember,
     output: Remembered,
     rpc: "agent/remember",

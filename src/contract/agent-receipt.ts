@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Receipt } from "./compaction.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 const share = z.number().min(0).max(1);

@@ -95,9 +95,7 @@ describe("[E6] rkat chat --agent", () => {
     expect(await chat([word, "never asked"])).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: expect.stringContaining(
-        `Error: ${word} is about what an agent remembers; rkat chat --agent NAME talks to one\n`,
-      ),
+      stderr: expect.stringContaining(`Error: ${word} needs an agent; start the chat with rkat chat --agent NAME\n`),
     });
   });
 

@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { LongtermQuality, ReceiptCounts, Remaking, TierReceipts } from "./agent-receipt.ts";
 import { Receipt } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { Forgotten } from "./forgotten.ts";
 import { cliFlag, positive } from "./input.ts";
+import { fieldOf, z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 const number = z.number().int().positive();
@@ -241,7 +241,7 @@ export const AgentHistory = z.object({
         from: count.describe("the number of the first memory it speaks for"),
         to: count.describe("the number of the last, which is in"),
         summary: z.string().describe("the summary itself"),
-        by: Tier.shape.by.describe("who wrote it; extractive: sentences of what it sums up"),
+        by: fieldOf(Tier, "by").describe("who wrote it; extractive: sentences of what it sums up"),
         receipt: ReceiptCounts.optional().describe(
           "its receipt in numbers; absent of summaries of before there were any",
         ),
@@ -270,7 +270,7 @@ const TierWithReceipt = z.object({
   from: count.describe("the number of the first memory it speaks for"),
   to: count.describe("the number of the last, which is in"),
   summary: z.string().describe("the summary itself"),
-  by: Tier.shape.by.describe("who wrote it; extractive: sentences of what it sums up"),
+  by: fieldOf(Tier, "by").describe("who wrote it; extractive: sentences of what it sums up"),
   receipt: Receipt.optional().describe(
     "what became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the " +
       "other summary or by a memory that is still shown; absent of compactions of before there were receipts",
@@ -281,7 +281,7 @@ export const AgentReceipt = z.object({
   seq: count.describe("the compaction's number in the agent's log"),
   created_at: z.string().describe("when it was made, in RFC 3339"),
   at_count: count.describe("how many memories there were when it became due"),
-  forced: z.boolean().describe("whether somebody asked for it"),
+  forced: z.boolean().describe("whether it was requested"),
   model: z.string().optional().describe("the model that was asked; absent where none was"),
   usage: Usage.describe("the tokens it took"),
   notes: z.array(z.string()).describe("anything out of the ordinary: what was refused, why a summary is extractive"),

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { Answer, AskedCall, approval_id, Remember } from "./approval.ts";
 import { cliFlag } from "./input.ts";
+import { z } from "./schema.ts";
 import { Named, SessionId } from "./session.ts";
 
 const Approval = z.object({

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Scope } from "./caller.ts";
+import { z } from "./schema.ts";
 
 /** A call that waits for a person's word. */
 export const AskedCall = z.object({
@@ -32,7 +32,7 @@ export const Answer = {
   by: z.string().optional().describe("who said it: the name of a token, or timeout"),
 };
 
-/** What a turn that waits goes on with. */
+/** What continues a turn that waits. */
 const Progress = z.object({
   turns: z.number().describe("model calls made before"),
   elapsed_ms: z.number().describe("time it has taken, without the wait"),
@@ -67,7 +67,7 @@ export type Progress = z.infer<typeof Progress>;
 export const AskedEntry = {
   approval_id,
   calls: z.array(AskedCall),
-  /** From then on nobody's answer counts: it is taken for a no. */
+  /** Later answers are refused, and the call counts as denied. */
   expires_at_ms: z.number(),
   progress: Progress,
 };

@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { RuntimeError } from "./error.ts";
+import { z } from "./schema.ts";
 
 const SCOPES = ["read", "run", "tools", "approve", "config", "admin"] as const;
 
-/** What somebody may do: read, run turns, give them shell and file tools, answer questions, configure, everything. */
+/** What a caller may do: read, run turns, give them shell and file tools, answer approvals, configure, everything. */
 export const Scope = z.enum(SCOPES, { error: `write one of ${SCOPES.join(", ")}` });
 export type Scope = z.infer<typeof Scope>;
 
@@ -23,11 +23,11 @@ export interface Caller {
 /** Who asks, as it is told. */
 const Access = z.object({
   name: z.string().optional().describe("the name of the token; absent for the user of the process"),
-  scopes: z.array(Scope).describe("what whoever asks may do"),
+  scopes: z.array(Scope).describe("what the caller may do"),
   labels: z.record(z.string(), z.string()).describe("only sessions with these labels are there for it"),
 });
 
-/** The row of the table about whoever asks. */
+/** The operation on the caller itself. */
 export const ACCESS_OPERATIONS = {
   readAccess: {
     summary: "Say who asks, and what it may do.",
@@ -55,7 +55,7 @@ export interface Audited {
   readonly counts?: readonly string[];
 }
 
-/** Nobody in particular is the user of this process, who may do everything. */
+/** Without a caller the operation is the process's own, which may do everything. */
 export function hasScope(caller: Caller | undefined, scope: Scope): boolean {
   return caller === undefined || caller.scopes.has(scope) || caller.scopes.has("admin");
 }

@@ -1,9 +1,10 @@
-import { z } from "zod";
 import type { ErrorCode } from "./error.ts";
 import { ModelPrices } from "./money.ts";
+import { z } from "./schema.ts";
 
 /** A part of the runtime that can be left out. Each is a port that is there or not. */
-export const Capability = z.enum(["session-store", "memory-store", "session-compaction"]);
+export const CAPABILITIES = ["session-store", "memory-store", "session-compaction"] as const;
+export const Capability = z.enum(CAPABILITIES);
 export type Capability = z.infer<typeof Capability>;
 
 /** The builds that are spoken of, by what they are composed of; every other combination works, too. */
@@ -13,7 +14,7 @@ export const BUILDS: Readonly<Record<"A" | "B" | "C" | "D" | "E" | "F", readonly
   C: ["memory-store"],
   D: ["session-compaction"],
   E: ["session-store", "memory-store"],
-  F: Capability.options,
+  F: CAPABILITIES,
 };
 
 /** What an operation that needs the capability answers when it is absent. */
@@ -95,7 +96,7 @@ export const CatalogModel = z.object({
   id: z.string().describe("the name to ask for it by"),
   display_name: z.string().describe("its name for people"),
   tier: z.enum(["recommended", "supported"]).describe("recommended: asked when only its provider is named"),
-  context_window: tokens.optional().describe("tokens it can see; absent when nobody has said it of one's own model"),
+  context_window: tokens.optional().describe("the context window in tokens; absent where it is unknown"),
   max_output_tokens: tokens.optional().describe("tokens it can say at once; absent as above"),
   prices: ModelPrices.optional().describe("what it charges in US dollars; absent when that is not known"),
   server_id: z.string().optional().describe("the server under [self_hosted.servers] that serves it"),

@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { Content } from "./message.ts";
+import { z } from "./schema.ts";
 
 const TOOL_NAME_CHARS_MAX = 128;
 
-/** A tool that whoever asks runs: only its description is here. */
+/** A tool that the client runs: only its description is here. */
 export const ClientTool = z.object({
   name: z.string().min(1).max(TOOL_NAME_CHARS_MAX).describe("the tool's name, which the model calls it by"),
   description: z.string().default("").describe("what it does, for the model to read"),
@@ -33,7 +33,7 @@ export const ClientResults = z
   .min(1, { error: "give the result of every call that waits" })
   .max(CLIENT_TOOLS_MAX, { error: `write at most ${CLIENT_TOOLS_MAX} results` });
 
-/** A call that waits for whoever runs it. */
+/** A call that waits for its result from the client. */
 export const PendingCall = z.object({
   id: z.string().describe("the call's id, which its result names as tool_use_id"),
   name: z.string().describe("the tool it calls"),

@@ -1,8 +1,8 @@
-import { z } from "zod";
 import { Judgement, NativeFacts, Usage } from "./event.ts";
 import { cliFlag, nonnegative, positive, share } from "./input.ts";
 import { Message } from "./message.ts";
 import { Economy } from "./money.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag, isJsonTable, nonnegative } from "./input.ts";
+import { z } from "./schema.ts";
 
 const wanted = { error: "write the configuration as an object, by the keys of its file" };
 const ConfigTable = z.record(z.string(), z.unknown(), wanted);
@@ -11,25 +11,32 @@ const expected_generation = cliFlag(
 const layer = (what: string) =>
   cliFlag("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
 
+const config = layer("the whole layer as JSON, by the keys of the file");
+const patch = layer("what changes as JSON, by the keys of the file; null removes a key");
+
 /** What is asked for may stand by itself, as clients of this wire send it: `{agent: …}` for `{config: {agent: …}}`. */
 const named = (name: "config" | "patch") => (given: unknown) => {
-  if (!isJsonTable(given) || name in given) return given;
-  const { expected_generation: generation, ...bare } = given;
-  if (Object.keys(bare).length === 0) return given;
-  return { [name]: bare, ...(generation === undefined ? {} : { expected_generation: generation }) };
+  if (!isJsonTable(given)) return given;
+  const { [name]: table, expected_generation: generation, ...bare } = given;
+  if (isJsonTable(table)) return { ...given, [name]: withSubAgents(table) };
+  if (name in given || Object.keys(bare).length === 0) return given;
+  return { [name]: withSubAgents(bare), ...(generation === undefined ? {} : { expected_generation: generation }) };
 };
 
+/** Moves the former `[agents.NAME]` to `[sub_agents.NAME]`; an entry that has both stays, for `composeLayers` to refuse. */
+export function withSubAgents(table: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { agents, sub_agents = {}, ...rest } = table;
+  if (!isJsonTable(agents) || !isJsonTable(sub_agents)) return table;
+  const both = Object.entries(agents).filter(([name]) => Object.hasOwn(sub_agents, name));
+  const moved = { ...rest, sub_agents: { ...agents, ...sub_agents } };
+  return both.length === 0 ? moved : { ...moved, agents: Object.fromEntries(both) };
+}
+
 /** Replaces the realm's own layer of the configuration. */
-const SetConfig = z.preprocess(
-  named("config"),
-  z.object({ config: layer("the whole layer as JSON, by the keys of the file"), expected_generation }),
-);
+const SetConfig = z.preprocess(named("config"), z.object({ config, expected_generation }));
 
 /** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
-const PatchConfig = z.preprocess(
-  named("patch"),
-  z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
-);
+const PatchConfig = z.preprocess(named("patch"), z.object({ patch, expected_generation }));
 
 /** What can name a realm. */
 export const REALM_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
@@ -58,9 +65,9 @@ export const ConfigTool = z.object({
   action: z
     .enum(["get", "set", "patch"], { error: 'write one of "get", "set", "patch"' })
     .describe("get reads what holds, set replaces the project's own layer, patch changes it"),
-  config: SetConfig.out.shape.config.optional(),
-  patch: PatchConfig.out.shape.patch.optional(),
-  expected_generation: SetConfig.out.shape.expected_generation,
+  config: config.optional(),
+  patch: patch.optional(),
+  expected_generation,
 });
 
 /** The rows of the table about the configuration. */

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
@@ -6,6 +5,7 @@ import { Forgotten } from "./forgotten.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
+import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";
 
 const count = z.number().int().nonnegative();
@@ -21,7 +21,7 @@ export const TurnEnd = z.discriminatedUnion("status", [
     cause: TerminalCause.optional(),
     extraction_required: z.boolean(),
     text_seq: count.optional(),
-    /** The calls, by their ids, whose results whoever asked for the turn will bring. */
+    /** The ids of calls whose results the client will send. */
     pending: z.array(z.string()).optional(),
     usage: Usage,
     turn_cost: Cost.optional(),
@@ -99,7 +99,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("tool_results"), message: messageOf("tool_results"), calls: RanCalls }),
   /** What calls of an answer gave whose other calls are the client's to run: they are shown together, when those have come. */
   z.object({ kind: z.literal("results_held"), results: z.array(ToolResult), calls: RanCalls }),
-  /** The turn waits for a person's word on some of the calls of its last answer, and nobody holds the session meanwhile. */
+  /** The turn waits for approval of some calls of its last answer; the session is not locked meanwhile. */
   z.object({ kind: z.literal("approval_asked"), ...AskedEntry }),
   z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),
   z.object({

@@ -174,7 +174,7 @@ export type ErrorCode = keyof typeof ERRORS;
 /** The `reason_type` of a store that cannot be reached now, and may be later. */
 export const STORE_AWAY = "store_away";
 
-/** The details of an error about a model that nobody here serves. */
+/** The details of an error about an unknown model. */
 export const NO_MODEL = { reason: { failure_kind: "model_not_found" } };
 
 /** The body every surface sends for a failure. */

@@ -1,7 +1,7 @@
-import { z } from "zod";
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
 import { cliFlag, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
 const ofSession = z.literal("session").describe("of one session; there is nothing else");

@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { HookPoint } from "./hook.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { Cost, Economy } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -12,7 +12,9 @@ export const Usage = z.object({
   output_tokens: count.describe("tokens the model said"),
   cache_creation_tokens: count.optional().describe("of the input, tokens the provider has put into its cache"),
   cache_read_tokens: count.optional().describe("of the input, tokens the provider has read from its cache"),
-  reasoning_tokens: count.optional().describe("of the output, tokens the model thought; absent where nobody tells"),
+  reasoning_tokens: count
+    .optional()
+    .describe("reasoning tokens among the output; absent where the provider reports none"),
   estimated: z
     .literal(true)
     .optional()
@@ -180,7 +182,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     pending_calls: z
       .array(z.string())
       .optional()
-      .describe("the calls, by id, that it ended with for whoever asked to run them"),
+      .describe("the ids of the calls that it ended with, for the client to run"),
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
   }),
   event("extraction_succeeded", "a structured result was extracted", {

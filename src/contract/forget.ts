@@ -1,7 +1,7 @@
-import { z } from "zod";
 import { AgentName } from "./agent.ts";
 import { SeqRange } from "./compaction.ts";
 import { cliFlag, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
 const count = z.number().int().nonnegative();

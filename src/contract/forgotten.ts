@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { SeqRange } from "./compaction.ts";
+import { z } from "./schema.ts";
 
 /** Which entries say less than they did, and of what they said a hash under a key that was destroyed. */
 export const Forgotten = {

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./schema.ts";
 
 /** Where hooks are called. The last four are ours; the others are the wire's. */
 export const HookPoint = z.enum(
@@ -48,7 +48,7 @@ export function failurePolicyFor(capability: HookCapability): FailurePolicy {
   return capability === "observe" ? "fail_open" : "fail_closed";
 }
 
-/** What is the same of every hook, whoever runs it. */
+/** The fields of every hook, however it runs. */
 interface HookFacts {
   readonly point: HookPoint;
   readonly mode: HookMode;
@@ -153,7 +153,7 @@ export const HookEntries = z.array(HookEntry, { error: "write a list of hooks" }
   }
 });
 
-/** Hooks of one turn, besides and instead of those there are. */
+/** Hooks of one turn: added ones, and replacements of configured ones. */
 export const HooksOverride = z.strictObject(
   {
     entries: HookEntries.default([]).describe("hooks for this turn alone"),

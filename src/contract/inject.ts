@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { cliFlag } from "./input.ts";
 import { TextBlock } from "./message.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
 const TEXT_CHARS_MAX = 1_000_000;

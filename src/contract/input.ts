@@ -1,26 +1,26 @@
-import { z } from "zod";
+import { type core, globalRegistry } from "zod";
 import { RuntimeError } from "./error.ts";
+import { created, onceCreated, z } from "./schema.ts";
 
-const words = new WeakMap<z.core.$ZodType, string>();
+const words = new WeakMap<core.$ZodType, string>();
 
 /**
  * Says how a field is written on the command line: as a flag, `--max-turns <n>`, or as the argument that stands in the
  * `cli` of its operations under this name, `ID`. It is kept beside the schema, so no JSON schema has it.
  */
 export function cliFlag<T extends z.ZodType>(word: string, field: T): T {
-  words.set(field, word);
-  return field;
+  return onceCreated(field, (schema) => words.set(schema, word));
 }
 
 export interface CliField {
   /** Where it stands in the input, from the outermost field on. */
   readonly path: readonly [string, ...string[]];
   readonly word: string;
-  readonly schema: z.core.$ZodType;
+  readonly schema: core.$ZodType;
 }
 
 /** Every field of an input that the command line has a word for, in the order of the schema. */
-export function cliFields(schema: z.core.$ZodType, path: readonly string[] = []): readonly CliField[] {
+export function cliFields(schema: core.$ZodType, path: readonly string[] = []): readonly CliField[] {
   const [first, ...more] = path;
   const word = words.get(schema);
   if (word !== undefined && first !== undefined) return [{ path: [first, ...more], word, schema }];
@@ -33,25 +33,25 @@ export function cliFields(schema: z.core.$ZodType, path: readonly string[] = [])
 }
 
 /** A schema without what wraps it. */
-export function unwrapped(schema: z.core.$ZodType): z.core.$ZodTypes {
+export function unwrapped(schema: core.$ZodType): core.$ZodTypes {
   const inner = innerOf(schema);
-  return inner === undefined ? (schema as z.core.$ZodTypes) : unwrapped(inner); // Every schema is one of the library's kinds.
+  return inner === undefined ? (schema as core.$ZodTypes) : unwrapped(inner); // Every schema is one of the library's kinds.
 }
 
 /** What a schema only wraps: what is optional, has a default or is changed after it was read. */
-function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
-  const { def } = (schema as z.core.$ZodTypes)._zod; // Every schema is one of the library's kinds.
-  if (def.type === "pipe") return (def.in as z.core.$ZodTypes)._zod.def.type === "transform" ? def.out : def.in;
+function innerOf(schema: core.$ZodType): core.$ZodType | undefined {
+  const { def } = (schema as core.$ZodTypes)._zod; // Every schema is one of the library's kinds.
+  if (def.type === "pipe") return (def.in as core.$ZodTypes)._zod.def.type === "transform" ? def.out : def.in;
   return "innerType" in def ? def.innerType : undefined;
 }
 
 /** What a field's schema says of it with `describe` and `meta`, however it is wrapped. */
-export function metaOf(schema: z.core.$ZodType): z.core.GlobalMeta {
+export function metaOf(schema: core.$ZodType): core.GlobalMeta {
   const inner = innerOf(schema);
-  return { ...(inner === undefined ? {} : metaOf(inner)), ...z.globalRegistry.get(schema) };
+  return { ...(inner === undefined ? {} : metaOf(inner)), ...globalRegistry.get(created(schema)) };
 }
 
-export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
+export function accepts(schema: core.$ZodType, value: unknown): boolean {
   return z.safeParse(schema, value).success;
 }
 
@@ -76,7 +76,7 @@ export function invalidInput(error: z.ZodError): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", sentence, { details: { problems } });
 }
 
-function problemsOf(issue: z.core.$ZodIssue): readonly { readonly field: string; readonly problem: string }[] {
+function problemsOf(issue: core.$ZodIssue): readonly { readonly field: string; readonly problem: string }[] {
   // A schema that says more than the library does is listened to.
   const isUnnamed = issue.code === "unrecognized_keys" && issue.message.startsWith("Unrecognized key");
   if (!isUnnamed) return [{ field: issue.path.join("."), problem: issue.message }];

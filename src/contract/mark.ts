@@ -1,12 +1,12 @@
-import { z } from "zod";
 import { EntryBody } from "./entry.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 
 /** What compactions say; everything else in a conversation is its messages. */
 const KINDS: ReadonlySet<EntryBody["kind"]> = new Set(["compacted", "compaction_failed", "event"]);
 
-/** What a compaction left in a conversation that somebody else keeps, after so many of its messages. */
+/** What a compaction left in a conversation of another program, after so many of its messages. */
 const Mark = z.object({ after: count, seq: count, body: EntryBody.refine(({ kind }) => KINDS.has(kind)) });
 export type Mark = z.infer<typeof Mark>;
 
@@ -14,7 +14,7 @@ export type Mark = z.infer<typeof Mark>;
 const StoredMarks = z.object({ version: z.literal(1), marks: z.array(Mark) });
 export type StoredMarks = z.infer<typeof StoredMarks>;
 
-/** Reads what a store gave; undefined for what another version has written, or anybody else. */
+/** Reads a stored mark; undefined for one of another version or program. */
 export function readMarks(stored: unknown): readonly Mark[] | undefined {
   return StoredMarks.safeParse(stored).data?.marks;
 }

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { core } from "zod";
 import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { HooksOverride } from "./hook.ts";
@@ -6,6 +6,7 @@ import { nonnegative, SkillRef, UNSERVED } from "./input.ts";
 import { ContentBlock } from "./message.ts";
 import { PermissionRules } from "./permission.ts";
 import { ForkReplacing, RewriteMessage } from "./rewrite.ts";
+import { created, z } from "./schema.ts";
 import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "./session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
@@ -23,7 +24,7 @@ export function objectSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
 }
 
 /** What a model is told of as any object: the documents have the fields, and the server checks them. */
-const PLAIN = new Set<z.core.$ZodType>([
+const PLAIN: readonly core.$ZodType[] = [
   ContentBlock,
   RewriteMessage,
   HooksOverride,
@@ -31,17 +32,17 @@ const PLAIN = new Set<z.core.$ZodType>([
   PermissionRules,
   CompactionSettings,
   ForkReplacing.replacement,
-]);
+];
 const UNTOLD_KEYWORDS = ["examples", "minLength", "maxLength", "maxItems", "propertyNames"];
 
 interface SchemaPart {
-  readonly zodSchema: z.core.$ZodType;
-  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+  readonly zodSchema: core.$ZodType;
+  readonly jsonSchema: core.JSONSchema.BaseSchema;
 }
 
 /** Leaves out what a model need not read: clients send these schemas to it with every request. */
 function shorten({ zodSchema, jsonSchema }: SchemaPart): void {
-  const isPlain = PLAIN.has(zodSchema);
+  const isPlain = PLAIN.some((schema) => created(schema) === zodSchema);
   const unreported = isPlain ? Object.keys(jsonSchema) : UNTOLD_KEYWORDS;
   for (const keyword of unreported) delete jsonSchema[keyword];
   if (isPlain) jsonSchema.type = "object";
@@ -64,7 +65,7 @@ const HandledTool = ClientTool.extend({
 });
 
 /** What `meerkat_run` and `meerkat_resume` take besides the fields of their operation. */
-export const TurnExtras = z.object({
+const turnExtras = {
   stream: z.boolean(yesOrNo).default(false).describe("send every event of the turn as notifications/message"),
   builtin_config: z
     .object({
@@ -81,7 +82,8 @@ export const TurnExtras = z.object({
     .max(CLIENT_TOOLS_MAX)
     .optional()
     .describe("tools the client runs, for this turn and those after it"),
-});
+};
+export const TurnExtras = z.object(turnExtras);
 
 /** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
 const UNTOLD = masked({
@@ -96,8 +98,8 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
   return Object.fromEntries(Object.keys(fields).map((field) => [field, true])) as Record<K, true>;
 }
 
-export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
-export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
+export const RunTool = NewSession.omit(UNTOLD).extend(turnExtras);
+export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(turnExtras);
 
 const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
 const READ_MS_MAX = 600_000;

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { AgentName } from "./agent.ts";
 import { cliFlag, nonnegative } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 import type { SkillRow } from "./skill.ts";
 

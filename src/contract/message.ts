@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./schema.ts";
 
 const madeBy = <const P extends string>(provider: P) => z.literal(provider).describe("whose block it is");
 const whatText = "the text itself";
@@ -68,7 +68,8 @@ export const ContentBlock = z.union([
 export type ContentBlock = z.infer<typeof ContentBlock>;
 
 /** Text alone is a plain string; anything else is a list of blocks. */
-export const Content = z.union([z.string(), z.array(ContentBlock)]);
+export const CONTENT_KINDS = [z.string(), z.array(ContentBlock)] as const;
+export const Content = z.union(CONTENT_KINDS);
 export type Content = z.infer<typeof Content>;
 
 const meta = BlockMeta.optional().describe("what the provider needs back with the block, untouched");
@@ -200,7 +201,7 @@ export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
 
-/** A block as words: media are named, for whoever cannot be shown them. */
+/** A block as text: media are named, for readers that cannot show them. */
 export function blockText(block: ContentBlock): string {
   if (block.type === "text") return block.text;
   const name = block.type === "file" && block.name !== undefined ? ` ${block.name}` : "";

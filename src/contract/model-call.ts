@@ -1,8 +1,8 @@
-import { z } from "zod";
 import { CompactionTrigger } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { cliFlag, positive } from "./input.ts";
 import { Cost } from "./money.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 import { ContextKinds } from "./session-context.ts";
 
@@ -35,7 +35,7 @@ const ModelCall = z.object({
   parts: ContextKinds.describe("what filled the context, each kind once"),
   context_window: count.optional().describe("tokens the model can see at once, when that is known"),
   threshold: count.optional().describe("the size at which the context is compacted; absent without session-compaction"),
-  usage: Usage.optional().describe("what it took, attempts that failed with it; absent where nobody told"),
+  usage: Usage.optional().describe("its usage, failed attempts included; absent where the provider reports none"),
   cost: Cost.optional().describe("what that cost; absent where no price is known"),
 });
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./schema.ts";
 
 const amount = z.number().nonnegative();
 const count = z.number().int().nonnegative();
@@ -20,7 +20,7 @@ const Rates = z.object({
 });
 export type Rates = z.infer<typeof Rates>;
 
-/** What a model charges, as somebody published it. */
+/** The published price of a model. */
 export const ModelPrices = Rates.extend({
   currency: z.literal("USD").describe("what they are counted in"),
   above: Rates.extend({

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { COMMON, Format, FunctionTool, flat, outputTokens, PartedContent, ToolChoice, unserved } from "./openai.ts";
+import { z } from "./schema.ts";
 
 /** What `POST /v1/chat/completions` takes. */
 

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { COMMON, Format, outputTokens, PartedContent, ToolChoice, Tools, unserved } from "./openai.ts";
+import { z } from "./schema.ts";
 
 const said = z.looseObject({
   type: z.literal("message").default("message"),

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { CLIENT_TOOLS_MAX } from "./client-tools.ts";
 import { asksForNothing, positive } from "./input.ts";
+import { z } from "./schema.ts";
 
 /** What OpenAI's two endpoints take alike. */
 
@@ -14,7 +14,7 @@ export function unserved(why: string, ...nothing: readonly unknown[]) {
     .optional();
 }
 
-/** What changes nothing here: whoever sends it is served all the same. */
+/** Fields that are accepted and have no effect. */
 const harmless = z.unknown().optional();
 const METADATA_MAX = 16;
 const metadatum = z.string({ error: "write a text" }).max(512, { error: "write a text of at most 512 characters" });
@@ -130,7 +130,7 @@ export type ToolChoice = z.infer<typeof ToolChoice>;
 
 const FILE = { file_data: z.string().nullish(), filename: z.string().nullish(), file_id: z.string().nullish() };
 
-/** A part of what somebody says, as either endpoint writes it. */
+/** A content part of a message, as either endpoint writes it. */
 export const ContentPart = z.discriminatedUnion(
   "type",
   [

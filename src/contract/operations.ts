@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
 import type { Audited, Scope } from "./caller.ts";
@@ -26,6 +25,7 @@ import { PORTABLE_OPERATIONS } from "./portable.ts";
 import { PRUNE_OPERATIONS } from "./prune.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
+import { z } from "./schema.ts";
 import { CreateSession, DeferredSession, RunResult, SessionId, StartTurn } from "./session.ts";
 import { ReadContext, SessionContext } from "./session-context.ts";
 import { ForkedSession, MessagePage, SessionHistory, SessionInfo } from "./session-info.ts";

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag } from "./input.ts";
+import { z } from "./schema.ts";
 
 /** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
 export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { AgentName } from "./agent.ts";
 import { cliFlag, nonnegative, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
 /** Sessions as they are carried elsewhere: whole logs, a page at a time. */

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { ForgetReceipt, Signed } from "./forget.ts";
 import { cliFlag, nonnegative } from "./input.ts";
+import { z } from "./schema.ts";
 
 const SESSIONS_DEFAULT = 100;
 const SESSIONS_MAX = 1_000;
@@ -34,7 +34,7 @@ export const PruneResult = z.object({
   dry_run: z.boolean().describe("whether nothing was changed"),
   sessions: z.array(Pruned).describe("the sessions that went, or would, the oldest first"),
   more: nonnegative.describe("sessions that are due besides and go the next time"),
-  busy: nonnegative.describe("sessions that are due and in a turn, or held by somebody; they go once that is over"),
+  busy: nonnegative.describe("sessions that are due, but run a turn or are locked; they are erased later"),
   receipt: ForgetReceipt.optional().describe("what was done and found afterwards; absent where nothing went"),
   signed: Signed.optional().describe("the same with its signature"),
 });

@@ -1,8 +1,9 @@
-import { z } from "zod";
+import { type core, globalRegistry } from "zod";
 import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { invalidInput } from "./input.ts";
 import { Content } from "./message.ts";
 import { OPERATIONS, type OperationName } from "./operations.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
 /** Tools the client runs: the server asks for them with `tool/execute`. */
@@ -56,13 +57,13 @@ export function operationSchema(name: OperationName, io: "input" | "output"): Js
 
 /** What is changed after it was read loses its examples in the library; they are of what is written, all the same. */
 export function withExamples({ zodSchema, jsonSchema }: Overridden): void {
-  const { examples } = z.globalRegistry.get(zodSchema) ?? {};
+  const { examples } = globalRegistry.get(zodSchema) ?? {};
   if (Array.isArray(examples)) jsonSchema.examples = examples;
 }
 
 interface Overridden {
-  readonly zodSchema: z.core.$ZodType;
-  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+  readonly zodSchema: core.$ZodType;
+  readonly jsonSchema: core.JSONSchema.BaseSchema;
 }
 
 /** Common tools stumble over the schema of a tuple: it becomes a list of as many. */

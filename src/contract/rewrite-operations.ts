@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { cliFlag } from "./input.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
+import { z } from "./schema.ts";
 import { Named, SessionId } from "./session.ts";
 import { ForkedSession, MessagePage, SessionHistory } from "./session-info.ts";
 

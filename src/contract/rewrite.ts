@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { cliFlag, nonnegative } from "./input.ts";
-import { AssistantBlock, Content, ContentBlock, type Message, StopReason, ToolResult } from "./message.ts";
+import { AssistantBlock, CONTENT_KINDS, ContentBlock, type Message, StopReason, ToolResult } from "./message.ts";
+import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
 const timeWanted = { error: "write a time as in 2026-01-31T12:00:00Z, or leave it out" };
@@ -53,7 +53,7 @@ const WrittenMessage = z.discriminatedUnion(
     }),
     z.object({
       role: z.literal("user").describe("what the user said"),
-      content: z.union(Content.options, contentWanted).describe("a text, or a list of content blocks"),
+      content: z.union(CONTENT_KINDS, contentWanted).describe("a text, or a list of content blocks"),
       created_at,
     }),
     LegacyAnswer,

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 import { SeqMessages } from "./session-info.ts";
 

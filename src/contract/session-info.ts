@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { CompactionCadence } from "./compaction.ts";
 import { BudgetType, Usage } from "./event.ts";
 import { nonnegative, positive } from "./input.ts";
 import { Message } from "./message.ts";
 import { Cost } from "./money.ts";
+import { z } from "./schema.ts";
 import { Delegated, Named } from "./session.ts";
 
 const whole = z.number().int();

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag, nonnegative, positive } from "./input.ts";
+import { z } from "./schema.ts";
 import { SessionSummary } from "./session-info.ts";
 
 export const ListSessions = z.object({
@@ -26,5 +26,5 @@ export const SessionPage = z.object({
   next_cursor: z
     .string()
     .optional()
-    .describe("the cursor to go on with; only where a limit was asked for and more sessions follow"),
+    .describe("the cursor of the next page; only with a limit, where more sessions follow"),
 });

@@ -1,13 +1,13 @@
-import { z } from "zod";
 import { ClientResults, ClientTool, ClientTools, PendingCall } from "./client-tools.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { HooksOverride } from "./hook.ts";
 import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED } from "./input.ts";
-import { Content } from "./message.ts";
+import { CONTENT_KINDS, type Content } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
+import { z } from "./schema.ts";
 
 export const SessionId = cliFlag(
   "ID",
@@ -52,7 +52,7 @@ const wantedRetries = { error: "write a whole number from 0 to 10" };
 const Retries = z.int(wantedRetries).nonnegative(wantedRetries).max(10, wantedRetries);
 
 const promptWanted = { error: "write a text or a list of content blocks" };
-const AnyPrompt = z.union(Content.options, promptWanted);
+const AnyPrompt = z.union(CONTENT_KINDS, promptWanted);
 const isSaid = (prompt: Content): boolean => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0;
 const isEmpty = { error: "the prompt is empty" };
 const Prompt = AnyPrompt.refine(isSaid, isEmpty);
@@ -89,7 +89,7 @@ export const SessionSettings = z.object({
   output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
   labels: z.record(z.string(), z.string()).optional(),
-  /** Labels of whoever made it: its tools see sessions that have them all. */
+  /** Labels of its creator: its tools see only sessions with all of them. */
   view: z.record(z.string(), z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
@@ -214,11 +214,11 @@ const AtCreation = {
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
   enable_agents: cliFlag(
-    "--agents",
+    "--sub-agents",
     z
       .boolean()
       .optional()
-      .describe("the tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md"),
+      .describe("the tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md"),
   ),
   memory_scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })
@@ -288,7 +288,7 @@ export const FurtherTurn = z.object({
   after_seq: nonnegative
     .optional()
     .describe(
-      "run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken",
+      "run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken",
     ),
   flow_tool_overlay: z
     .strictObject({

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { cliFlag } from "./input.ts";
+import { fieldOf, z } from "./schema.ts";
 
 const source_uuid = z.string().describe("the source it comes from");
 const SkillKey = z.object({ source_uuid, skill_name: z.string().describe("its name there") });
@@ -61,7 +61,7 @@ export const SKILL_NOTICE = "skill";
 /** What `meerkat_skills` takes: one tool for the two operations on skills. */
 export const SkillsTool = z.strictObject({
   action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
-  skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
+  skill_key: fieldOf(SkillRow, "key").optional().describe("which to read, by its key of the list"),
   file: z.string().optional().describe("a file beside it to read, of those that reading it lists"),
   source: z.string().optional().describe("list only those of this source_uuid"),
 });

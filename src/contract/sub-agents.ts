@@ -35,13 +35,13 @@ export interface Parentage {
   readonly agent: string;
 }
 
-/** Who handed a session its task, by the labels it was made with; undefined for one that nobody did. */
+/** The parent of a sub-agent's session, by its labels; undefined for other sessions. */
 export function parentageOf({
   labels = {},
 }: {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }): Parentage | undefined {
   const { parent, parent_call, agent } = labels;
-  // A label of one of these names may be anybody's; only a sub-agent's session has all three.
+  // Users may set a label of one of these names; only a sub-agent's session has all three.
   return parent === undefined || parent_call === undefined || agent === undefined ? undefined : { parent, agent };
 }

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { Scope } from "./caller.ts";
+import { z } from "./schema.ts";
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
@@ -11,7 +11,7 @@ export const TokenName = z.string().regex(NAME, {
 /** A token as it is kept: its secret is not in it. */
 export const Token = z.strictObject({
   name: TokenName.describe("how logs and audits call it"),
-  /** Of a secret of 256 random bits nobody can guess one that fits, so a slow hash would only slow down requests. */
+  /** A secret of 256 random bits cannot be guessed, so a slow hash would only slow down requests. */
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)

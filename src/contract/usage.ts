@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { Usage } from "./event.ts";
 import { cliFlag, parseDuration } from "./input.ts";
+import { z } from "./schema.ts";
 
 const when = { error: "write how far back, like 7d, or a day, like 2026-11-01" };
 const DAY = z.iso.date();

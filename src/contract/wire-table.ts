@@ -1,6 +1,7 @@
-import type { z } from "zod";
+import type { core } from "zod";
 import { UNSERVED } from "./input.ts";
 import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "./operations.ts";
+import type { z } from "./schema.ts";
 import { AT_CREATION } from "./session.ts";
 
 type Written<S extends z.ZodType> = unknown extends z.input<S> ? z.output<S> : z.input<S>;
@@ -58,7 +59,7 @@ function rowOf(name: OperationName): WireRow {
 }
 
 /** The names an object's schema knows. What has one of several shapes, as a message has, keeps the wire's names. */
-function namesIn(schema: z.core.$ZodType): FieldNames | null {
+function namesIn(schema: core.$ZodType): FieldNames | null {
   const { def } = unwrap(schema);
   if (def.type === "array") return namesIn(def.element);
   if (def.type !== "object") return null;
@@ -66,8 +67,8 @@ function namesIn(schema: z.core.$ZodType): FieldNames | null {
 }
 
 /** A schema without what wraps it: what is optional, has a default, or is changed before or after it is read. */
-function unwrap(schema: z.core.$ZodType): z.core.$ZodTypes["_zod"] {
-  const inner = schema._zod as z.core.$ZodTypes["_zod"]; // Every schema is one of the library's kinds.
+function unwrap(schema: core.$ZodType): core.$ZodTypes["_zod"] {
+  const inner = schema._zod as core.$ZodTypes["_zod"]; // Every schema is one of the library's kinds.
   const { def } = inner;
   if (def.type === "pipe") return unwrap(unwrap(def.in).def.type === "transform" ? def.out : def.in);
   return "innerType" in def ? unwrap(def.innerType) : inner;

@@ -159,7 +159,7 @@ export interface Wanted {
 export interface NewVector {
   readonly id: number;
   readonly vector: Float32Array;
-  /** The text it was made of; absent: nobody can be told the same vector for the same text. */
+  /** The text it was made of; absent: the vector cannot be reused for the same text. */
   readonly passage?: string;
 }
 

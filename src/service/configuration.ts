@@ -1,5 +1,5 @@
 import type { Caller } from "../contract/caller.ts";
-import type { ConfigEnvelope, ConfiguredRealm } from "../contract/config.ts";
+import { type ConfigEnvelope, type ConfiguredRealm, withSubAgents } from "../contract/config.ts";
 import { asRuntimeError, invalid, RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import type { ConfigStore, LayerBefore } from "../ports/config-store.ts";
@@ -142,7 +142,11 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
       setConfig: ({ config, expected_generation }, { caller }) =>
         change(() => config, { name: "config", expected: expected_generation, caller }),
       patchConfig: ({ patch, expected_generation }, { caller }) =>
-        change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation, caller }),
+        change((layer) => mergePatch(withSubAgents(readable(layer)), patch), {
+          name: "patch",
+          expected: expected_generation,
+          caller,
+        }),
     },
   };
 }

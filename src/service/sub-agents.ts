@@ -43,13 +43,15 @@ interface Began extends TurnParts {
 interface SubAgentParts extends SettlingParts {
   current(): Began;
   readonly usage: Pick<UsageSums, "spentBy">;
-  /** Runs a turn to its end, including a wait for approval. */
-  untilOver(
-    session: LiveSession,
-    call: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
-  ): Promise<RunResult>;
+  readonly untilOver: UntilOver;
 }
+
+/** Runs a turn of a session to its end, also where it first waits for an approval, in any process. */
+export type UntilOver = (
+  session: LiveSession,
+  call: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) => Promise<RunResult>;
 
 export interface SubAgents {
   /** The tools, with `agent` for a session that may delegate and is not too deep. */

@@ -8,7 +8,7 @@ export function stemsOf(text: string): string[] {
   let beforeEnd = -1;
   for (const { word, index } of wordsIn(canonical(text))) {
     if (!isUnspaced(word)) {
-      if (!SMALL.has(word)) stems.push(mixedStem(word));
+      if (!smallWords().has(word)) stems.push(mixedStem(word));
       continue;
     }
     if (beforeEnd === index && !STOP_SIGNS.test(before) && !STOP_SIGNS.test(word)) stems.push(before + word);
@@ -22,11 +22,14 @@ export function stemsOf(text: string): string[] {
 const UNSPACED_FRAME =
   /不[要能得许可]?|没有?|[别勿莫]|禁止|严禁|避免|绝对|必须|务必|一定|必ず|絶対|常に|[\u3040-\u309f]/gu;
 /** Words that negate or insist, by their stems. */
-const FRAME = new Set(
-  `never always avoid forbid forbidden prohibited none nobody nothing cannot must only niemals nie verboten immer
+const frameStems = once(
+  () =>
+    new Set(
+      `never always avoid forbid forbidden prohibited none nobody nothing cannot must only niemals nie verboten immer
   jamais toujours nunca siempre keinesfalls`
-    .split(/\s+/u)
-    .map(mixedStem),
+        .split(/\s+/u)
+        .map(mixedStem),
+    ),
 );
 
 /** The content words in order; in scripts without spaces, characters. Numbers are no words. */
@@ -38,7 +41,7 @@ export function tokensOf(text: string): string[] {
       continue;
     }
     const stem = mixedStem(word);
-    if (!SMALL.has(word) && !FRAME.has(stem) && !/^\d+$/u.test(word)) tokens.push(stem);
+    if (!smallWords().has(word) && !frameStems().has(stem) && !/^\d+$/u.test(word)) tokens.push(stem);
   }
   return tokens;
 }
@@ -79,7 +82,7 @@ export function languageOf(texts: readonly string[]): Language {
   for (const { word } of wordsIn(canonical(beginningOf(texts)))) {
     if (isUnspaced(word)) counts.set("unspaced", (counts.get("unspaced") ?? 0) + 0.5);
     else
-      for (const [language, words] of SMALL_SETS)
+      for (const [language, words] of smallSets())
         if (words.has(word)) counts.set(language, (counts.get(language) ?? 0) + 1);
   }
   const [first, second] = [...counts].sort((a, b) => b[1] - a[1]);
@@ -136,11 +139,16 @@ export const FUNCTION_WORDS: ReadonlySet<string> = setOf(GRAMMAR);
 export const QUESTION_WORDS: ReadonlySet<string> = setOf(GRAMMAR, BOUNDING, BARE, ASKING);
 
 /** For comparing texts in canonical form; `find` and `search` are actions there and stay. */
-const SMALL_WORDS = {
-  en: setOf(canonical([GRAMMAR, BOUNDING, BARE, REPORTING].join(" "))),
-  de: setOf(canonical(GERMAN)),
-  fr: setOf(canonical(FRENCH)),
-} as const satisfies Record<string, ReadonlySet<string>>;
+const SMALL_WORDS = { en: [GRAMMAR, BOUNDING, BARE, REPORTING].join(" "), de: GERMAN, fr: FRENCH } as const;
+
+/** Words in canonical form and stems take time to compute, so that is done when the first text is read. */
+function once<T>(compute: () => T): () => T {
+  let value: T | undefined;
+  return () => {
+    value ??= compute();
+    return value;
+  };
+}
 
 function setOf(...lists: readonly string[]): ReadonlySet<string> {
   return new Set(lists.flatMap((words) => words.split(/\s+/u)));
@@ -148,8 +156,11 @@ function setOf(...lists: readonly string[]): ReadonlySet<string> {
 
 type Language = keyof typeof SMALL_WORDS | "unspaced" | "unknown";
 
-const SMALL_SETS = Object.entries(SMALL_WORDS) as readonly (readonly [Language, ReadonlySet<string>])[]; // by its type
-const SMALL = new Set(SMALL_SETS.flatMap(([, words]) => [...words]));
+const smallSets = once(() =>
+  // The keys of the table are languages.
+  Object.entries(SMALL_WORDS).map(([language, words]) => [language as Language, setOf(canonical(words))] as const),
+);
+const smallWords = once(() => new Set(smallSets().flatMap(([, words]) => [...words])));
 /** Function characters of Chinese and Japanese: a pair with one has no content. */
 const STOP_SIGNS =
   /[的了是在和与及也都就把被让给对为以而或但这那其请要将会我你他她它们很到得着过吗呢吧のはがをにでともやへかなねよでするしたますいくださそれこれう]/u;

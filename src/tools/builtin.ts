@@ -1,8 +1,8 @@
-import { z } from "zod";
 import { RECALL_OUTPUT } from "../contract/compaction.ts";
 import { invalid } from "../contract/error.ts";
 import type { MemoryHit } from "../contract/memory.ts";
 import type { Message, ToolResult } from "../contract/message.ts";
+import { z } from "../contract/schema.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
 import { LOAD_SKILL } from "../contract/skill.ts";
 import type { Clock } from "../ports/clock.ts";

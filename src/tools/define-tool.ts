@@ -1,6 +1,6 @@
-import { z } from "zod";
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable } from "../contract/input.ts";
+import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Tool, ToolCallContext } from "../ports/tool.ts";
 

@@ -1,7 +1,7 @@
 import { lstat, mkdir, open, readFile, rename, rm, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { z } from "zod";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { z } from "../contract/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { z } from "zod";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { z } from "../contract/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool, ToolOutput } from "../ports/tool.ts";
 import {

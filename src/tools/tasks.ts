@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { invalid } from "../contract/error.ts";
+import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";

@@ -14,7 +14,7 @@ describe("rkat session show --html", () => {
     const reported = await run("session", "show", "last", "--html", "kept.html");
     expect(reported).toMatchObject({ code: 0, stdout: "" });
     expect(reported.stderr).toMatch(
-      /^Wrote kept\.html: \d+\.\d KB, 2 messages\.\nWhoever has the file can read all of it\.\n$/,
+      /^Wrote kept\.html: \d+\.\d KB, 2 messages\.\nAnyone who gets the file can read the whole session\.\n$/,
     );
     expect(statSync(at("kept.html")).mode & 0o777).toBe(0o600);
     const { stdout, stderr } = await run("session", "show", "last", "--html", "other.html", "--json");
@@ -52,8 +52,8 @@ describe("rkat session show --html", () => {
     const write = (...words: string[]) => run("session", "show", "last", "--html", ...words);
     const refusals = [
       [["mine.txt"], "mine.txt is there already; --force overwrites it"],
-      [["link.html", "--force"], "link.html is there and is no plain file; name another"],
-      [["folder", "--force"], "folder is there and is no plain file; name another"],
+      [["link.html", "--force"], "link.html is there and is not a regular file; name another"],
+      [["folder", "--force"], "folder is there and is not a regular file; name another"],
       [
         ["no/such.html"],
         "no/such.html cannot be written: ENOENT; check that its folder is there and yours, and has room",

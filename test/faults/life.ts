@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { RuntimeError } from "../../src/contract/error.ts";
 import { createHashingEmbedder } from "../../src/embedders/open-embedder.ts";
 import type { Tool } from "../../src/ports/tool.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { lookFor } from "./look.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
@@ -141,7 +141,7 @@ describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }
         agent: { system_prompt: `Be kind: ${LEAK}.` },
         permissions: { deny: [`shell(echo ${LEAK})`, "shell(rm *)"] },
         // One cannot do without it, so its section goes as a whole.
-        agents: { reviewer: { description: LEAK, prompt: "Review it." } },
+        sub_agents: { reviewer: { description: LEAK, prompt: "Review it." } },
       },
     });
     expect(await runtime.dispatch("forget", { query_exact: LEAK, dry_run: true })).toMatchObject({ settings: 3 });

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { ERRORS, type ErrorCode, NO_MODEL } from "../../src/contract/error.ts";
 import { ChatRequest } from "../../src/contract/openai-chat.ts";
 import {
@@ -8,6 +7,7 @@ import {
   CreateResponse,
 } from "../../src/contract/openai-responses.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
+import { z } from "../../src/contract/schema.ts";
 import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

@@ -30,7 +30,7 @@ const lastSaid = () => JSON.stringify(model.requests.at(-1)?.messages);
 describe("skills on the command line", () => {
   it("[M1] are listed and shown, the project's once they are trusted", async () => {
     const before = await run(["skill", "list"]);
-    expect(before.stderr).toMatch(/left out until somebody trusts this folder: skill herons of .*\.claude.skills/);
+    expect(before.stderr).toMatch(/left out until you trust this folder: skill herons of .*\.claude.skills/);
     expect(before.stdout).toMatch(/^memory-retrieval .*\nherons +~.\.claude.skills +How herons are fed\.\n$/);
     expect((await run(["skill", "show", "herons"])).stdout).toBe("Feed them at dusk.\n");
     const status = await run(["trust", "--status"]);

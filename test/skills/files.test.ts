@@ -177,7 +177,7 @@ describe("skills of a project and trust", () => {
     writeSkill(join(home(), ".claude", "skills"), "mine");
     const before = await load(false);
     expect(before.skills.map(({ name }) => name)).toEqual(["mine"]);
-    expect(before.leftOut).toMatch(/^left out until somebody trusts this folder: skill one of .*\.claude.skills \(/);
+    expect(before.leftOut).toMatch(/^left out until you trust this folder: skill one of .*\.claude.skills \(/);
     expect(before.brought).toMatchObject([
       {
         state: "untrusted",

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { defaultConfig } from "../../src/config/load-config.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import { openDatabaseTokens } from "../../src/runtime-in-database.ts";

@@ -2,7 +2,8 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type Config, defaultConfig } from "../../src/config/load-config.ts";
+import type { Config } from "../../src/config/config-schema.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { openEmbeddedStore, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { enableEncryption, inspectSeal, newRealmKey, openSeal } from "../../src/sealed-realm.ts";

@@ -18,9 +18,9 @@ const run = (...args: string[]) => {
 
 describe("sub-agents on the command line", () => {
   it("[O4] are listed and shown as far as they are trusted, and what is broken is told", async () => {
-    write(join(project(), ".rkat/agents/reviewer.md"), "---\ndescription: Reads a change.\n---\nRead it twice.\n");
-    write(join(project(), ".rkat/agents/broken.md"), "---\ndescription: x\n---\n");
-    write(join(home(), ".rkat/agents/clerk.md"), "---\ndescription: Files.\nmax_tokens: 9000\n---\nFile it.\n");
+    write(join(project(), ".rkat/sub-agents/reviewer.md"), "---\ndescription: Reads a change.\n---\nRead it twice.\n");
+    write(join(project(), ".rkat/sub-agents/broken.md"), "---\ndescription: x\n---\n");
+    write(join(home(), ".rkat/sub-agents/clerk.md"), "---\ndescription: Files.\nmax_tokens: 9000\n---\nFile it.\n");
     const before = await run("sub-agent", "list", "--json");
     expect(JSON.parse(before.stdout)).toEqual({
       enabled: false,
@@ -33,7 +33,7 @@ describe("sub-agents on the command line", () => {
         { name: "clerk", description: "Files.", prompt: "File it.", max_tokens: 9_000, from: "user" },
       ],
     });
-    expect(before.stderr).toContain("! left out until somebody trusts this folder: sub-agent reviewer of");
+    expect(before.stderr).toContain("! left out until you trust this folder: sub-agent reviewer of");
     expect(before.stderr).toMatch(/! a sub-agent is left out: .*broken\.md: write its prompt below the front matter\n/);
     const status = await run("trust", "--status");
     expect(status).toMatchObject({
@@ -70,14 +70,22 @@ describe("sub-agents on the command line", () => {
   it("[O4] are set, read and taken away by the configuration's own operations", async () => {
     const agents = { clerk: { description: "Files.", prompt: "File it.", max_duration: "90s", tools: ["shell"] } };
     const runtime = await openRuntime({ stateFolder: join(line.cwd, "state"), env: {}, projectRoot: line.cwd });
-    const patched = await runtime.patchConfig({ agents, sub_agents: { enabled: true, max_depth: 1 } });
-    expect(patched.config).toMatchObject({ agents, sub_agents: { enabled: true, max_depth: 1, max_tasks: 16 } });
+    const patched = await runtime.patchConfig({ sub_agents: { enabled: true, max_depth: 1, ...agents } });
+    expect(patched.config.sub_agents).toMatchObject({ enabled: true, max_depth: 1, max_tasks: 16, ...agents });
     const read = await runtime.readConfig();
     await runtime.setConfig(read.config);
     expect((await runtime.readConfig()).config).toEqual(read.config);
+    await runtime.patchConfig({ sub_agents: { clerk: null } });
+    expect((await runtime.readConfig()).config.sub_agents).not.toHaveProperty("clerk");
+    await expect(runtime.patchConfig({ sub_agents: { Big: agents.clerk } })).rejects.toThrow("sub_agents.Big");
+    // The former spelling of the key.
+    await runtime.patchConfig({ agents });
+    expect((await runtime.readConfig()).config.sub_agents).toMatchObject(agents);
     await runtime.patchConfig({ agents: { clerk: null } });
-    expect((await runtime.readConfig()).config.agents).toEqual({});
-    await expect(runtime.patchConfig({ agents: { Big: agents.clerk } })).rejects.toThrow("agents.Big");
+    expect((await runtime.readConfig()).config.sub_agents).not.toHaveProperty("clerk");
+    await expect(runtime.patchConfig({ agents, sub_agents: agents })).rejects.toThrow(
+      "patch: [agents.clerk] and [sub_agents.clerk] are the same sub-agent; remove [agents.clerk]",
+    );
     await runtime.close();
   });
 });

@@ -1,4 +1,5 @@
-import { type Config, defaultConfig } from "../../src/config/load-config.ts";
+import type { Config } from "../../src/config/config-schema.ts";
+import { defaultConfig } from "../../src/config/settings.ts";
 import type { AgentEvent } from "../../src/contract/event.ts";
 import type { RunResult } from "../../src/contract/session.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";

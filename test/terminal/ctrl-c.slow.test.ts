@@ -25,7 +25,7 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
   it("twice on an empty line ends it, and leaves the terminal as it was", async () => {
     const terminal = await openChat({ model: await openControlledModel() });
     await terminal.press("C-c");
-    await terminal.until("Ctrl-C again ends");
+    await terminal.until("Press Ctrl-C again");
     await terminal.press("C-c");
     expect(await terminal.exit()).toBe(0);
     expect(await terminal.leftovers()).toEqual([]);

@@ -157,7 +157,6 @@ function canonical(value: unknown, depth: number): string | undefined {
   return isList ? `[${parts.join(",")}]` : `{${parts.join(",")}}`;
 }
 
-const NUMBER = new Intl.NumberFormat("en-US");
 const NAME_CHARS_MAX = 64;
 const WORDS_CHARS_MAX = 60;
 
@@ -175,7 +174,7 @@ function lineFor({ name, content, tokens, seq, call, reason }: Line): string {
   const where = call === undefined ? `seq: ${seq}` : `seq: ${seq}, call: ${call}`;
   const why = reason === "superseded" ? "called again later, left the context" : "left the context";
   const what = `${plain(name, NAME_CHARS_MAX)} "${plain(contentText(content), WORDS_CHARS_MAX)}"`;
-  return `[${what} · about ${NUMBER.format(tokens)} tokens · ${why}; ${RECALL_OUTPUT}(${where}) shows it]`;
+  return `[${what} · about ${tokens.toLocaleString("en-US")} tokens · ${why}; ${RECALL_OUTPUT}(${where}) shows it]`;
 }
 
 /** How many characters are read per character shown. */

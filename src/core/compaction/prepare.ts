@@ -77,7 +77,7 @@ export function prepare(
     return { nothing: "nothing to remove: every turn is among the recent turns that are kept" };
   }
   const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message));
-  if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
+  if (retained.plan.discarded.length > 0 && gone <= introductionTokens()) {
     return { nothing: "the messages that could be removed are shorter than the shortest summary" };
   }
   const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
@@ -95,7 +95,7 @@ export function sourceOf(state: Pick<WholeState, "shown">, transcript: readonly 
 }
 
 /** The size of an empty summary message. */
-const INTRODUCTION_TOKENS = estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
+const introductionTokens = () => estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
 
 interface Situation {
   readonly state: WholeState;

@@ -20,7 +20,7 @@ export interface AgentParts {
   readonly clock: Clock;
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
-  /** The folders that have been asked for so far. */
+  /** The folders used so far. */
   knownFolders(): Promise<readonly Folder[]>;
   /** Does something once a request has been answered. */
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
@@ -40,7 +40,7 @@ export function createAgent(parts: AgentParts): Agent {
   const reported = { send, client: () => capabilities, wishes: () => wishesOf(capabilities) };
   const sessions = createSessions({ ...reported, folderOf: parts.folderOf, knownFolders: parts.knownFolders });
   const prompting = { ...reported, sessions, clock: parts.clock };
-  /** Clients that hear of a session before they know it hang. */
+  /** Sent after the answer: some clients hang when they get an update of an unknown session. */
   const announceLater = (client: AgentContext, requestId: unknown, sessionId: string): void => {
     const update: SessionUpdate = {
       sessionUpdate: "available_commands_update",
@@ -120,7 +120,7 @@ export function createAgent(parts: AgentParts): Agent {
         const session = sessions.find(params.sessionId);
         const { id, running, folder } = session;
         for (const turn of running) turn.abort("cancelled");
-        // A process that was killed may have left a question behind, which nobody else here could give up.
+        // A killed process may have left a pending approval, which only this can withdraw.
         if (running.size > 0) return;
         session.interrupted = folder.runtime.dispatch("interruptTurn", { session_id: id }).catch(() => {});
       } catch (thrown) {
@@ -144,7 +144,7 @@ function describeAgent(version: string): InitializeResponse {
   };
 }
 
-/** Codes that this protocol has numbers of its own for; every other failure is one of the agent's. */
+/** The codes with their own numbers in this protocol. */
 const NUMBERS: Partial<Readonly<Record<ErrorCode, number>>> = {
   INVALID_PARAMS: -32_602,
   SESSION_NOT_FOUND: -32_002,
@@ -152,7 +152,7 @@ const NUMBERS: Partial<Readonly<Record<ErrorCode, number>>> = {
 };
 const INTERNAL = -32_603;
 
-/** What a request comes to; a failure has our sentence, and our code in its data. */
+/** The result of a request; an error has our message, and our code in its data. */
 async function answered<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -64,14 +64,14 @@ const readTool: Make = ({ client, root, placeOf }) => ({
     };
     const { content } = await client.request("fs/read_text_file", request, untilAborted(signal));
     // The client's answer is not validated by the protocol's library.
-    if (typeof content !== "string") throw new Error("the editor answered with something that is no text");
+    if (typeof content !== "string") throw new Error("the editor did not answer with text");
     return content;
   },
 });
 
 const writeTool: Make = ({ client, root, placeOf }) => ({
   name: "write_text_file",
-  description: "Write a text file of the project through the editor; a file that is there is replaced as a whole.",
+  description: "Write a text file of the project through the editor; an existing file is replaced as a whole.",
   inputSchema: {
     type: "object",
     properties: { path, content: { type: "string", description: "The whole new text of the file" } },

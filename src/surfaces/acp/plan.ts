@@ -1,14 +1,14 @@
 import type { Plan, PlanEntry } from "@agentclientprotocol/sdk";
 import { isRecord } from "../wire/incoming.ts";
 
-/** The tasks a session was told of, by their ids, in the order they came. */
+/** The tasks of a session by id, in order. */
 export type Tasks = Map<string, PlanEntry>;
 
 const TASKS_MAX = 200;
 const PRIORITIES = ["high", "medium", "low"] as const;
 const STATUSES = ["pending", "in_progress", "completed"] as const;
 
-/** Takes in what a task tool answered; the plan when it changed, undefined for any other tool. */
+/** Applies the result of a task tool; returns the plan when it changed, undefined for other tools. */
 export function takeTasks(tasks: Tasks, tool: string, answer: string): Plan | undefined {
   if (!/^task_(?:create|get|list|update)$/.test(tool)) return undefined;
   const before = JSON.stringify([...tasks]);

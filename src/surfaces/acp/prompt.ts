@@ -25,7 +25,7 @@ interface Prompted {
   readonly session: OpenSession;
   readonly client: AgentContext;
   readonly blocks: readonly ContentBlock[];
-  /** Aborts when the client takes the request back. */
+  /** Aborts when the client cancels the request. */
   readonly signal: AbortSignal;
 }
 
@@ -39,7 +39,7 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
   const cancel = (): void => cancelling.abort("cancelled");
   const turn: Turn = { session, client, signal, leaving: leaving.signal, wasAsked: false, cancel };
   const stop = (): void => {
-    // A turn that a person was asked about outlives whoever leaves it: it is interrupted, and its end is waited for.
+    // A turn that waits for approval outlives its client, so it is interrupted and its end is awaited.
     if (!turn.wasAsked) leaving.abort("cancelled");
     else
       session.folder.runtime
@@ -52,7 +52,7 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
     const [block] = blocks;
     const slash = blocks.length === 1 && block?.type === "text" ? parseSlash(block.text) : undefined;
     const stopped = slash === undefined ? await runTurn(parts, turn, blocks) : await runCommand(parts, turn, slash);
-    // What was said before it was noticed counts; that it was to end does, too.
+    // Text that arrived before the cancel is kept, and the cancel still counts.
     return signal.aborted ? "cancelled" : stopped;
   } catch (thrown) {
     if (!signal.aborted || asRuntimeError(thrown).code !== "REQUEST_CANCELLED") throw thrown;
@@ -66,7 +66,7 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
 interface Turn extends Omit<Prompted, "blocks"> {
   /** Aborts when what runs is left to end by itself. */
   readonly leaving: AbortSignal;
-  /** Whether a person was asked about calls of it. */
+  /** Whether an approval was requested. */
   wasAsked: boolean;
   cancel(): void;
 }
@@ -102,7 +102,7 @@ async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentB
       flow_tool_overlay: overlayOf(mode),
       ...(session.isModelNew ? { model: session.model } : {}),
     };
-    // An empty list, too: tools of another mode or of servers that were let go must not stay.
+    // Also an empty list, which removes tools of another mode or of closed servers.
     const call: CallContext = { signal: leaving, listener: following.listener, tools };
     // The output of a row that runs a turn.
     const result = (await furtherTurn(folder.runtime.dispatch, input, call)) as RunResult;
@@ -124,14 +124,14 @@ function stopReasonOf({ terminal_cause_kind }: RunResult, lastStop: string | und
   return lastStop === "content_filter" ? "refusal" : "end_turn";
 }
 
-/** The way of a turn's events to the client that asked for it. */
+/** Sends a turn's events to its client. */
 interface Following {
   readonly listener: Listener;
   readonly updateContext: UpdateContext;
   /** Tokens of the context as the last call left it; undefined before there was one. */
   used(): number | undefined;
   lastStop(): string | undefined;
-  /** Resolves when everything that was heard has been sent; calling it twice does no harm. */
+  /** Resolves when every update is sent; may be called twice. */
   finish(): Promise<void>;
 }
 
@@ -183,7 +183,7 @@ async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
   };
 }
 
-/** What a tool gave, with the media that are kept apart. */
+/** A tool result with its media. */
 async function withMedia(event: AgentEvent, { fill }: UpdateContext): Promise<AgentEvent> {
   if (event.type !== "tool_execution_completed" || event.content === undefined) return event;
   const content = await fill(event.content);

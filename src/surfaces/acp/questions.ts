@@ -6,7 +6,7 @@ import { describeCall } from "./tool-calls.ts";
 
 type Question = AgentEventOf<"tool_approval_requested">;
 
-/** What an option of a question says to the runtime. */
+/** The answer of an option. */
 const WORDS: Readonly<Record<string, object>> = {
   once: { decision: "allow" },
   session: { decision: "allow", remember: "session" },
@@ -20,7 +20,7 @@ interface AskParts {
   readonly root: string;
   /** The session the client knows; a sub-agent's question is put in its parent's. */
   readonly askedIn: string;
-  /** Aborts when the turn ends: nobody waits for an answer any more. */
+  /** Aborts when the turn ends. */
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
       { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
     );
     if (parts.signal.aborted || outcome.outcome === "cancelled") return false;
-    // Only what was offered is a word; anything else, such as the name of what every object has, is a no.
+    // Anything but an offered option is a denial, also the name of an inherited property.
     const word = Object.hasOwn(WORDS, outcome.optionId) ? WORDS[outcome.optionId] : WORDS.no;
     await parts.dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...word });
   }

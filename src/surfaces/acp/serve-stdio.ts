@@ -56,7 +56,7 @@ export async function serveStdio({ version, folderOf, knownFolders, ...streams }
     const parsed = JSON.parse(Buffer.from(bytes).toString("utf8")) as AnyMessage;
     if (message.kind === "request" && "id" in parsed) unanswered.add(parsed.id);
     controller.enqueue(parsed);
-    // Whoever pipes requests in does not wait for the greeting to be answered; what follows it is refused before that.
+    // Piped requests do not wait for the answer to `initialize`; requests before it are refused.
     if (message.kind === "request" && message.method === "initialize") {
       greeted = Promise.withResolvers<void>();
       return greeted.promise;

@@ -50,7 +50,7 @@ export function modeOf(given: string, most: Mode, field: string): Mode {
   throw new RuntimeError("INVALID_PARAMS", `${field}: there is no mode ${given}; write one of ${modes.join(", ")}`);
 }
 
-/** What can be chosen for a session, and what is. */
+/** The options of a session, with the current choice. */
 export interface Chosen {
   readonly mode: Mode;
   readonly most: Mode;
@@ -79,7 +79,7 @@ export function describeOptions({ mode, most, tools: names, model, catalogue }: 
   ];
 }
 
-/** Every model that can be asked, and the session's own where it is none of them. */
+/** Every usable model, and the session's own. */
 function modelsOf({ providers }: ModelsCatalog, model: string) {
   const known = providers.flatMap(({ provider, models }) =>
     models.map(({ id, display_name }) => ({ value: id, name: display_name, description: provider })),
@@ -91,10 +91,10 @@ function modelsOf({ providers }: ModelsCatalog, model: string) {
 /** A model of the options; throws INVALID_PARAMS for any other. */
 export function requireModel(catalogue: ModelsCatalog, given: string, current: string): string {
   if (modelsOf(catalogue, current).some(({ value }) => value === given)) return given;
-  throw new RuntimeError("INVALID_PARAMS", `value: ${given} is none of the options of model; choose one of them`);
+  throw new RuntimeError("INVALID_PARAMS", `value: ${given} is not one of the options of model; choose one of them`);
 }
 
-/** Tokens a model can be shown; undefined where nobody has said it. */
+/** The context window in tokens; undefined where it is unknown. */
 export function windowOf({ providers }: ModelsCatalog, model: string): number | undefined {
   return providers.flatMap(({ models }) => models).find(({ id }) => id === model)?.context_window;
 }

@@ -32,7 +32,7 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
-  /** The providers whose models cannot be asked, since they have no key. */
+  /** The providers without a key. */
   readonly keyless: readonly string[];
   /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
   placeOf(path: string): Promise<string>;
@@ -55,14 +55,14 @@ export interface OpenSession {
   isModelNew: boolean;
   /** Settles when the newest cancel that met no turn here has been heard. */
   interrupted: Promise<unknown>;
-  /** What the client waits for. */
+  /** The running request. */
   readonly running: Set<AbortController>;
 }
 
 export interface SessionsParts {
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
-  /** The folders that have been asked for so far. */
+  /** The folders used so far. */
   knownFolders(): Promise<readonly Folder[]>;
   send(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
   readonly client: () => ClientCapabilities | undefined;
@@ -72,7 +72,7 @@ export interface SessionsParts {
 /** The sessions of one client. */
 export interface Sessions {
   create(asked: Asked): Promise<NewSessionResponse>;
-  /** Opens a session that is kept; with `replay`, its transcript has been told when this resolves. */
+  /** Opens a stored session; with `replay`, its transcript is sent before this resolves. */
   open(
     asked: Asked & { readonly sessionId: string },
     how: { readonly client: AgentContext; readonly replay: boolean },
@@ -84,7 +84,7 @@ export interface Sessions {
   setOption(sessionId: string, configId: string, value: unknown): Promise<NewSessionResponse["configOptions"]>;
   options(session: OpenSession): Promise<Omit<NewSessionResponse, "sessionId">>;
   updateContext(session: OpenSession): Promise<UpdateContext>;
-  /** Ends what runs in it and lets go of it; one that is not open is left alone. */
+  /** Interrupts and closes a session; does nothing if it is not open. */
   close(sessionId: string): Promise<void>;
   remove(sessionId: string): Promise<void>;
   closeAll(): Promise<void>;
@@ -193,7 +193,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       const page = { limit: PAGE_SESSIONS, ...(cursor === undefined || cursor === null ? {} : { cursor }) };
       const { sessions, next_cursor } = await runtime.dispatch("listSessions", page);
       return {
-        // One that was deleted is archived: it stays readable, and nobody is offered it.
+        // A deleted session is archived: it stays readable, but is not listed.
         sessions: sessions
           .filter(({ state }) => state !== "archived")
           .map(({ session_id, title, updated_at }) => ({
@@ -256,7 +256,7 @@ async function readReplay(session: OpenSession, updateContext: UpdateContext): P
   return replayOf(messages, await readCompactions(session), updateContext);
 }
 
-/** The models that there is a way to ask. */
+/** The usable models. */
 async function askable({ runtime, keyless }: Folder): Promise<ModelsCatalog> {
   const catalogue = await runtime.dispatch("readModels", {});
   return { ...catalogue, providers: catalogue.providers.filter(({ provider }) => !keyless.includes(provider)) };
@@ -284,7 +284,7 @@ async function readCompactions({ id, folder }: OpenSession) {
   }
 }
 
-/** What the client is told of servers that it brought and that do not answer. */
+/** The note on the client's MCP servers that do not answer. */
 export function serverNotices(session: OpenSession, wishes: Wishes): readonly SessionUpdate[] {
   const failed = session.servers?.report().filter(({ error }) => error !== undefined) ?? [];
   return failed.flatMap(({ name, error }) => notice(wishes, "warning", `MCP server ${name} is left out: ${error}`));

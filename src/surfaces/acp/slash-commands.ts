@@ -3,7 +3,7 @@ import type { Compaction } from "../../contract/compaction.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 
-/** What a slash command works on. */
+/** The context of a slash command. */
 export interface SlashParts {
   readonly dispatch: Dispatch;
   readonly sessionId: string;
@@ -13,7 +13,7 @@ export interface SlashParts {
 interface SlashCommand {
   readonly description: string;
   readonly hint?: string;
-  /** Resolves with what the person is shown. */
+  /** Resolves with the text to show. */
   run(parts: SlashParts, rest: string): Promise<string>;
 }
 
@@ -34,14 +34,14 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   receipt: {
-    description: "Show the newest compaction: its summary, and what became of what it took out",
+    description: "Show the newest compaction: its summary, and where its facts are now",
     run: async (parts) => {
       const newest = (await compactionsOf(parts)).at(-1);
       return newest === undefined ? "There is no compaction yet; /compact makes one." : receiptText(newest);
     },
   },
   undo: {
-    description: "Undo a compaction, the newest that stands unless one is named",
+    description: "Undo a compaction, by default the newest",
     hint: "the id of a compaction",
     run: async (parts, rest) => {
       const standing = (await compactionsOf(parts)).filter(({ undone }) => !undone);
@@ -53,7 +53,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   pin: {
-    description: "Pin a message so that compactions keep it; the newest of yours unless one is named",
+    description: "Pin a message so that compactions keep it; by default your newest",
     hint: "the seq of a message",
     run: async ({ dispatch, sessionId, call }, rest) => {
       const seq = rest === "" ? await newestOfUser({ dispatch, sessionId, call }) : Number(rest);
@@ -62,7 +62,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   memory: {
-    description: "Search what compactions took out, in this and other sessions; with -a, everything",
+    description: "Search what compactions removed, in this and other sessions; with -a, everything",
     hint: "[-a] what to look for",
     run: async ({ dispatch, call }, rest) => {
       const isAll = /^-a(?:\s|$)/.test(rest);

@@ -18,11 +18,11 @@ import type { SessionServers } from "./servers.ts";
 import type { Mode } from "./session-options.ts";
 import type { Folder } from "./sessions.ts";
 
-/** What a door composes for this server. */
+/** The parts that the entry point composes. */
 export interface AcpParts extends ServerParts {
   /** The real place of a path relative to a project; rejects what lies outside, by name or through a link. */
   resolveInProject(root: string, path: string): Promise<string>;
-  /** The providers whose models cannot be asked, since they have no key. */
+  /** The providers without a key. */
   keylessProviders(env: ServerIo["env"], config: Serving<ServerFlags>["config"]): Promise<readonly string[]>;
   /** Makes the tools of MCP servers that a client brings; nothing is started before they are prepared. */
   openServers(
@@ -106,7 +106,7 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
     const useLog = (form: LogForm) => createJournal({ stream: io.stderr, form, command: COMMAND, now: clock.now });
     const how = { kind, flags: { ...flags, contextRoot: undefined }, clock, useLog };
     const ended = serveFolder({ ...io, cwd: root }, parts, how).catch((thrown: unknown) => {
-      // The next session there may find it mended.
+      // The problem may be fixed before the next session.
       folders.delete(root);
       opened.reject(thrown);
     });

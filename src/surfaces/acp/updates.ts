@@ -7,7 +7,7 @@ import { type Tasks, takeTasks } from "./plan.ts";
 import { promptBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";
 
-/** What a client wants to be told besides messages and tool calls. */
+/** Optional updates of a client. */
 export interface Wishes {
   readonly compactions: boolean;
   readonly notices: boolean;
@@ -32,7 +32,7 @@ export interface UpdateContext {
   readonly tasks: Tasks;
   /** Content with its media in it. */
   fill(content: Content): Promise<Content>;
-  /** Tokens the model can be shown; undefined where nobody knows. */
+  /** The context window in tokens; undefined where it is unknown. */
   readonly window: number | undefined;
 }
 
@@ -52,7 +52,7 @@ export function updatesOf(event: AgentEvent, updateContext: UpdateContext): read
     case "tool_execution_timed_out":
       return [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }];
     case "tool_result_received":
-      // A call that was refused never ran: this is all that is heard of its end.
+      // A refused call never ran, so no other event ends it.
       return event.is_error ? [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }] : [];
     case "sub_agent_started":
       return [titled(event.call_id, `${event.agent}: ${event.task}`)];
@@ -87,7 +87,7 @@ function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: Updat
 
 const TITLE_CHARS_MAX = 200;
 
-/** What a sub-agent does is told in the title of the call that handed it its task. */
+/** A sub-agent's activity is shown in the title of its call. */
 function titled(toolCallId: string, words: string): SessionUpdate {
   const title = words.replace(/\s+/g, " ").slice(0, TITLE_CHARS_MAX);
   return { sessionUpdate: "tool_call_update", toolCallId, title };
@@ -104,7 +104,7 @@ function usedBy({ input_tokens, output_tokens }: Usage): number {
   return input_tokens + output_tokens;
 }
 
-/** How full the context is; nothing where nobody knows how large it may be. */
+/** The usage of the context; nothing where the window is unknown. */
 export function usageUpdate(used: number, window: number | undefined, cost?: Usage["cost"]): readonly SessionUpdate[] {
   if (window === undefined) return [];
   const spent = cost === undefined ? {} : { cost: { amount: cost.amount, currency: "USD" } };

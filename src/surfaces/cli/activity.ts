@@ -3,7 +3,7 @@ import { unwrapSubAgentEvent } from "../../contract/sub-agents.ts";
 import { callHint, toolName } from "./commands/event-words.ts";
 import { counted, oneLine } from "./io.ts";
 
-/** Says what is happening while nothing else can be seen, and for how long. */
+/** Shows the current activity and its duration while nothing else is printed. */
 export interface Activity {
   begin(words: string): void;
   onEvent(event: AgentEvent): void;
@@ -15,9 +15,9 @@ const TICK_MS = 120;
 const NAME_CHARS_MAX = 60;
 
 export interface ActivityRow {
-  /** Whether it can stand below an answer that comes. */
+  /** Whether it can be shown below an answer that is streamed. */
   readonly showsAnswers: boolean;
-  /** Shows the words and for how long it takes; without words, nothing. */
+  /** Shows the words and the time; without words, nothing. */
   show(words: string | undefined, time: string): void;
 }
 
@@ -27,7 +27,7 @@ export function createActivity(row: ActivityRow): Activity {
   let model = "";
   let words: string | undefined;
   let sinceMs = 0;
-  /** Until when is waited; undefined where nobody knows. */
+  /** When the wait ends; undefined where that is unknown. */
   let untilMs: number | undefined;
   let sign = 0;
   let ticking: NodeJS.Timeout | undefined;
@@ -100,7 +100,7 @@ export function createActivity(row: ActivityRow): Activity {
     },
     onEvent: (reported) => {
       const { event, agent } = unwrapSubAgentEvent(reported);
-      // Of a sub-agent it is enough to see that it is at work; what it asks is asked.
+      // A sub-agent shows only that it works; its approval requests are asked elsewhere.
       const isQuestion = event.type === "tool_approval_requested" || event.type === "tool_approval_answered";
       if (agent === undefined || isQuestion) onEvent(event);
       else if (event.type === "tool_call_requested")

@@ -9,7 +9,7 @@ import { withoutControls } from "../wire/terminal-text.ts";
 import { patchLines, patchOf } from "./commands/work-lines.ts";
 import { counted, createPaint, type Io, oneLine, type Paint } from "./io.ts";
 
-/** Whether somebody sits there who can be asked. */
+/** Whether a person can be asked: stdin and stderr are terminals. */
 export function canAsk({ stdin, stderr }: Io): boolean {
   return stdin.kind === "terminal" && stderr.isTerminal;
 }
@@ -17,13 +17,13 @@ export function canAsk({ stdin, stderr }: Io): boolean {
 /** Asks for one line; empty at the end of the input. */
 export async function askLine({ stdin, interrupt }: Io, question: string, over?: AbortSignal): Promise<string> {
   const { input, output } = stdin.terminal();
-  // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
+  // Not as a terminal, so that the terminal edits the line and handles Ctrl-C, as for any command.
   const lines = createInterface({ input, output, terminal: false });
   try {
     const ended = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
     const signal = over === undefined ? interrupt : AbortSignal.any([interrupt, over]);
     const line = await Promise.race([lines.question(question, { signal }), ended]);
-    // Nobody has pressed Enter: what is said next would stand behind the question.
+    // Enter was not pressed: the next output would continue the line of the question.
     if (line === undefined) output.write("\n");
     return line ?? "";
   } finally {
@@ -37,45 +37,44 @@ interface AnswerChoice {
   readonly meaning: string;
 }
 
-/** A question, and the words it can be answered with besides a line of one's own. */
+/** A question, and the words that answer it; any other line is taken as a reason. */
 export interface Question {
   readonly words: string;
   readonly choices: readonly AnswerChoice[];
 }
 
-/** The question where it is one line. */
 export function lineOf({ words, choices }: Question): string {
   return `${words} ${choices.map(({ word, meaning }) => `${word} ${meaning}`).join(" · ")}: `;
 }
 
-/** Anything but a yes is a no, and so is the end of the input. */
+/** Anything but yes is no, and so is the end of the input. */
 export async function isAgreed(io: Io, question: string): Promise<boolean> {
   return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
 }
 
-/** What the model is told where nobody can be asked: the flags that let the call run, where any does. */
+/** The denial that the model gets when no person can be asked; it names the flags that allow the call, if any do. */
 export const UNATTENDED = ({ allowing }: { readonly allowing?: readonly string[] | undefined }): string => {
   if (allowing === undefined) {
-    return "nobody can be asked here, and --allow does not satisfy this rule; change the rule, or answer at a terminal";
+    return "no person can be asked here, and --allow does not satisfy this rule; change the rule, or answer at a terminal";
   }
   const flags = allowing.map((rule) => `--allow '${rule.replaceAll("'", "'\\''")}'`).join(" ");
-  return `nobody can be asked here; allow it with ${flags}, or everything with --yes`;
+  return `no person can be asked here; allow it with ${flags}, or everything with --yes`;
 };
 
-/** Hears the events of a turn, and asks about the calls that wait. */
+/** Receives the events of a turn, and asks about the calls that wait for approval. */
 export interface Asker {
   onEvent(event: AgentEvent): void;
 }
 
-/** Asks on stderr, one question at a time, and hands the word to the runtime. */
+/** Asks on stderr, one question at a time, and sends each answer to the runtime. */
 export function createAsker(
   io: Io,
   dispatch: Dispatch,
-  /** The signal aborts when somebody else has answered; undefined where the turn was stopped instead. */
+  /** The signal aborts when another client has answered; undefined where the turn was stopped instead. */
   ask: (question: Question, over: AbortSignal) => Promise<string | undefined>,
 ): Asker {
   const { yellow, dim, bold } = createPaint(io.stderr, io.env);
-  /** Questions that nobody has answered, by their ids; sub-agents may ask several at once. */
+  /** Open questions by id; sub-agents may ask several at once. */
   const open = new Map<string, Asked>();
   let asked = Promise.resolve();
   const drop = (id: string, words: string): void => {
@@ -103,7 +102,7 @@ export function createAsker(
       if (event.type === "tool_approval_answered") {
         drop(
           event.approval_id,
-          `${event.decision === "allow" ? "allowed" : "denied"} by ${oneLine(event.by ?? "somebody else", NAME_CHARS_MAX)}`,
+          `${event.decision === "allow" ? "allowed" : "denied"} by ${oneLine(event.by ?? "another client", NAME_CHARS_MAX)}`,
         );
       }
       if (event.type === "sub_agent_completed") {
@@ -124,7 +123,7 @@ export function createAsker(
   };
 }
 
-/** A question with whose it is, and whether it is still one. */
+/** A question, the session it belongs to, and whether it is still open. */
 interface Asked extends Omit<AgentEventOf<"tool_approval_requested">, "type"> {
   readonly agent: string | undefined;
   readonly over: AbortController;
@@ -137,7 +136,7 @@ type Calls = Approval["calls"];
 
 const ARGS_CHARS_MAX = 2_000;
 
-/** Shows what would be done, as it would be done: a command is not cut where its end may matter. */
+/** Shows the call in full: a command is never cut, since its end may matter. */
 export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
   const paint = createPaint(output, io.env);
   const { bold, dim } = paint;
@@ -148,10 +147,10 @@ export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
   }
 }
 
-/** More lines than this may not be on the screen together. */
+/** More lines may not fit on the screen. */
 const LINES_SEEN_MAX = 15;
 
-/** A text is shown as one, and no other argument is hidden behind it. */
+/** A text argument is shown as text, and every other argument is shown as well. */
 function linesOf(args: JsonObject, paint: Paint): readonly string[] {
   const name = ["command", "patch", "input"].find((one) => typeof args[one] === "string");
   if (name === undefined) return [oneLine(JSON.stringify(args), ARGS_CHARS_MAX)];
@@ -180,7 +179,7 @@ function questionFor(calls: Calls): Question {
   return { words: "Run it?", choices };
 }
 
-/** Anything but a yes is a no, and more than a letter is what the model is told as its reason. */
+/** Anything but yes is no; more than a letter is the reason that the model gets. */
 function readWord(line: string): JsonObject {
   const text = line.trim();
   if (/^y(?:es)?$/i.test(text)) return { decision: "allow" };

@@ -38,14 +38,16 @@ describe("rkat chat from a pipe", () => {
     const { code, stdout, stderr } = await run(["chat", "-t", "none"], { env, input });
     expect(code).toBe(2);
     expect(stdout.trimEnd().split("\n").at(-1)).not.toMatch(/Ada/);
-    expect(stderr).toMatch(/\nNow offline \(offline\)\. \/model NAME takes another\.\nThe next prompt begins/);
-    expect(stderr).toMatch(/\nThe next turn asks openai\/gpt-5\.\nCome back with: .*\nError: no key for openai/);
+    expect(stderr).toMatch(
+      /\nCurrent model: offline \(offline\)\. \/model NAME switches to another\.\nThe next prompt starts/,
+    );
+    expect(stderr).toMatch(/\nThe next turn uses openai\/gpt-5\.\nCome back with: .*\nError: no key for openai/);
   });
 
   it("refuses a command that is not there, and takes a path for a prompt", async () => {
     expect(await run(["chat"], { env, input: "/frob" })).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("Error: there is no /frob; /help lists what there is\n"),
+      stderr: expect.stringContaining("Error: there is no /frob; /help lists them\n"),
     });
     expect(parseSlash("/usr/bin is full")).toBe(undefined);
     expect(parseSlash("/model  openai/gpt-5 ")).toEqual({ name: "model", rest: "openai/gpt-5" });
@@ -110,7 +112,7 @@ describe("rkat chat at a terminal", () => {
     await saw("typed meanwhile");
     await press(CTRL_C);
     await press(CTRL_C);
-    await saw("Ctrl-C again ends");
+    await saw("Press Ctrl-C again");
     await press(CTRL_C);
     expect(await ended).toMatchObject({ code: 0 });
     expect(shown()).toMatch(/A new session\.[\s\S]*> wait for me\r\n[\s\S]*Let me[\s\S]*Interrupted\.\r\n/);

@@ -33,7 +33,7 @@ export const chatRow = command("chat", {
     runFlags([
       new Option("-c, --continue", "continue the last session").conflicts("resume"),
       resumeFlag(),
-      new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName),
+      new Option("--agent <name>", "talk to an agent, which remembers the conversation").argParser(agentName),
       new Option("--private", "store nothing: no session, no memory, no prompt").conflicts([
         ...["continue", "resume", "agent", "memory"],
       ]),
@@ -54,7 +54,7 @@ export const chatRow = command("chat", {
   },
 });
 
-/** Goes on in the session that is named, or that a person chooses from a list. */
+/** Continues the session that is named, or that the user chooses from a list. */
 export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {
   const { io } = invocation;
   const resume =
@@ -72,7 +72,7 @@ async function chat(given: Invocation, wanted: ChatFlags): Promise<number> {
   const flags = await withHooksOverride(wanted, io.cwd);
   refuseContradictions(flags);
   if (io.stdin.kind === "none") {
-    throw new RuntimeError("INVALID_PARAMS", "there is nobody to talk to: stdin is neither a terminal nor a pipe");
+    throw new RuntimeError("INVALID_PARAMS", "no prompts can be read: stdin is neither a terminal nor a pipe");
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(given);
@@ -126,12 +126,12 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
   return open(invocation, use, { log: log.print, isLasting: true, isPrivate: flags.private === true });
 }
 
-/** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
+/** Reads prompts to the end. A failure ends a piped chat, but not one at a terminal. */
 async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   const { io } = chat.invocation;
   const { source, conversation, stage } = chat;
   const showChatStatus = (): void => {
-    // Behind what is typed: a long log takes a while to read.
+    // In the background, since a long log takes a while to read.
     if (stage !== undefined) void conversation.status().then(stage.showStatus);
   };
   for (;;) {
@@ -146,7 +146,7 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
         continue;
       }
       if (await runAgentCommand(chat, prompt)) continue;
-      // From a pipe such a line is a prompt: a script has a shell of its own.
+      // From a pipe such a line is a prompt: a script can run commands itself.
       const command = isTyped ? parseShell(prompt) : undefined;
       if (command !== undefined) {
         stage?.activity.begin(oneLine(prompt, COMMAND_CHARS_MAX));
@@ -159,7 +159,7 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
       if (!isTyped || io.interrupt.aborted) throw thrown;
       const error = asRuntimeError(thrown);
       reportFailure(io, error);
-      // What was refused before it was asked can be mended.
+      // The user can correct a prompt that was refused before it was sent.
       if (TO_MEND.includes(error.code) && !prompt.startsWith("/")) source.draft?.(prompt);
     }
   }
@@ -175,7 +175,7 @@ async function takeTurn(
   const { text, attached, notes } = await readMentions(prompt, { ...folders, isTyped });
   for (const note of notes) io.stderr.write(`${createPaint(io.stderr, io.env).dim(`· attached ${note}`)}\n`);
   stage?.activity.begin(`asking ${conversation.model ?? opened.config.agent.model ?? "the model"}`);
-  // A line in the middle of an answer would tear it apart.
+  // A line in the middle of an answer would split it.
   const { exit, sentence } = await log
     .heldDuring(() => source.during((signal) => conversation.say(text, signal, attached)))
     .finally(() => stage?.activity.end());
@@ -205,10 +205,10 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
   print(
     `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${withoutControls(model)}.${cut} /help lists commands.`,
   );
-  if (last_assistant_text !== undefined) print(`It said last: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
+  if (last_assistant_text !== undefined) print(`Last answer: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
 }
 
-/** Says whom one talks to. */
+/** Prints which agent the chat is with. */
 async function introduce(io: Io, { runtime }: Opened, agent: string): Promise<void> {
   const { count } = await runtime.dispatch("readAgentStatus", { agent });
   const known = `${agent} has ${counted(count, "memory")}; @memory-status shows them.`;

@@ -5,9 +5,9 @@ import { fitted, openScreen } from "./screen.ts";
 import { type ChatStatus, statusLine } from "./status-line.ts";
 import { openTypedPrompts, type TypingHelp } from "./typed-prompts.ts";
 
-/** A terminal that a chat is drawn on: what was said, what happens, the line that is typed, and how things stand. */
+/** The terminal of a chat: the conversation, the activity row, the input line and the status line. */
 export interface Stage {
-  /** The process, whose output stands above what is drawn. */
+  /** The process; its output appears above the drawn rows. */
   readonly io: Io;
   readonly activity: Activity;
   openPrompts(help: TypingHelp): PromptSource;

@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
-import { configFileSchema } from "../../config/config-file.ts";
 import { loadConfig } from "../../config/load-config.ts";
+import { configFileSchema } from "../../config/spell-config.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -86,10 +86,10 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
       /^there is no command undo last; did you mean rkat compact undo\? As a prompt, write rkat run undo last$/,
     ],
     ["version", /^there is no command version; did you mean rkat --version\?/],
-    ["compact last", /^there is no command compact last; did you mean rkat compact show last\?$/],
+    ["compact last", /^there is no command compact last; did you mean rkat compact run last\?$/],
     [
       "session delete",
-      /^missing required argument 'session'; write an id, the first 4 or more characters of one, last, or/,
+      /^missing required argument 'session': write an id, the first 4 or more characters of one, last, or/,
     ],
     ["help docter", /^there is no command docter; rkat help lists them$/],
   ];

@@ -11,7 +11,7 @@ import { configureHelp, describeHelp } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";
 import { addPlaceFlags, createPlace, type Invocation, type Parts } from "./parts.ts";
 
-/** Does what the command line says and returns the exit code. It does not throw. */
+/** Runs the command line and returns the exit code. It does not throw. */
 export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   let exitCode = 0;
   const exitWith = (code: number): void => {
@@ -33,21 +33,21 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   }
 }
 
-/** Whether somebody sits there who wants to talk: no word was written, and every flag is one of a chat. */
+/** Whether to start a chat: at a terminal, without words, and every flag is a flag of `rkat chat`. */
 function isChat(io: Io, parts: Parts): boolean {
   const { args, stdin, stdout } = io;
   if (stdin.kind !== "terminal" || !stdout.isTerminal) return false;
   const [first = ""] = args;
   if (first === "") return args.length === 0;
   if (!first.startsWith("-")) return false;
-  // The flags of every command are the program's, the others those of the command.
+  // Flags of every command belong to the program, the others to `chat`.
   const program = createProgram(io, parts, { only: ["chat"] });
   const { operands, unknown } = program.parseOptions([...settleResume(args)]);
   const left = program.commands.find((command) => command.name() === "chat")?.parseOptions(unknown);
   return operands.length === 0 && left?.operands.length === 0 && left.unknown.length === 0;
 }
 
-/** Every command with its flags and help, before anything is parsed; or those that the words of a line need. */
+/** Declares every command with its flags and help, or only those that a command line needs. */
 export function createProgram(
   io: Io,
   parts: Parts,
@@ -70,7 +70,7 @@ function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
   };
 }
 
-/** The commands that a line needs, by its first words: to declare the others would take longer than most commands. */
+/** The commands that a line needs, by its first words: declaring all would take longer than most commands. */
 function rowsFor([first = "", second = ""]: readonly string[]): ReadonlySet<CommandRow> {
   const all = Object.values(COMMANDS).flat();
   const namesIn = (row: CommandRow): readonly string[] => [
@@ -97,7 +97,7 @@ function declareProgram(program: Command, invocation: Invocation, only: readonly
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: () => {},
-      getOutHasColors: () => true, // It strips what we painted otherwise, and we have looked already.
+      getOutHasColors: () => true, // We have checked for colours already; without this it would strip them.
     })
     .version(io.version, "-V, --version", "show the version")
     .helpOption("-h, --help", "show this help")
@@ -119,7 +119,7 @@ function declareProgram(program: Command, invocation: Invocation, only: readonly
       ['git diff | rkat "review this change"', "ask about piped text"],
       ['rkat "fix the failing test" -t workspace', "with files and a shell"],
       ["rkat session list", "all sessions; nothing is lost when a process ends"],
-      ["rkat compact show last", "what a compaction took out of the context"],
+      ["rkat compact show last", "what a compaction removed from the context"],
       ['rkat memory history "the staging host"', "search every session"],
       ["rkat chat --agent ada", "talk to an agent that remembers"],
     ],
@@ -141,7 +141,7 @@ function namesOf(command: Command): readonly string[] {
   return [command.name(), ...command.aliases()];
 }
 
-/** What nearly is a command was meant as one: sending it to a model would cost money and help nobody. */
+/** Refuses words that are nearly a command: as a prompt they would cost money for a typo. */
 function refuseNearMiss(args: readonly string[], program: Command): void {
   const flagAt = args.findIndex((word) => word.startsWith("-"));
   const words = flagAt < 0 ? args : args.slice(0, flagAt);
@@ -150,12 +150,12 @@ function refuseNearMiss(args: readonly string[], program: Command): void {
   throw noCommand(words, program);
 }
 
-/** Declares that two words are no prompt without `run`, since they may be a command, nor is one that is near a command. */
+/** Refuses one or two words as a prompt without `run` where they may be a mistyped command. */
 function requireSentence(program: Command): void {
   program.hook("preAction", (_, command) => {
     if (command.parent !== program || command.name() !== DEFAULT_COMMAND || program.args[0] === DEFAULT_COMMAND) return;
     const [words = []]: readonly (readonly string[])[] = command.processedArgs;
-    // Whoever names a session to go on with means a turn.
+    // With --resume the words are a prompt.
     if (command.opts().resume !== undefined || words.length === 0) return;
     if (words.length > COMMAND_WORDS_MAX || words.some(holdsBlank)) return;
     const [word = "", next] = words;
@@ -164,7 +164,7 @@ function requireSentence(program: Command): void {
   });
 }
 
-/** Commands of Meerkat 0.6 that there are none of here, and what to do instead. */
+/** Commands of Meerkat 0.6 that rkat does not have, and what to do instead. */
 const UNSERVED: Readonly<Record<string, string>> = {
   auth: "keys come from variables such as ANTHROPIC_API_KEY; rkat doctor shows which are set.",
   mob: "mobs are not part of rkat.",
@@ -187,10 +187,10 @@ function noCommand(words: readonly string[], program: Command): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** The nearest command: a slip of the finger, or one that stands within others. */
+/** The nearest command: one with a similar name, or a subcommand of that name. */
 function meantBy([first = "", next, ...more]: readonly string[], program: Command): string | undefined {
   const word = first.toLowerCase();
-  // In a sentence a word that is two letters away from a command is itself.
+  // In a sentence a word that differs by two letters is taken as it is.
   const slips = more.length > 0 ? 1 : COMMAND_SLIPS_MAX;
   if (word === "version") return "rkat --version";
   const holders = (name: string) =>

@@ -1,4 +1,4 @@
-import { Argument, type Command, type Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { OPERATIONS, type OperationName, type OperationOutput } from "../../contract/operations.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { formatSessionRef } from "../wire/events.ts";
@@ -11,34 +11,33 @@ import { COMPACTION_NOTE, findSession, SELECTOR_NOTE } from "./session-selector.
 
 /** A command: what is typed, what its help says, and what it does. `COMMANDS` is the table of them. */
 export interface CommandRow extends HelpExtras {
-  /** What is typed after `rkat`, then its arguments: `compact show SESSION [COMPACTION]`. Holders stand before what they hold. */
+  /** The words after `rkat`, then the arguments: `compact show SESSION [COMPACTION]`. A group comes before its commands. */
   readonly line: string;
   /** Other names for the last of its words. */
   readonly also?: readonly string[];
   /** Former names for the last of its words: they still work, but no help shows them. */
   readonly former?: readonly string[];
-  /** For a command that works and that no help shows. */
+  /** For a command that works, but is not in the help. */
   readonly isHidden?: true;
-  /** For a command that looks at the others, so that all of them must be declared. */
+  /** For a command that needs all others to be declared. */
   readonly needsAll?: true;
-  /** The usage, where it is more than the arguments. */
+  /** The usage line, where it is more than the arguments. */
   readonly usage?: string;
-  /** What it does, as an order; a list of commands shows the beginning, up to the first colon, semicolon or full stop. */
+  /** What it does, in the imperative; lists of commands show the beginning, up to the first colon, semicolon or full stop. */
   readonly text: string;
   flags?(): readonly Option[];
-  /** Absent where the command only holds others. */
+  /** Absent where the command is only a group. */
   run?(call: Call): Promise<void> | void;
   /** Present where the command starts a server, which reads its flags itself. */
   readonly server?: Server;
 }
 
-/** The row of a command that does more than one operation, or something else. */
+/** The row of a command that is not exactly one operation. */
 export function command(line: string, row: Omit<CommandRow, "line">): CommandRow {
   return { line, ...row };
 }
 
 interface Server {
-  /** The server's own help. */
   usage(): string;
   start(parts: Parts, args: readonly string[]): Promise<number>;
 }
@@ -47,30 +46,29 @@ export interface CommonFlags {
   readonly json?: boolean;
 }
 
-/** One call of a command. */
 export interface Call<Flags extends object = CommonFlags> {
   readonly invocation: Invocation;
   readonly io: Io;
   /** Colours for stdout. */
   readonly paint: Paint;
   readonly flags: Flags;
-  /** The command as commander knows it. */
+  /** The command's commander object. */
   readonly self: Command;
   /** An argument by its name in the usage, in lower case; undefined where it was left out. Several words are joined. */
   arg(name: string): string | undefined;
 }
 
-/** A call with the runtime that it asks. */
+/** A call with an open runtime. */
 export interface OpenedCall<Flags extends object = CommonFlags> extends Call<Flags> {
   readonly opened: Opened;
   /** The id of the session that is named, or of the last one; empty for a command that takes no session. */
   readonly id: string;
 }
 
-/** As much of a call as a view needs. */
+/** The part of a call that a view needs. */
 export type View = Pick<OpenedCall<object>, "io" | "paint" | "opened" | "id">;
 
-/** What a view prints; nothing where it printed by itself. */
+/** The lines to print; undefined where the view printed them itself. */
 export type Lines = string | readonly string[] | undefined;
 
 type Open = (invocation: Invocation, use: (opened: Opened) => Promise<void>) => Promise<void>;
@@ -80,7 +78,7 @@ interface OperationRow<Name extends OperationName, Flags extends CommonFlags>
   extends Omit<CommandRow, "line" | "run" | "text"> {
   /** Without it, the summary of the operation. */
   readonly text?: string;
-  /** How the runtime is opened; without it, as the capability demands that the operation requires. */
+  /** How the runtime is opened; by default, as the capability of the operation requires. */
   readonly opens?: Open;
   /** Changes to the flags of the operation's fields, by the names of the fields. */
   readonly own?: Readonly<Record<string, (option: Option) => Option>>;
@@ -103,7 +101,7 @@ export function operation<Name extends OperationName, Flags extends CommonFlags 
   name: Name,
   { opens, own, input, json: jsonOf, view, ...row }: OperationRow<Name, Flags>,
 ): CommandRow {
-  // Looked up when it is needed: most calls are of another command.
+  // Looked up lazily: most calls are of another command.
   const facts = (): { readonly summary: string; readonly requires?: string } => OPERATIONS[name];
   const open: Open = (invocation, use) => {
     const usual = line.includes("SESSION") ? withSessions : withEmpty;
@@ -126,7 +124,6 @@ export function operation<Name extends OperationName, Flags extends CommonFlags 
   };
 }
 
-/** Runs a command with the runtime it needs. */
 export function onOpened<Flags extends object = CommonFlags>(
   use: (call: OpenedCall<Flags>) => Promise<void>,
   open: Open = withSessions,
@@ -146,7 +143,7 @@ export function onSession<Flags extends object = CommonFlags>(
   }, open);
 }
 
-/** Prints the JSON of an answer, or what a view makes of it. */
+/** Prints the answer as JSON, or its view. */
 export function show({ io, flags }: Call, answer: object, view: () => Lines): void {
   if (flags.json) writeJson(io, answer);
   else print(io, view());
@@ -167,7 +164,7 @@ export function withRef(answer: object, { id, opened }: View): object {
   return { ...answer, session_ref: formatSessionRef(opened.place.realm, id) };
 }
 
-/** The words of a row, from the outermost command on, and its arguments. */
+/** The words of a row and its arguments. */
 export function wordsOf({
   line,
 }: Pick<CommandRow, "line">): readonly [words: readonly string[], takes: readonly string[]] {
@@ -176,7 +173,7 @@ export function wordsOf({
   return at < 0 ? [words, []] : [words.slice(0, at), words.slice(at)];
 }
 
-/** Declares a command below those that were declared before it. */
+/** Declares a command inside its group, which was declared before. */
 export function declareCommand(program: Command, row: CommandRow, invocation: Invocation): void {
   const [words] = wordsOf(row);
   const parent = words
@@ -188,7 +185,7 @@ export function declareCommand(program: Command, row: CommandRow, invocation: In
   for (const name of row.former ?? []) fill(parent.command(name, { hidden: true }), row, invocation);
 }
 
-/** The command that is meant when none is named. */
+/** The command that runs when none is named. */
 export const DEFAULT_COMMAND = "run";
 
 function fill(command: Command, row: CommandRow, invocation: Invocation): void {
@@ -207,18 +204,21 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
     command.helpOption(false).allowUnknownOption().allowExcessArguments().action(start);
     return;
   }
-  // A command inherits from a server that it has no help.
+  // A command inside a server command would inherit that it has no help.
   command.helpOption("-h, --help", "show this help");
   if (row.run === undefined) {
     holdCommands(command);
     return;
   }
   for (const word of takes) command.addArgument(argumentOf(word));
-  for (const option of row.flags?.() ?? []) command.addOption(option);
+  for (const option of row.flags?.() ?? []) {
+    command.addOption(option);
+    if (option.long === "--sub-agents") command.addOption(new Option("--agents").hideHelp().conflicts("subAgents"));
+  }
   command.usage(usage).action(async () => row.run?.(callOf(command, invocation)));
 }
 
-/** How that is named which an argument stands for. */
+/** Notes on how the value of an argument is written. */
 const NOTES = [
   ["SESSION", SELECTOR_NOTE],
   ["COMPACTION", COMPACTION_NOTE],
@@ -230,7 +230,7 @@ function callOf(self: Command, invocation: Invocation): Call {
     invocation,
     io,
     paint: createPaint(io.stdout, io.env),
-    flags: self.optsWithGlobals(),
+    flags: flagsOf(self, invocation),
     self,
     arg: (name) => {
       const value = argumentValues(self).get(name);
@@ -238,6 +238,14 @@ function callOf(self: Command, invocation: Invocation): Call {
       return isNone ? undefined : Array.isArray(value) ? value.join(" ") : String(value);
     },
   };
+}
+
+/** The flags, with the former `--agents` as `--sub-agents`. */
+function flagsOf(self: Command, { warnOnce }: Invocation): object {
+  const { agents, ...flags } = self.optsWithGlobals();
+  if (agents === undefined) return flags;
+  warnOnce("--agents is now --sub-agents");
+  return { ...flags, subAgents: agents };
 }
 
 function argumentValues(self: Command): ReadonlyMap<string, unknown> {
@@ -262,7 +270,7 @@ const READERS: Readonly<Record<string, ((text: string) => unknown) | string[]>> 
   shell: ["bash", "zsh", "fish"],
 };
 
-/** The fields that arguments stand for, where they are called otherwise. */
+/** The input fields of arguments that have another name. */
 const FIELDS: Readonly<Record<string, string>> = {
   name: "agent",
   blob: "blob_id",

@@ -14,7 +14,7 @@ interface Segment {
   readonly brush: Exclude<keyof Paint, "red">;
 }
 
-/** In the order of the bar; each glyph tells its part also without colour. */
+/** In the order of the bar; each glyph identifies its part without colour. */
 const SEGMENTS: readonly Segment[] = [
   { kind: "tools", name: "tools", glyph: "▚", brush: "dim" },
   { kind: "system", name: "system", glyph: "≡", brush: "green" },

@@ -27,48 +27,48 @@ import type { LogLines } from "./progress.ts";
 import type { Candidate, PromptSource } from "./prompts.ts";
 import type { ChatStatus } from "./status-line.ts";
 
-/** What a slash command works with. */
+/** The context of a slash command. */
 export interface Chat {
   readonly invocation: Invocation;
   readonly opened: Opened;
   readonly conversation: Conversation;
   readonly source: PromptSource;
   readonly log: LogLines;
-  /** What it is drawn on, where it can be. */
+  /** The terminal it is drawn on; absent for a pipe. */
   readonly stage: Stage | undefined;
 }
 
-/** Where a chat is, whatever is said in it. */
+/** The place of a chat. */
 export type ChatPlace = Pick<Chat, "invocation" | "opened">;
 
 export interface SlashCommand {
   readonly takes?: string;
   readonly meaning: string;
-  /** What may follow it. */
+  /** The usage of its argument. */
   candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
   /** Resolves with true when the chat is to end. */
   run(chat: Chat, rest: string): Promise<boolean>;
 }
 
-/** The session that is talked in; before the first turn there is none. */
+/** The session of the chat; throws before the first turn. */
 export function currentOf({ conversation }: Chat): string {
   if (conversation.sessionId !== undefined) return conversation.sessionId;
-  throw new RuntimeError("INVALID_PARAMS", "nothing was said yet");
+  throw new RuntimeError("INVALID_PARAMS", "the chat has no messages yet");
 }
 
-/** For views of the session that is talked in. */
+/** For views of the chat's session. */
 export function viewOf(chat: Chat): View {
   const { io } = chat.invocation;
   return { io, paint: createPaint(io.stdout, io.env), opened: chat.opened, id: currentOf(chat) };
 }
 
-/** Says something about the chat itself. */
+/** Prints a note about the chat itself. */
 export function printNote({ invocation }: Chat, text: string): false {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
   return false;
 }
 
-/** Lets a person choose; where nobody can, the list is printed with how to name one. */
+/** Lets the user choose; without a terminal it prints the list and how to name one. */
 export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Promise<T | undefined> {
   if (chat.source.pick !== undefined) return chat.source.pick(picker);
   const rows = picker.choices.map(({ label, note = "" }) => [label, note].map((cell) => oneLine(cell, CELL_CHARS_MAX)));
@@ -79,24 +79,24 @@ export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Pro
 
 const CELL_CHARS_MAX = 120;
 
-/** The session a chat is in, from turn to turn. */
+/** The current session of a chat. */
 export interface Conversation {
   /** Undefined until a new session's first turn has begun. */
   readonly sessionId: string | undefined;
   /** The model that was last asked for; undefined leaves it to the session. */
   readonly model: string | undefined;
-  /** Who is talked to, when it is an agent that remembers. */
+  /** The agent that the chat is with. */
   readonly agent: string | undefined;
   /**
-   * Runs a turn and shows it; without a session it makes one. The model is shown what is attached after the prompt. Says
-   * how it went as an exit code and a sentence.
+   * Runs a turn and shows it; without a session it creates one. Attachments follow the prompt. Returns
+   * the outcome as an exit code and a sentence.
    */
   say(prompt: string, signal: AbortSignal, attached?: readonly ContentBlock[]): Promise<ReturnType<typeof judge>>;
-  /** Tells the model, before the next prompt, what the user did; it is data to it and no instruction. */
+  /** Adds a note on what the user did before the next prompt; for the model it is data, not an instruction. */
   mention(text: string): Promise<void>;
-  /** Talks to an agent that remembers, in a new session. */
+  /** Starts a new session with an agent. */
   talkTo(agent: string): void;
-  /** Goes on in another session; without an id, in a new one. */
+  /** Switches to another session; without an id, to a new one. */
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
@@ -111,15 +111,15 @@ export interface ChatStart {
   readonly outputSchema: JsonObject | undefined;
   readonly sessionId: string | undefined;
   readonly agent: AgentTalk | undefined;
-  /** Asks whoever types; absent where nobody does. */
+  /** Asks the user for approvals; absent where prompts are piped. */
   readonly answer?: PromptSource["answer"];
-  /** Whether what was used is told on a line of its own. */
+  /** Whether the usage of a turn is printed on its own line. */
   readonly isStaged?: boolean;
-  /** Hears every event of its turns. */
+  /** Receives every event of its turns. */
   onEvent?(event: AgentEvent): void;
 }
 
-/** The flags of a chat: with a shell or files at hand, somebody is asked before they are used. */
+/** The flags of a chat: calls of the shell and of patches ask first. */
 function askingFlags(flags: RunFlags): RunFlags {
   const hasHands = flags.tools === "workspace" || flags.tools === "full";
   return hasHands && flags.yes !== true ? { ...flags, otherwise: "ask" } : flags;
@@ -130,17 +130,17 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   const flags = start.sessionId === undefined ? askingFlags(start.flags) : start.flags;
   const attended = answer === undefined ? { unattended: UNATTENDED } : {};
   const asker = answer && createAsker(io, opened.runtime.dispatch, answer);
-  // Before anybody has typed a prompt, not after.
+  // Fails before the first prompt is typed, not after.
   const isCompactionAskedFor = (flags.compactThreshold ?? flags.evict ?? flags.evictAt) !== undefined;
   if (isCompactionAskedFor) requireCapability(new Set(opened.config.features), "session-compaction");
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
   let { sessionId, agent } = start;
   let { model } = flags;
   let spent: ChatStatus["usage"];
-  // What the flags change of a session that was resumed, they change once.
+  // Flags change a resumed session once.
   let skills: readonly object[] = [];
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
-  // What happened before there was a session to tell it to.
+  // Notes from before the session existed.
   let mentioned: readonly string[] = [];
   const startTurn = async (prompt: Content, signal: AbortSignal) => {
     if (sessionId !== undefined) {
@@ -163,7 +163,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
     },
     say: async (prompt, signal, attached = []) => {
       const blocks = [...mentioned.map((text) => ({ type: "text" as const, text })), ...attached];
-      // The prompt comes first: a session is called by what was said first in it.
+      // The prompt comes first: a session's title is its first text.
       const content: Content = blocks.length === 0 ? prompt : [{ type: "text", text: prompt }, ...blocks];
       const { stream, limits } = await startTurn(content, signal);
       let wasAsked = false;
@@ -171,7 +171,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         stream,
         view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
         complete: withSessionRef(opened),
-        // Also of a turn that fails later: its session is there and can go on.
+        // Also for a turn that fails later: its session exists and can be continued.
         onEvent: (event) => {
           asker?.onEvent(event);
           start.onEvent?.(event);
@@ -183,7 +183,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           mentioned = [];
         },
       }).catch(async (thrown: unknown) => {
-        // A turn that waited for a word outlives whoever started it; here the word is that it is to end.
+        // A turn that waits for approval outlives its client; this one is ended by an interrupt.
         if (wasAsked && signal.aborted && sessionId !== undefined)
           await opened.runtime.dispatch("interruptTurn", { session_id: sessionId });
         throw thrown;
@@ -195,7 +195,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
     status: async () => {
       const wanted = flags.yolo ? "full" : (flags.tools ?? "safe");
       const { readChatStatus, UNKNOWN } = await import("./status-line.ts");
-      // Where it cannot be read the line says less; whoever asks for it by a command is told why.
+      // If the status cannot be read, the line shows less; commands report the error.
       const known =
         sessionId === undefined ? UNKNOWN : await readChatStatus(opened, sessionId, wanted).catch(() => UNKNOWN);
       return {
@@ -232,7 +232,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   };
 }
 
-/** What a chat says of a compaction, which changes what the model knows of the talk. */
+/** The chat's note on a compaction. */
 function remark(event: AgentEvent): string | undefined {
   if (event.type === "context_evicted")
     return `(${describeEvent(event).text}; the model can read them again, /undo brings them back)`;
@@ -242,17 +242,17 @@ function remark(event: AgentEvent): string | undefined {
   return `(compacted: ${change}; /receipt shows what it did, /undo brings it back)`;
 }
 
-/** The agent that a chat is with: it begins with what it remembers, and remembers what is said. */
+/** The agent of a chat: new sessions begin with its memories, and turns become memories. */
 export interface AgentTalk {
   readonly name: string;
-  /** The flags of a new session, whose system prompt is what the agent is shown of its life. */
+  /** The flags of a new session; its system prompt is the agent's context. */
   introduce(flags: RunFlags): Promise<RunFlags>;
-  /** Keeps a turn that has ended as memories: what the user said, and what the agent answered. */
+  /** Stores a finished turn as two memories: the prompt and the answer. */
   keep(prompt: string, result: RunResult): Promise<void>;
 }
 
 export function createAgentTalk({ runtime, config }: Opened, name: string): AgentTalk {
-  // Before anybody has typed a prompt, not after.
+  // Fails before the first prompt is typed, not after.
   requireCapability(new Set(config.features), "session-store");
   const agent = name;
   return {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
@@ -30,7 +30,7 @@ interface DemoFlags {
 export const demoRow = command("demo", {
   text: "Watch what it does, without a key or a network. It plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. Nothing is left behind, and its claims are checked while it plays.",
   flags: () => [
-    new Option("--fast", "do not pause; the default where stdout is no terminal"),
+    new Option("--fast", "do not pause; the default where stdout is not a terminal"),
     new Option("--json", "print what was shown and which claims held, as JSON, at the end"),
   ],
   examples: [
@@ -42,7 +42,7 @@ export const demoRow = command("demo", {
   run: async ({ invocation, flags }: Call<DemoFlags>) => invocation.exitWith(await playDemo(invocation, flags)),
 });
 
-/** What came of a scene. */
+/** The outcome of a scene. */
 interface Played {
   readonly title: string;
   readonly shown: unknown[];
@@ -54,7 +54,7 @@ async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): P
   const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
   const opened: Runtime[] = [];
   const played: Played[] = [];
-  // Neither the configuration nor the environment of whoever watches may change what is shown.
+  // The user's configuration and environment must not change the demo.
   const setting = { env: {}, clock: createDemoClock() };
   const kept = async <T extends Runtime>(runtime: Promise<T>): Promise<T> => {
     const ready = await runtime;
@@ -142,12 +142,12 @@ function tableLines(rows: readonly Row[]): readonly string[] {
   return alignColumns([titles.map((title) => title.toUpperCase()), ...cells]);
 }
 
-/** Where what is said to people is not heard. */
+/** An output that discards everything. */
 function missed(io: Io): Io {
   return { ...io, stdout: { isTerminal: false, columns: undefined, write: () => {} } };
 }
 
-/** Ids and chance are fixed, so that two showings are the same. */
+/** Ids and randomness are fixed, so that two runs are the same. */
 function createDemoClock(): ReturnType<typeof createSystemClock> {
   let count = 0;
   return {

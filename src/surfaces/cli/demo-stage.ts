@@ -103,9 +103,9 @@ export interface Scene {
 export interface Stage {
   /** A runtime with the offline model. */
   readonly runtime: Runtime;
-  /** A runtime whose model says what the scene wrote for it. */
+  /** A runtime with a scripted model. */
   openScripted(script: Parameters<Parts["createScriptedModel"]>[0]): Promise<Runtime>;
-  /** A runtime that keeps what happens in it; opened again, it has what was kept. */
+  /** A runtime that stores its sessions; opened again, it has them. */
   openKept(options?: Pick<OpenOptions, "compaction">): Promise<Runtime>;
   /** Shows a turn as it happens. */
   watch(prompt: string, start: (prompt: string) => EventStream): Promise<Watched>;
@@ -113,15 +113,15 @@ export interface Stage {
   show(value: unknown): Promise<void>;
   /** Shows rows of the same columns. */
   table(rows: readonly Row[]): Promise<void>;
-  /** Says something beside a word that tells what it is about. */
+  /** Prints a text with a label. */
   print(word: string, sentence: string): Promise<void>;
-  /** Says what was to be seen, and remembers whether it was. */
+  /** Prints a claim, and records whether it holds. */
   claim(sentence: string, isTrue: boolean): Promise<void>;
 }
 
 export type Row = Readonly<Record<string, string | number>>;
 
-/** Everything a turn told. */
+/** The events and the result of a turn. */
 export interface Watched {
   readonly events: readonly AgentEvent[];
   readonly result: RunResult;

@@ -28,20 +28,18 @@ export interface EditorHost {
   /** What was typed before, the newest first. */
   history(): Promise<readonly string[]>;
   complete(before: string): Promise<Completion>;
-  /** What could be meant by what was typed so far, shown below it. */
+  /** The completions of the typed text, shown below it. */
   hints(typed: string): readonly Candidate[];
   /** Lets a text be changed in a program of its own; undefined where that failed. */
   editElsewhere(text: string): Promise<string | undefined>;
 }
 
-/** The lines that a person types, in a terminal that others write to as well. */
+/** The input line of a terminal that other output is written to as well. */
 export interface Editor {
   /** Asks something else first; resolves with what was typed, empty when it is over. */
   ask(question: Question, over: AbortSignal): Promise<string>;
   pick<T>(picker: Picker<T>): Promise<T | undefined>;
-  /** Puts a text into the line. */
   draft(text: string): void;
-  /** What is being typed. */
   text(): string;
   /** What waits to be sent, shown above the line. */
   waiting(prompts: readonly string[]): void;
@@ -176,7 +174,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     });
   const send = (): void => {
     const [text, shown] = [buffer.text(), buffer.shown()];
-    // A line that ends in a backslash goes on in the next.
+    // A backslash at the end continues on the next line.
     if (buffer.isAtEnd && text.endsWith("\\")) {
       buffer.erase("left");
       buffer.insert("\n");
@@ -196,7 +194,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   const stop = (): void => {
     const isIdle = buffer.isEmpty;
     if (!isIdle && !host.isRunning()) {
-      // It can be had again: nobody means to throw away what took minutes to write.
+      // Kept in the history, so that a long text is not lost by accident.
       past.add(buffer.text());
       buffer.set("");
     }
@@ -313,7 +311,7 @@ const ERASURES: Readonly<Record<string, Motion>> = {
   "ctrl-u": "line-start",
 };
 
-/** Terminals that tell Shift-Enter from Enter do so in one of these ways. */
+/** The sequences that terminals send for Shift-Enter. */
 const SHIFT_RETURN = new Set(["\u001b[13;2u", "\u001b[27;2;13~"]);
 
 function nameOf({ name = "", ctrl, meta, sequence = "" }: Key): string {

@@ -9,9 +9,9 @@ import type { Runtime } from "../../runtime.ts";
 type SeqMessage = SessionHistory["messages"][number];
 type Part = SessionPage["parts"][number];
 
-/** What the model was shown is kept of so many calls, the newest. */
+/** Contexts are included for the newest model calls only. */
 export const CONTEXTS_MAX = 50;
-/** So much of what was too long for the context is kept; each is whole or not there. */
+/** Bytes of outputs that were too long for the context; each is included whole or not at all. */
 const BLOBS_CHARS_MAX = 8 * 1024 * 1024;
 
 interface Keeping {
@@ -22,7 +22,7 @@ interface Keeping {
   readonly signal: AbortSignal;
 }
 
-/** Reads a session with everything that its screens of the console ask for. */
+/** Reads a session with everything that the console's screens request. */
 export async function exportPage(keeping: Keeping): Promise<SessionPage> {
   const { dispatch, session_id, version, keptAt, signal } = keeping;
   const call = { signal };
@@ -37,7 +37,7 @@ export async function exportPage(keeping: Keeping): Promise<SessionPage> {
     kept_at: keptAt.toISOString(),
     version,
     capabilities,
-    // As it is for those messages, though more may have been said since.
+    // Matches those messages, even if the session has grown since.
     session: { ...session, message_count: messages.length },
     history,
     events: await readEvents(keeping),
@@ -55,7 +55,7 @@ interface Table<T> {
   placesOf(rows: readonly T[]): KeptPlaces;
 }
 
-/** Contexts are made of the same things over and over: one that is there already is not kept again. */
+/** Contexts share most of their parts, so each part is stored once. */
 function createTable<T>(): Table<T> {
   const known = new Map<string, number>();
   const rows: T[] = [];
@@ -91,7 +91,7 @@ async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<Ev
   }
 }
 
-/** Whether it says what befell a turn; the rest of the events say what the messages say. */
+/** Whether an event is about the turn itself; the others repeat the messages. */
 function isShown(event: AgentEvent): boolean {
   const { level } = describeEvent(event);
   return level === "remark" || level === "notice";
@@ -128,10 +128,10 @@ async function readContexts(
   return contexts;
 }
 
-/** In tool output that was cut, and of an image that is kept by reference. */
+/** References in tool output that was cut, and of images. */
 const BLOB = /the full output is blob (sha256:[0-9a-f]{64}) …\]|"blob_id":"(sha256:[0-9a-f]{64})"/g;
 
-/** The newest first: what has no room is the oldest. */
+/** Newest first, so that the oldest are left out. */
 async function readBlobs(
   { dispatch, signal }: Keeping,
   messages: readonly SeqMessage[],
@@ -142,7 +142,7 @@ async function readBlobs(
   const blobs: OperationOutput<"readBlob">[] = [];
   let room = BLOBS_CHARS_MAX;
   for (const blob_id of new Set(ids.toReversed())) {
-    // Who says the words of a cut need not have cut anything.
+    // Text may contain the marker of a cut without having been cut.
     const blob = await dispatch("readBlob", { blob_id }, { signal }).catch((thrown: unknown) => {
       if (signal.aborted) throw thrown;
       return undefined;

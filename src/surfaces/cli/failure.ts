@@ -3,13 +3,13 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { fieldFlags } from "./flags.ts";
 import { createPaint, type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
-import { SELECTOR_HINT } from "./session-selector.ts";
+import { SESSION_MISSING } from "./session-selector.ts";
 
-/** Says what went wrong, in one sentence for people and as JSON where JSON was asked for; returns the exit code. */
+/** Reports an error as one sentence, and as JSON where JSON was requested; returns the exit code. */
 export function reportFailure(io: Io, thrown: unknown): number {
   const error = thrown instanceof CommanderError ? fromCommander(thrown, io.args) : asRuntimeError(thrown);
   const stopped = interruptedExit(io);
-  // The reader of a closed pipe is gone, and with it whoever would want to know.
+  // A closed pipe has no reader to report to.
   if (stopped === 0) return 0;
   writeWire(io, error);
   if (stopped === undefined) writeError(io, error);
@@ -18,9 +18,9 @@ export function reportFailure(io: Io, thrown: unknown): number {
   return stopped ?? ERRORS[error.code].exit;
 }
 
-/** Says what went wrong on stderr, in one sentence. */
+/** Writes the error to stderr as one sentence. */
 export function writeError({ args, stderr, env }: Io, { message, code }: RuntimeError): void {
-  // What a provider says is about its own fields, and other commands have flags of their own for fields of that name.
+  // A provider's message is about its own fields, and other commands have other flags for the same field names.
   const sentence = code === "PROVIDER_ERROR" || !isTurn(args) ? message : inFlags(message);
   stderr.write(`${createPaint(stderr, env).red("Error:")} ${withoutControls(sentence)}\n`);
 }
@@ -32,16 +32,16 @@ function isTurn([first = ""]: readonly string[]): boolean {
   return TURN_COMMANDS.includes(first) || first === "" || /^-|\s/.test(first);
 }
 
-/** A sentence about the fields of a session, by the flags that whoever typed a command knows them as. */
+/** Replaces the names of session fields in a sentence by their flags. */
 function inFlags(message: string): string {
   const flags = new Map(fieldFlags("createSession").map(({ path, option }) => [path.join("."), option.long ?? ""]));
   const [field = ""] = /^[a-z_.]+(?=:)/.exec(message) ?? [];
   const begun = `${flags.get(field) ?? field}${message.slice(field.length)}`;
-  // Elsewhere only what is no word of a language, and no key of a file, which stands behind its section.
+  // Elsewhere only names with an underscore that do not follow a section's name, as a key of a file would.
   return begun.replace(/(?<![\w.-])[a-z]+_[a-z_]+(?![\w.])/g, (name) => flags.get(name) ?? name);
 }
 
-/** Says that what was asked for was stopped by whoever asked. */
+/** Reports that the user interrupted the command. */
 export function writeInterrupted({ stderr, env }: Io): void {
   stderr.write(`${createPaint(stderr, env).dim("Interrupted.")}\n`);
 }
@@ -53,14 +53,14 @@ function writeWire(io: Io, error: RuntimeError): void {
   if (format === "events") io.stdout.write(`${jsonText({ type: "error", error: wire })}\n`);
 }
 
-/** Read off the words themselves, since flags that cannot be parsed must be answered in the right format, too. */
+/** Read from the raw words, since flags that cannot be parsed must be answered in the right format, too. */
 function formatOf(args: readonly string[]): "text" | "json" | "events" {
   const end = args.indexOf("--");
   const flags = end < 0 ? args : args.slice(0, end);
   if (flags.includes("--events")) return "events";
   const isJson = flags.some((flag, at) => {
     if (flag === "-o" || flag === "--output") return flags[at + 1] === "json";
-    // With a value, JSON is what was given, not what is wanted.
+    // With a value, --json is input, not the output format.
     if (flag === "--json") return !/^\s*[{[]/.test(flags[at + 1] ?? "");
     return ["--output=json", "-ojson"].includes(flag);
   });
@@ -74,18 +74,18 @@ function fromCommander({ message, code }: CommanderError, args: readonly string[
   const refuse = (sentence: string) => new RuntimeError("INVALID_PARAMS", sentence);
   if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
   if (code === "commander.excessArguments") return refuse(excessIn(complaint, args));
-  // What is wrong with a value is said together with what to write instead.
+  // Keeps the advice in the same sentence as the wrong value.
   if (code === "commander.invalidArgument")
     return refuse(
       complaint
         .replace(/^command-argument value (.*) is invalid for argument '(.*)'\./, "argument '$2': $1 is invalid.")
         .replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
     );
-  if (complaint === "missing required argument 'session'") return refuse(`${complaint}; write ${SELECTOR_HINT}`);
+  if (complaint === "missing required argument 'session'") return refuse(SESSION_MISSING);
   return refuse(`${complaint}; see --help`);
 }
 
-/** What to leave out; a sentence that begins with the name of a command was perhaps meant for a model. */
+/** Says which arguments to leave out; a sentence that begins with a command's name was perhaps meant for a model. */
 function excessIn(complaint: string, args: readonly string[]): string {
   const [, name = "", expected = "", given = ""] = EXCESS.exec(complaint) ?? [];
   const flagAt = args.findIndex((word) => word.startsWith("-"));

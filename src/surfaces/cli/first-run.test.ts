@@ -51,7 +51,7 @@ describe("[G5] the first run", () => {
     const env = { ...NOWHERE, OLLAMA_HOST: url };
     const { code, stdout, stderr } = await type(["run", "hello", "there"], ["2", "1"], env);
     expect(stderr).toMatch(
-      /^No model is chosen yet: .*\nWhich model shall answer\?\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
+      /^No model is chosen yet: .*\nChoose a model\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
     );
     expect({ code, stdout, asked }).toEqual({ code: 0, stdout: "Served locally.\n", asked: ["small:1b"] });
     expect(written()).toBe('[agent]\nmodel = "ollama/small:1b"\n');
@@ -74,7 +74,7 @@ describe("[G5] the first run", () => {
     });
     const { code, stdout, stderr } = await type(["run", "hello", "there"], ["1", "1"]);
     expect(stderr).toMatch(
-      /^No model is chosen yet: .*\nWhich model shall answer\?\n +1 +mine +qwen3-32b at local\n +2 +a provider's/,
+      /^No model is chosen yet: .*\nChoose a model\n +1 +mine +qwen3-32b at local\n +2 +a provider's/,
     );
     expect({ code, stdout, asked }).toEqual({ code: 0, stdout: "Served locally.\n", asked: ["qwen3-32b"] });
     expect(written(file)).toBe(`${config}\n[agent]\nmodel = "mine"\n`);

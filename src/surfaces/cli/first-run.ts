@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { asRuntimeError } from "../../contract/error.ts";
 import type { LocalServer } from "../../providers/local-servers.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
@@ -21,8 +21,8 @@ import { pickOne } from "./pick-one.ts";
 import type { Choice } from "./picker.ts";
 
 /**
- * Whether a turn has a model to ask. Where nobody ever said which, whoever sits at the terminal is asked, and the answer is
- * written down; where nothing is chosen it says what to do.
+ * Whether a turn has a model. Where none is configured, the user is asked at the terminal, and the answer is
+ * stored; where nothing is chosen, it prints what to do.
  */
 export async function ensureModel(invocation: Invocation, flags: RunFlags): Promise<boolean> {
   const { io } = invocation;
@@ -35,7 +35,7 @@ export async function ensureModel(invocation: Invocation, flags: RunFlags): Prom
   return (await chooseModel(invocation)) !== undefined;
 }
 
-/** Whether nothing says which model is asked: no file, no variable, no key. */
+/** Whether no file, variable or key determines the model. */
 export async function lacksModel({ parts }: Invocation, config: Config): Promise<boolean> {
   if ((config.agent.model ?? config.agent.provider) !== undefined) return false;
   const outlook = await parts.inspectModels(config);
@@ -46,12 +46,12 @@ export async function lacksModel({ parts }: Invocation, config: Config): Promise
   );
 }
 
-/** What can be chosen: a model that is written down, or to be told how a key is set. */
+/** What can be chosen: a model, or how to set a key. */
 type Offer =
   | { readonly kind: "model"; readonly model: string; readonly server?: LocalServer }
   | { readonly kind: "key" };
 
-/** Asks which model is to answer, and where that is written; resolves with what was done, or undefined when nothing was. */
+/** Asks for a model and where to store the choice; resolves with what was done, or undefined when nothing was. */
 export async function chooseModel(invocation: Invocation): Promise<string | undefined> {
   const { io, parts } = invocation;
   try {
@@ -61,7 +61,7 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
     if (servers.some(({ name, models }) => name === "ollama" && models.length === 0))
       io.stderr.write("Ollama runs here and has no model yet; ollama pull llama3.2 brings one.\n");
     const offer = await pickOne(io, {
-      title: "Which model shall answer?",
+      title: "Choose a model",
       choices: [...configuredOffers(config), ...offersOf(servers, providers)],
     });
     if (offer?.kind === "key") return printKeys(io, providers);
@@ -77,7 +77,7 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
   }
 }
 
-/** A list that is longer than a screen is no help; any model can be named with --model. */
+/** Longer lists do not fit on a screen; any model can be named with --model. */
 const MODELS_SHOWN_MAX = 15;
 
 /** The models that [self_hosted] names. */
@@ -106,7 +106,7 @@ function offersOf(servers: readonly LocalServer[], providers: ModelOutlook["prov
   return [
     ...keyed,
     ...local.slice(0, MODELS_SHOWN_MAX),
-    { value: { kind: "key" }, label: "a provider's model", note: `${names}: says how to set a key${rest}` },
+    { value: { kind: "key" }, label: "a provider's model", note: `${names}: shows how to set a key${rest}` },
     {
       value: { kind: "model", model: "offline" },
       label: "offline",
@@ -115,7 +115,7 @@ function offersOf(servers: readonly LocalServer[], providers: ModelOutlook["prov
   ];
 }
 
-/** Where the choice is written: to the file that holds here, or, where there is none, where the person says. */
+/** The file that stores the choice: the one in use here, or, where there is none, one that the user chooses. */
 async function choosePlace(invocation: Invocation): Promise<string | undefined> {
   const place = invocation.place();
   const loaded = await loadHere(invocation);
@@ -123,26 +123,26 @@ async function choosePlace(invocation: Invocation): Promise<string | undefined> 
   if (project !== undefined) return project;
   if (place.projectRoot === place.userRoot) return user;
   const isUsersThere = loaded.sources.includes(user);
-  const hides = isUsersThere ? `; it then holds here instead of ${shownPath(invocation, user)}` : "";
+  const hides = isUsersThere ? `; it then replaces, for this project, ${shownPath(invocation, user)}` : "";
   const own = join(place.projectRoot, "rkat.toml");
   const choices: readonly Choice<string>[] = [
     { value: own, label: "for this project", note: `${shownPath(invocation, own)}${hides}` },
     { value: user, label: "for all my projects", note: shownPath(invocation, user) },
   ];
   return pickOne(invocation.io, {
-    title: "For what shall it hold?",
+    title: "Where should this be stored?",
     choices: isUsersThere ? choices.toReversed() : choices,
   });
 }
 
 function withOffer(before: ConfigText, { model, server }: Extract<Offer, { kind: "model" }>): ConfigText {
   const named = withKey(before, ["agent", "model"], model);
-  // Where Ollama is, its own variable says.
+  // Ollama's own variable has its address.
   if (server === undefined || server.name === "ollama") return named;
   return withKey(named, ["self_hosted", "servers", server.name, "base_url"], server.baseUrl);
 }
 
-/** A key is never written to a file by us: whoever reads the project would have it. */
+/** Keys are never written to a file: every reader of the project would have them. */
 function printKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): undefined {
   const isFish = env.SHELL?.endsWith("fish") === true;
   const profile = isFish

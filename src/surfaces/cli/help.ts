@@ -38,7 +38,7 @@ export function usageOf(command: Command): string | undefined {
   return usages.get(command);
 }
 
-/** Makes a command one that only holds others: alone it shows its help, and what it does not hold it refuses. */
+/** Makes a command a group: alone it shows its help, and it refuses words that are no command of the group. */
 export function holdCommands(command: Command): Command {
   return command
     .helpCommand(false)
@@ -48,7 +48,9 @@ export function holdCommands(command: Command): Command {
       if (word === undefined) return command.outputHelp();
       const name = command.name();
       const held = command.commands.flatMap((inner) => [inner.name(), ...inner.aliases()]);
-      const meant = SELECTOR.test(word) && held.includes("show") ? `show ${word}` : nearMiss(word, held);
+      // `rkat compact last` means the session's compaction, `rkat session last` the session.
+      const inner = SELECTOR.test(word) ? ["run", "show"].find((one) => held.includes(one)) : undefined;
+      const meant = inner === undefined ? nearMiss(word, held) : `${inner} ${word}`;
       const hint = meant === undefined ? `rkat help ${name} lists them` : `did you mean rkat ${name} ${meant}?`;
       // A sentence that begins with such a word was perhaps meant for a model.
       const asked = [name, word, ...more].join(" ");
@@ -58,7 +60,7 @@ export function holdCommands(command: Command): Command {
     });
 }
 
-/** Whoever names a session where a command is due wants to see it. */
+/** What names a session. */
 const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3}[0-9a-f-]*)$/;
 
 const COLUMNS_MAX = 100;

@@ -2,7 +2,7 @@ import { type StreamParser, StringStream } from "@codemirror/streamparser";
 import type { Paint } from "./io.ts";
 import { type Ink, inkOf, NO_INK } from "./wrapped-text.ts";
 
-/** A line of code as it is shown. Lines come in their order: what one opens, the next goes on with. */
+/** A highlighted line of code. Lines come in order, since a line may open a block that the next continues. */
 export type Highlight = (line: string) => string;
 
 type Parser = StreamParser<unknown>;
@@ -11,7 +11,7 @@ type Parser = StreamParser<unknown>;
 const LINE_CHARS_MAX = 500;
 /** What follows is shown plainly: some languages keep every name of a block, and look through them. */
 const BLOCK_CHARS_MAX = 200_000;
-/** What is open in code that somebody wrote; more is forgotten, since each name would be looked for in all of it. */
+/** The most open blocks that are remembered, since every name is searched in all of them. */
 const OPEN_MAX = 500;
 /** Tokens without a sign, one after the other, before a line is given up. */
 const STILL_MAX = 20;
@@ -32,7 +32,7 @@ export function languageOf(name: string): Parser | Promise<Parser | undefined> |
       loaded.set(language, parser);
       return parser;
     },
-    // Without its language code is shown all the same.
+    // Without its language, code is shown plainly.
     () => undefined,
   );
 }
@@ -127,7 +127,7 @@ export function createHighlight(parser: Parser, paint: Paint): Highlight {
       if (isOverfull(state)) state = parser.startState?.(INDENT_MIN);
       return shown;
     } catch {
-      // A language that stumbles over a line must not take the answer with it.
+      // A language mode that fails on a line must not break the answer.
       state = parser.startState?.(INDENT_MIN);
       return line;
     }

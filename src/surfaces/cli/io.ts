@@ -6,7 +6,6 @@ export { costText, counted, grouped } from "../../contract/describe-event.ts";
 
 /** The process as the command line sees it: only the door touches the real one. */
 export interface Io {
-  /** What was typed after the command's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -16,7 +15,7 @@ export interface Io {
   readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
-  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
+  /** Aborts when the command is interrupted; its reason is the exit code. */
   readonly interrupt: AbortSignal;
 }
 
@@ -40,7 +39,7 @@ export interface Output {
 export interface Terminal {
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
-  /** Stops the process as Ctrl-Z would, and calls back when it goes on; absent where nobody could let it go on. */
+  /** Suspends the process as Ctrl-Z would, and calls back when it continues; absent without job control. */
   suspend?(resumed: () => void): void;
 }
 
@@ -57,7 +56,7 @@ export function writeJson({ stdout }: Io, value: unknown): void {
   stdout.write(`${jsonText(value, 2)}\n`);
 }
 
-/** JSON as a terminal may show it: of what could steer one it leaves some signs as they are. */
+/** JSON for a terminal: also escapes the control characters that JSON leaves as they are. */
 export function jsonText(value: unknown, indent?: number): string {
   const escaped = (sign: string): string => `\\u00${sign.charCodeAt(0).toString(16)}`;
   return JSON.stringify(value, undefined, indent).replace(/[\u007f-\u009f]/g, escaped);
@@ -81,7 +80,7 @@ export async function* linesOf({ read }: Input, unit: string): AsyncGenerator<st
   if (rest !== "") yield rest;
 }
 
-/** Text that was never text would be kept for good as question marks. */
+/** Bytes that are not UTF-8 are refused: they would be stored as replacement characters. */
 function decoded(decoder: InstanceType<typeof TextDecoder>, chunk?: Uint8Array): string {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });
@@ -142,12 +141,12 @@ export function writeWarnings({ stderr, env }: Io, sentences: readonly string[])
 
 /** One line of at most so many characters, for places where more would bury the rest. */
 export function oneLine(text: string, charsMax: number): string {
-  // Only the beginning is looked at: a tool may answer with megabytes.
+  // Only the beginning is read: a tool may answer with megabytes.
   const line = withoutControls(text.slice(0, charsMax * 4))
     .replace(/\s+/g, " ")
     .trim();
   if (line.length > charsMax) return `${line.slice(0, charsMax - 1)}…`;
-  // Blanks that became one must not hide that there is an end.
+  // Joined blanks must not hide that the text was cut.
   const isWhole = text.length <= charsMax * 4 || text.slice(charsMax * 4).trim() === "";
   return isWhole ? line : `${line.slice(0, charsMax - 2)} …`;
 }

@@ -2,7 +2,7 @@ import { emitKeypressEvents } from "node:readline";
 import type { Terminal } from "./io.ts";
 import type { Cursor } from "./screen.ts";
 
-/** A key as Node tells it. */
+/** A key as Node's readline reports it. */
 export interface Key {
   readonly name?: string;
   readonly ctrl?: boolean;
@@ -20,7 +20,7 @@ export interface Mode {
   rows(columns: number): { readonly rows: readonly string[]; readonly cursor: Cursor };
 }
 
-// The terminal then says where a paste begins and ends, so that its line breaks do not send it in pieces.
+// Bracketed paste: line breaks inside a paste must not submit it in pieces.
 const PASTE_MARKS_ON = "\u001b[?2004h";
 const PASTE_MARKS_OFF = "\u001b[?2004l";
 /** More than a prompt can hold. */
@@ -41,7 +41,7 @@ export function openKeys({ input, output }: Terminal, handlers: Pick<Mode, "pres
   let pastedAtMs = 0;
   let isHeld = false;
   const press = (text: string | undefined, key: Key | undefined): void => {
-    // What was read with the key that gave the terminal away.
+    // Input that was read together with the key that started the other program.
     if (!isHeld) return;
     const isLost = pasted !== undefined && Date.now() - pastedAtMs > PASTE_PAUSE_MS;
     if (isLost && key?.ctrl === true && key.name === "c") pasted = undefined;

@@ -10,7 +10,7 @@ export interface LineBuffer {
   readonly isAtEnd: boolean;
   /** The text as it is meant, with all that was pasted. */
   text(): string;
-  /** The text as it is shown: long pastes are told by a word. */
+  /** The text as it is shown: a word stands for each long paste. */
   shown(): string;
   /** What stands before the cursor, as it is shown. */
   before(): string;
@@ -35,7 +35,7 @@ export interface LineBuffer {
 
 export type Motion = "left" | "right" | "word-left" | "word-right" | "line-start" | "line-end" | "start" | "end";
 
-/** A paste with more than this is told by a word, so that the line stays one that can be edited. */
+/** A longer paste is shown as one word, so that the line stays editable. */
 const PASTED_LINES_MAX = 10;
 const PASTED_CHARS_MAX = 2_000;
 /** More than a prompt can hold. */

@@ -12,7 +12,7 @@ const PREVIEW_ROWS_MAX = 6;
 const LABEL_CHARS_MAX = 400;
 const LABEL_CELLS_MAX = 60;
 
-/** A list in the place of the line: typing narrows it, Enter takes what is marked, Esc takes nothing. */
+/** A list in the place of the input line: typing filters it, Enter selects, Esc cancels. */
 export function createListMode<T>(
   { title, choices }: Picker<T>,
   { paint, redraw, done }: { readonly paint: Paint; redraw(): void; done(chosen: T | undefined): void },
@@ -37,7 +37,7 @@ export function createListMode<T>(
           previews.set(choice, lines);
           redraw();
         },
-        // A list is worth showing without it.
+        // The list is shown without the preview.
         () => {},
       );
     }
@@ -76,12 +76,12 @@ export function createListMode<T>(
         return `${isMarked ? paint.cyan("❯ ") : "  "}${isMarked ? paint.bold(name) : name}${room && beside !== "" ? `${gap}${paint.dim(beside)}` : ""}`;
       });
       const count = found.length > ROWS_MAX ? ` ${marked + 1} of ${found.length}` : "";
-      const head = fitted(`${title}${count} · type to search, Enter takes, Esc leaves`, columns - 1);
+      const head = fitted(`${title}${count} · type to search, Enter to select, Esc to cancel`, columns - 1);
       const typed = fitted(filter.shown(), columns - 4);
       const below = preview()
         .slice(0, PREVIEW_ROWS_MAX)
         .map((line) => paint.dim(fitted(`  │ ${oneLine(line, LABEL_CHARS_MAX)}`, columns - 1)));
-      const none = found.length === 0 ? [paint.dim("  nothing like that")] : [];
+      const none = found.length === 0 ? [paint.dim("  no matches")] : [];
       return {
         rows: [paint.bold(head), `${paint.cyan("? ")}${typed}`, ...lines, ...none, ...below],
         cursor: { row: 1, column: 2 + cellsOf(typed) },
@@ -101,7 +101,7 @@ const MOVES: Readonly<Record<string, number>> = {
   "ctrl-r": 1,
 };
 
-/** Edits by a key that changes text; false where it is another one. */
+/** Applies a key that edits text; false for any other key. */
 function edit(buffer: LineBuffer, text: string | undefined, key: Key): boolean {
   if (key.name === "backspace" && (key.meta || key.ctrl)) buffer.erase("word-left");
   else if (key.name === "backspace") buffer.erase("left");
@@ -118,7 +118,7 @@ function edit(buffer: LineBuffer, text: string | undefined, key: Key): boolean {
 const LINE_CHARS_MAX = 400;
 const HOW = " a letter, or ↑ ↓, then Enter";
 
-/** A question that is answered by a word of a list, or by a line of one's own. */
+/** A question that is answered by an entry of a list, or by a typed line. */
 export function createAnswerMode(
   { words, choices }: Question,
   { paint, done, interrupt }: { readonly paint: Paint; done(answer: string): void; interrupt(): void },

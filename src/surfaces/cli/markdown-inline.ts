@@ -22,7 +22,6 @@ export function createInks(paint: Paint): Inks {
 export interface Reading {
   readonly inks: Inks;
   readonly ink: Ink;
-  /** What stands before the text. */
   readonly before: string;
   /** Whether nothing of its line follows. */
   readonly isWhole: boolean;
@@ -36,7 +35,7 @@ const ADDRESS_CHARS_MAX = 2_000;
 /** What stands deeper is shown as it is written. */
 const DEPTH_MAX = 4;
 
-/** What cannot be told yet. */
+/** Not decided yet: more text is needed. */
 const OPEN = -1;
 
 /**
@@ -65,7 +64,7 @@ export function addInline(text: string, to: TextSink, reading: Reading): number 
     at = span.end;
     from = at;
   }
-  // Two spaces at its end would break the line, which is told when it is whole.
+  // Two spaces at the end break the line, which is known only once the line is complete.
   const end = isWhole ? text.length : lengthOfWords(text, from);
   if (end > from) to.add(text.slice(from, end), ink);
   return Math.max(from, end);
@@ -81,7 +80,7 @@ function lengthOfWords(text: string, from: number): number {
   return end;
 }
 
-/** Whether a piece at its end can tell more of a text that is held back. */
+/** Whether a piece may decide about text that is held back. */
 export function hasMore(held: string, piece: string): boolean {
   const closer = held.length < HELD_CHARS_MIN ? undefined : CLOSERS[held[0] ?? ""];
   if (closer === undefined || closer.test(piece)) return true;
@@ -131,7 +130,7 @@ interface Around {
 
 const HELD: Span = { end: OPEN, look: "text", text: "" };
 
-/** What begins there: a span, one that cannot be told yet, or undefined where it is only a sign. */
+/** The span that begins there; undecided where more text is needed; undefined where it is a plain character. */
 function spanAt(text: string, at: number, around: Around): Span | undefined {
   const span = anySpanAt(text, at, around);
   return span?.end === OPEN && around.isWhole ? undefined : span;
@@ -231,7 +230,7 @@ function emphasisAt(text: string, at: number, { before, isWhole }: Around): Span
   return text.length <= limit ? HELD : undefined;
 }
 
-/** From here on scripts have no spaces that could tell a word from a bracket beside it. */
+/** From this code point on scripts have no spaces between words and brackets. */
 const FIRST_UNSPACED = "\u2e80";
 
 function isSpace(sign: string): boolean {

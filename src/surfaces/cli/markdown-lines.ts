@@ -55,7 +55,7 @@ function isOnly(line: string, sign: string, least: number): boolean {
   return signs.length >= least && signs === sign.repeat(signs.length);
 }
 
-/** Whether what a line is can be told by its beginning. */
+/** Whether the beginning of a line determines its kind. */
 export function isSureOf(beginning: string): boolean {
   const { body } = bodyOf(beginning);
   const bare = body.trimStart();
@@ -100,7 +100,7 @@ function hasOther(text: string, sign: string): boolean {
 /** Half of a screen at most is left empty. */
 const INDENT_MAX = 20;
 
-/** How a text begins, and the lines it goes on with; `listed` is where the text of the list around it begins. */
+/** The prefixes of a text's first line and of the following lines; `listed` is the indent of the surrounding list. */
 export function openingOf(body: string, listed: number): { first: string; further: string; rest: string } {
   const item = ITEM.exec(body);
   if (item === null) {

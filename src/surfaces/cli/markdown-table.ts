@@ -11,7 +11,6 @@ export interface Table {
 export interface TableScreen {
   write(text: string): void;
   readonly width: number;
-  /** What each line begins with. */
   readonly margin: string;
   readonly inks: Inks;
 }

@@ -36,7 +36,7 @@ const RULE_CELLS = 40;
 const CODE_INDENT = 4;
 
 export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
-  // One write a piece: a terminal draws each of them.
+  // One write per piece, since a terminal draws each write.
   let drawn = "";
   const blocks = createBlocks({
     write: (text) => {
@@ -76,7 +76,7 @@ export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
     const own = {};
     waiting = own;
     void loading.then(() => {
-      // Somebody may have ended it, or not have waited for so long.
+      // It may have ended or timed out meanwhile.
       if (waiting !== own) return;
       release();
       draw();
@@ -114,7 +114,7 @@ export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
 interface Blocks {
   /** Shows a line, or what is left of it; a promise where the next ones wait for something. */
   endLine(line: string): Promise<void> | undefined;
-  /** Shows as much of a line that goes on as nothing to come can change; answers with the rest of it. */
+  /** Shows the part of an unfinished line that later text cannot change; returns the rest. */
   showBeginning(line: string, piece: string): string;
   /** Leaves no ink open. */
   rest(): void;
@@ -148,7 +148,7 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
     if (!isAfterGap) write(`${margin}\n`);
     isAfterGap = true;
   };
-  /** Adds what can be told of a text, and answers with what is left of it. */
+  /** Adds the part of a text that is certain, and returns the rest. */
   const addText = (given: string, isWhole: boolean, ink: Ink = NO_INK): string => {
     for (let left = given; ; ) {
       const part = left.slice(0, READ_CHARS_MAX);
@@ -181,7 +181,7 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
     margin = depth === 0 ? "" : inInk("│ ".repeat(depth), inks.tag);
     listed = 0;
   };
-  /** Opens a text, or goes on with the one that is open; answers with what it says. */
+  /** Opens a paragraph, or continues the open one; returns its text. */
   const openText = (body: string, kind: Kind): string => {
     before = "";
     if (block === "text" && kind === "text") {

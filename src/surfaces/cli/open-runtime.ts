@@ -1,5 +1,6 @@
 import { access } from "node:fs/promises";
-import type { Config, LoadedConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
@@ -14,20 +15,20 @@ export interface Opened {
   readonly runtime: Runtime;
   readonly config: Config;
   readonly place: Place;
-  /** Whether what happens in it is there again tomorrow. */
+  /** Whether its sessions are stored. */
   readonly isKept: boolean;
 }
 
 interface HowOpened {
-  /** Told what agents' memories do, a line at a time; without one, stderr is. */
+  /** Receives log lines about agents' memories; stderr by default. */
   readonly log?: (line: string) => void;
-  /** Whether nothing of it is kept, whatever the configuration says. */
+  /** Whether nothing is stored, whatever the configuration says. */
   readonly isPrivate?: boolean;
-  /** Whether turns follow one another, so that something can be made ready behind them. */
+  /** Whether several turns follow, so that compactions can be prepared in the background. */
   readonly isLasting?: boolean;
 }
 
-/** Opens the runtime that turns run in, uses it and closes it. Its sessions are kept unless that is switched off. */
+/** Opens a runtime for turns, uses it and closes it. Its sessions are stored unless that is switched off. */
 export async function withRuntime<T>(
   invocation: Invocation,
   use: (opened: Opened) => Promise<T>,
@@ -51,7 +52,7 @@ function withoutStores(config: Config): Config {
   return { ...config, features };
 }
 
-/** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
+/** Opens the stored sessions to read or change; reading creates no folder. */
 export function withSessions<T>(
   invocation: Invocation,
   use: (opened: Opened) => Promise<T>,
@@ -60,23 +61,23 @@ export function withSessions<T>(
   return withKept(invocation, ["session-store"], { use, ...how });
 }
 
-/** Opens the sessions that are kept, where their contexts can be compacted. */
+/** The same, and requires that contexts can be compacted. */
 export function withCompaction<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
   return withKept(invocation, ["session-compaction", "session-store"], { use });
 }
 
-/** Opens what is kept, where what was said can be searched. */
+/** The same, and requires a memory that can be searched. */
 export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
   return withKept(invocation, ["memory-store"], { use });
 }
 
-/** Opens what is kept to read its configuration, where there is something; reading makes no folder. */
+/** Opens the stored realm to read its configuration; creates no folder. */
 export async function withConfiguration<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
   const { config } = await readConfiguration(invocation);
   return config.features.includes("session-store") ? withKept(invocation, [], { use }) : withEmpty(invocation, use);
 }
 
-/** Opens a runtime that has the configuration and the skills of this place, but none of its sessions. */
+/** Opens a runtime with the configuration and skills of this folder, but without its sessions. */
 export async function withEmpty<T>(
   invocation: Invocation,
   use: (opened: Opened) => Promise<T>,
@@ -103,7 +104,7 @@ async function withKept<T>(
   return using({ runtime, config, place, isKept: true }, use);
 }
 
-/** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
+/** A runtime with the configured capabilities and no sessions, for operations that need none. */
 export async function createEmpty(
   { io, parts, place }: Invocation,
   config: Config,
@@ -117,7 +118,6 @@ export async function createEmpty(
   return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
 }
 
-/** Whether there is something at the path. */
 export async function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
@@ -156,24 +156,25 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
 }
 
 interface HowRead {
-  /** Whether every problem is told, and not only the first. */
+  /** Whether every problem is printed, and not only the first. */
   readonly showsAll?: boolean;
 }
 
-/** The configuration that holds where the command works; what of the project's files does not is told once. */
+/** The configuration of the command's folder; prints once what is left out of the project's files. */
 export async function readConfiguration(
   invocation: Invocation,
   { showsAll = false }: HowRead = {},
 ): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
+  for (const sentence of loaded.advice) invocation.warnOnce(sentence);
   const [first, ...more] = loaded.problems;
   if (showsAll || more.length === 0) for (const problem of loaded.problems) invocation.warnOnce(problem);
-  else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor tells each)`);
+  else invocation.warnOnce(`${first} (and ${more.length} more; rkat doctor lists them)`);
   return loaded;
 }
 
-/** The same for commands that tell it in their own way. */
+/** The same for commands that report problems themselves. */
 export async function loadHere({ io, parts, place }: Invocation): Promise<LoadedConfig> {
   const { projectRoot, userRoot, stateFolder, isTrusted } = place();
   const where = { cwd: projectRoot, home: userRoot, stateFolder, isTrusted };

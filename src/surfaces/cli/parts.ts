@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import type { tryHook } from "../../composed-hooks.ts";
 import type { subAgentsOf } from "../../composed-tools.ts";
-import type { Config, LoadedConfig, loadConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { LoadedConfig, loadConfig } from "../../config/load-config.ts";
 import type { createConformance } from "../../conformance/conformance.ts";
 import type { JsonTable } from "../../contract/input.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
@@ -29,28 +30,26 @@ import type { runOwnCommand } from "../../tools/shell.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
-/** One call of the command line. */
 export interface Invocation {
   readonly io: Io;
   readonly parts: Parts;
   /** Where the command works; throws when the flags do not say it clearly. */
   place(): Place;
   exitWith(code: number): void;
-  /** Says on stderr what was dealt with otherwise than one might expect; the same sentence only once. */
+  /** Prints a warning on stderr; the same sentence only once. */
   warnOnce(sentence: string): void;
 }
 
-/** What the door composes for the command line; each part is loaded when it is first asked for. */
+/** The parts that the entry point composes for the command line; each is loaded on first use. */
 export interface Parts {
   readonly loadConfig: typeof loadConfig;
-  /** Every key of the configuration's file, with what is said of it. */
+  /** Every key of the configuration file, with its description. */
   configFileSchema(): Promise<JsonSchema>;
   createRuntime(options: RuntimeOptions): Promise<Runtime>;
   openRuntime(options: OpenOptions): Promise<Runtime>;
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   readonly verifyStore: typeof verifyStore;
-  /** Keys of realms: made, looked at, changed. */
   encryption(): Promise<{
     readonly newRealmKey: typeof newRealmKey;
     readonly inspectSeal: typeof inspectSeal;
@@ -58,12 +57,12 @@ export interface Parts {
     readonly enableEncryption: typeof enableEncryption;
     readonly rotateRealmKey: typeof rotateRealmKey;
   }>;
-  /** Asks a database how it is; it changes nothing. */
+  /** Reads the state of a database; it changes nothing. */
   readonly inspectDatabase: typeof inspectDatabase;
   readonly openDatabaseTokens: typeof openDatabaseTokens;
-  /** Checks what a realm keeps in a database; it changes nothing. */
+  /** Checks the data of a realm in a database; it changes nothing. */
   readonly verifyDatabase: typeof verifyDatabase;
-  /** Copies what is kept at one place to another. */
+  /** Copies a realm from one place to another. */
   readonly copyStore: typeof copyStore;
   /** Backs a state folder up while it is written to. */
   readonly backUpStore: typeof backUpStore;
@@ -81,21 +80,20 @@ export interface Parts {
   serveAcp(args: readonly string[]): Promise<number>;
   /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
-  /** Serves the console until it is interrupted, and opens it where somebody can see it; returns the exit code. */
+  /** Serves the console until it is interrupted, and opens a browser where there is a display; returns the exit code. */
   serveConsole(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
-  /** Calls a hook once, as a turn would. */
   readonly tryHook: typeof tryHook;
   /** Runs a command line that a person typed, in the project's folder; never rejects. */
   runOwnCommand(command: Omit<Parameters<typeof runOwnCommand>[0], "clock">): ReturnType<typeof runOwnCommand>;
-  /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
+  /** Reads and writes TOML; invalid TOML throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
   /** Replays recorded logs under other policies. */
   loadLaboratory(): Promise<Laboratory>;
-  /** The scenarios that every surface must tell alike. */
+  /** The scenarios that must give the same result on every surface. */
   loadConformance(): Promise<ReturnType<typeof createConformance>>;
   inspectModels(config: Config): Promise<ModelOutlook>;
-  /** Asks the servers that one may have on this machine which models they serve. */
+  /** Asks model servers on this machine which models they serve. */
   findLocalServers(signal: AbortSignal): Promise<readonly LocalServer[]>;
   /** The sub-agents that sessions can delegate to, by the configuration that was read. */
   subAgentsOf(loaded: Pick<LoadedConfig, "config" | "subAgents">): Promise<ReturnType<typeof subAgentsOf>>;
@@ -111,7 +109,7 @@ export interface Laboratory {
   readonly runSimulation: typeof runSimulation;
 }
 
-/** Which models could answer as things are. It never holds a key. */
+/** The models that can be used now. It never holds a key. */
 export interface ModelOutlook {
   readonly providers: readonly {
     readonly provider: string;
@@ -120,7 +118,7 @@ export interface ModelOutlook {
     readonly baseUrl: string;
     readonly defaultModel: string;
   }[];
-  /** Finds the model that is used when nobody names one; throws, in one sentence, when there is none. */
+  /** Finds the default model; throws, in one sentence, when there is none. */
   chooseDefault(): Promise<{ readonly provider: string; readonly modelId: string }>;
 }
 
@@ -130,10 +128,9 @@ export interface Place {
   readonly projectRoot: string;
   /** The folder that holds the user's own `.rkat/config.toml`. */
   readonly userRoot: string;
-  /** Whoever called the command vouches for what the project's files want. */
+  /** Whether --trust was given: the project's files are trusted for this run. */
   readonly isTrusted: boolean;
   readonly realm: string;
-  /** Whether a flag chose the realm. */
   readonly isChosen: boolean;
   readonly stateFolder: string;
 }
@@ -151,20 +148,20 @@ interface PlaceFlags {
 /** Declares the flags that every command takes. */
 export function addPlaceFlags(program: Command): void {
   const shown = [
-    new Option("-r, --realm <name>", "work in this realm; without it, the folder has one of its own"),
+    new Option("-r, --realm <name>", "work in this realm; by default, each folder has its own"),
     new Option("--isolated", "work in a fresh realm"),
     new Option("--state-root <folder>", "keep realms here instead of in .rkat/realms"),
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),
     new Option("--trust", "trust this project for this run only"),
   ];
-  // Other runtimes of this contract have them; what starts those must be able to start this.
+  // Accepted and ignored: programs that start other runtimes of this contract pass them.
   const accepted = [new Option("--instance <name>"), new Option("--realm-backend <name>")];
   for (const option of shown) program.addOption(option.helpGroup("Where sessions are kept; every command takes these"));
   for (const option of accepted) program.addOption(option.hideHelp());
 }
 
-/** Settles the place once; flags that contradict each other are refused when it is first asked for. */
+/** Resolves the place on first use; contradicting flags are refused then. */
 export function createPlace(io: Io, program: Command): () => Place {
   let place: Place | undefined;
   return () => {

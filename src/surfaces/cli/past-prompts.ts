@@ -6,15 +6,15 @@ const SESSIONS_MAX = 30;
 const MESSAGES_MAX = 60;
 
 /**
- * What was asked in the realm before, the newest first. It is read from the sessions themselves, so that nothing is kept
- * twice: what is forgotten, sealed or not kept there is so here.
+ * The earlier prompts of the realm, newest first. They are read from the sessions, so that nothing is stored
+ * twice: erased, encrypted or unstored prompts are so here, too.
  */
 export async function readPastPrompts({ runtime, isKept }: Opened): Promise<readonly string[]> {
   if (!isKept) return [];
   const { sessions } = await runtime.dispatch("listSessions", { limit: SESSIONS_MAX });
   const found: string[] = [];
   for (const session of sessions) {
-    // What a model wrote to a sub-agent nobody typed.
+    // Tasks of sub-agents were written by a model.
     if (parentageOf(session) !== undefined) continue;
     const { session_id, message_count } = session;
     const offset = Math.max(0, message_count - MESSAGES_MAX);
@@ -25,10 +25,10 @@ export async function readPastPrompts({ runtime, isKept }: Opened): Promise<read
   return found.filter((text) => text.trim() !== "");
 }
 
-/** What a model is told of a command begins with this. */
+/** The beginning of the note that the model gets about a command. */
 export const RAN = "The user ran `";
 
-/** What a person typed of a message; files stand beside it. */
+/** The typed text of a message, without its files. */
 export function typedText(content: Content): string {
   if (typeof content === "string") return content;
   const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
@@ -41,7 +41,7 @@ export function isFile(text: string): boolean {
 
 const PAST_MAX = 500;
 
-/** What was typed, here and in what ran before. */
+/** The prompts of this chat and of earlier ones. */
 interface Past {
   add(text: string): void;
   all(): Promise<readonly string[]>;

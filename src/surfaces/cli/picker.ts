@@ -1,7 +1,6 @@
 import { askLine } from "./ask-person.ts";
 import { createPaint, type Io, oneLine } from "./io.ts";
 
-/** Something that can be chosen. */
 export interface Choice<T> {
   readonly value: T;
   readonly label: string;
@@ -9,11 +8,10 @@ export interface Choice<T> {
   readonly note?: string;
   /** What typing finds it by, besides what is shown. */
   readonly words?: string;
-  /** A few lines about it, shown while it is the one that Enter would take. */
+  /** A few lines about it, shown while it is selected. */
   preview?(): Promise<readonly string[]>;
 }
 
-/** A list to choose one of. */
 export interface Picker<T> {
   readonly title: string;
   readonly choices: readonly Choice<T>[];
@@ -33,6 +31,6 @@ export async function pickByNumber<T>(
     const number = String(index + 1).padStart(3);
     io.stderr.write(`${number}  ${oneLine(label, LABEL_CHARS_MAX)}  ${dim(oneLine(note, LABEL_CHARS_MAX))}\n`);
   }
-  const line = (await ask("Which? A number, or nothing to leave it: ")).trim();
+  const line = (await ask("Number, or Enter to cancel: ")).trim();
   return /^\d+$/.test(line) ? choices[Number(line) - 1]?.value : undefined;
 }

@@ -2,11 +2,11 @@ import { asRuntimeError } from "../../contract/error.ts";
 import type { ActivityRow } from "./activity.ts";
 import { createPaint, grouped, type Io, type Output, oneLine, writeWarnings } from "./io.ts";
 
-/** What is over before anybody wonders needs no line. */
+/** Shorter work shows no line. */
 const SHOWN_AFTER_MS = 400;
 const TICK_MS = 1_000;
 
-/** Does long work; on a terminal a line says what takes so long, and for how long, and is gone when it is done. */
+/** Runs long work; on a terminal a line shows its name and duration until it is done. */
 export async function whileWaiting<T>(io: Io, words: string, work: () => Promise<T>): Promise<T> {
   if (!canRedraw(io)) return work();
   const { stderr, env } = io;
@@ -35,19 +35,19 @@ export async function whileWaiting<T>(io: Io, words: string, work: () => Promise
 /** Goes back to the beginning of the line and clears it. */
 export const CLEAR_LINE = "\r\u001b[K";
 
-/** Whether a line that is written over and over is welcome: on a terminal that can, unless plain text is asked for. */
+/** Whether a line may be redrawn: on a capable terminal, unless plain text was requested. */
 function canRedraw({ stderr, env }: Pick<Io, "stderr" | "env">): boolean {
   const isPlain = env.TERM === "dumb" || (env.NO_COLOR !== undefined && env.NO_COLOR !== "");
   return stderr.isTerminal && !isPlain;
 }
 
-/** A row on stderr that says what happens, and is gone before anything else is written; elsewhere it is not there. */
+/** A row on stderr with the current activity, cleared before other output; without a terminal it does nothing. */
 export function openActivityRow(given: Io): { readonly io: Io; readonly row: ActivityRow } {
   const { stdout, stderr, env } = given;
   if (!canRedraw(given)) return { io: given, row: { showsAnswers: false, show: () => {} } };
   const { dim } = createPaint(stderr, env);
   let isShown = false;
-  // Whoever cleared a row that a half line stands in would clear that, too.
+  // Clearing a row that holds an unfinished line would delete that line, too.
   let isMidLine = false;
   const clear = (): void => {
     if (isShown) stderr.write(CLEAR_LINE);
@@ -89,12 +89,12 @@ function isPlain(words: string): boolean {
   return /^.?[\x20-\x7e…]*$/u.test(words);
 }
 
-/** Whether the lower end of a terminal can be drawn over and over while somebody types there. */
+/** Whether the lower rows of the terminal can be redrawn while the user types. */
 export function canDraw({ stdin, env }: Io): boolean {
   return stdin.kind === "terminal" && env.TERM !== "dumb" && stdin.terminal().output.isTTY === true;
 }
 
-/** A line on a terminal that counts; elsewhere it is not there. */
+/** A counter line on a terminal; without one it does nothing. */
 interface Progress {
   show(count: number): void;
   /** Lets something be written in its place; the next count is shown after it. */
@@ -102,9 +102,9 @@ interface Progress {
   clear(): void;
 }
 
-/** What is over before anybody could read it needs no counting. */
+/** Shorter work shows no counter. */
 const COUNT_MIN = 64;
-/** More often than this the eye does not see it. */
+/** The shortest time between two updates. */
 const PAUSE_MS = 100;
 
 /** Counts things named so on stderr. */
@@ -133,7 +133,7 @@ export function createProgress({ stderr, env }: Io, noun: string): Progress {
   };
 }
 
-/** A line on a terminal that fills as work is done; elsewhere there is none. */
+/** A progress bar on a terminal; without one it does nothing. */
 interface Bar {
   /** Without a total it only counts. */
   show(noun: string, done: number, total: number | undefined): void;
@@ -142,7 +142,7 @@ interface Bar {
 
 const BAR_SIGNS = 24;
 
-/** Does work with a bar. Where it breaks off, `stays` says what is left; a place that was refused was not touched. */
+/** Runs work with a progress bar. If it fails midway, `stays` says what is left; a refused place was not touched. */
 export async function withBar<T>(io: Io, work: (bar: Bar) => Promise<T>, stays?: string): Promise<T> {
   const bar = createBar(io);
   try {
@@ -179,10 +179,10 @@ function createBar({ stderr, env }: Io): Bar {
   };
 }
 
-/** What agents' memories do, told on stderr a line at a time. */
+/** Log lines about agents' memories on stderr. */
 export interface LogLines {
   print(line: string): void;
-  /** Lines that come while something else has the screen are told after it. */
+  /** Lines that arrive while something else owns the screen are written after it. */
   heldDuring<T>(work: () => Promise<T>): Promise<T>;
   /** From now on lines are written within this, which makes room for them on the screen. */
   writeWithin(makeRoom: MakeRoom): void;
@@ -193,7 +193,7 @@ type MakeRoom = (write: () => void) => void;
 
 /** A line quotes what a provider answered, which may be a page. */
 const LINE_CHARS_MAX = 2_000;
-/** A turn is long for few compactions: more than this is more than anybody reads. */
+/** The most lines that are held back. */
 const HELD_LINES_MAX = 1_000;
 
 export function createLogLines({ stderr, env }: Io): LogLines {

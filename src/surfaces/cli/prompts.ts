@@ -13,13 +13,13 @@ export interface Candidate {
 export interface PromptSource {
   /** The next prompt, of one or several lines; undefined at the end. */
   next(): Promise<string | undefined>;
-  /** The next line a person types, whatever was typed ahead, undefined where the turn was stopped instead; absent where prompts are piped, and nobody can be asked. */
+  /** The next line a person types, ignoring lines typed ahead; undefined where the turn was stopped instead; absent where prompts are piped. */
   answer?(question: Question, over: AbortSignal): Promise<string | undefined>;
   /** Lets a person choose from a list; absent where prompts are piped. */
   pick?<T>(picker: Picker<T>): Promise<T | undefined>;
   /** Puts a text into the line, to be edited before it is sent. */
   draft?(text: string): void;
-  /** Runs a turn. At a terminal Ctrl-C aborts its signal and the chat goes on. */
+  /** Runs a turn. At a terminal Ctrl-C aborts its signal and the chat continues. */
   during<T>(turn: (signal: AbortSignal) => Promise<T>): Promise<T>;
   close(): void;
 }
@@ -37,17 +37,17 @@ export function openPipedPrompts(io: Io): PromptSource {
   };
 }
 
-/** Lines typed while a turn runs wait for it; a keyboard that is leant on must not fill the memory. */
+/** The most lines that are queued while a turn runs. */
 const LINES_AHEAD_MAX = 100;
 
-/** Lines as a person types them where nothing can be drawn over; the terminal itself edits them. */
+/** Typed lines where nothing can be redrawn; the terminal itself edits them. */
 export function openPlainPrompts(io: Io): PromptSource {
   const { input, output } = io.stdin.terminal();
   const lines = createInterface({ input, output, terminal: false });
   const typed: string[] = [];
   let hasEnded = false;
   let wake = (): void => {};
-  /** Takes the next line in the place of a prompt: a second reader of the terminal would leave it to both. */
+  /** Takes the next line instead of a prompt: two readers of the terminal would compete for it. */
   let answer: ((line: string) => void) | undefined;
   lines.on("line", (line) => {
     if (answer !== undefined) return answer(line);
@@ -118,7 +118,7 @@ async function* promptsOf(lines: AsyncIterable<string>): AsyncGenerator<string, 
   return undefined;
 }
 
-/** Joins lines into prompts: a line that ends in a backslash goes on with the next one. */
+/** Joins lines into prompts: a line that ends in a backslash continues on the next. */
 interface PromptLines {
   /** Adds a line; returns the prompt when it is whole. */
   add(line: string): string | undefined;

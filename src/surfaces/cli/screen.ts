@@ -3,18 +3,18 @@ import type { Io, Output } from "./io.ts";
 import { CLEAR_LINE } from "./progress.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
-/** A terminal whose lowest rows are drawn over and over, below what is written for good. */
+/** A terminal whose lowest rows are redrawn, below permanent output. */
 export interface Screen {
   /** The process; what is written to its terminal stands above the rows that are drawn. */
   readonly io: Io;
   readonly columns: number;
-  /** Draws rows at a place: the places stand below each other in their order. No row is wider than the terminal. */
+  /** Draws the rows of a place; places are stacked in order. No row is wider than the terminal. */
   show(place: Place, rows: readonly string[], cursor?: Cursor): void;
-  /** Writes lines for good, to the terminal itself. */
+  /** Writes permanent lines to the terminal itself. */
   print(text: string): void;
-  /** Takes the rows away until the function that is returned is called. */
+  /** Removes the rows until the returned function is called. */
   hide(): () => void;
-  /** Leaves what was written, and nothing else. */
+  /** Leaves only the permanent output. */
   close(): void;
 }
 
@@ -94,7 +94,7 @@ export function openScreen(given: Io): Screen {
     },
     write: (text) => {
       const whole = lines.add(typeof text === "string" ? text : new TextDecoder().decode(text));
-      // An answer is wrapped by whoever wrote it; sentences about it are not.
+      // Answers are wrapped already; notes on stderr are not.
       for (const line of whole) written += `${lines === stderr ? wrapped(line, columns()) : line}\r\n`;
       drawSoon();
     },
@@ -111,7 +111,7 @@ export function openScreen(given: Io): Screen {
       return columns();
     },
     show: (place, rows, cursor) => {
-      // How things stand may be known only after the end.
+      // The status may be known only after the end.
       if (!isOpen) return;
       places.set(place, { rows, cursor });
       drawSoon();
@@ -260,7 +260,7 @@ const LOOK_BACK = 8;
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** A text in at most so many cells; what is cut off is told by a sign. */
+/** A text in at most so many cells; an ellipsis marks a cut. */
 export function fitted(text: string, cells: number): string {
   if (text.length <= cells && cellsOf(text) <= cells) return text;
   let shown = "";

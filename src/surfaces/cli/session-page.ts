@@ -13,7 +13,7 @@ import type { Opened } from "./open-runtime.ts";
 
 const SESSION: KeptElement = "kept-session";
 
-/** What would end an element that holds a script or a style, or begin a comment in one. */
+/** Text that would end a script or style element, or begin a comment in one. */
 const ENDS = /<\/(?:script|style)|<!--/i;
 
 /** A session as one page. */
@@ -35,7 +35,7 @@ export async function keptPage(
   const style = inline(await fileOf(STYLE));
   const script = inline(await fileOf(SCRIPT));
   const policy = policyOf({ script, style });
-  // By functions: what is put in may hold the signs that mean something in a replacement.
+  // Functions, since the inserted text may contain replacement patterns such as $&.
   return page
     .replace(CHARSET, (found) => `${found}\n    <meta http-equiv="content-security-policy" content="${policy}" />`)
     .replace(ICON, () => `<link rel="icon" href="data:image/svg+xml;base64,${icon}" />`)
@@ -56,10 +56,10 @@ const APP = /<div id="app">[^\n]*<\/div>/;
 function inline(bytes: Buffer): string {
   const text = bytes.toString("utf8");
   if (!ENDS.test(text)) return text;
-  throw new RuntimeError("INTERNAL_ERROR", "the console's files cannot stand in a page; run npm run build");
+  throw new RuntimeError("INTERNAL_ERROR", "the console's files cannot be embedded in a page; run npm run build");
 }
 
-/** This script and this style and nothing else: no request, and nothing that a session says, whatever it is. */
+/** Allows this script and this style only: no requests, and no script from the session's content. */
 function policyOf({ script, style }: { readonly script: string; readonly style: string }): string {
   return [
     "default-src 'none'",
@@ -82,7 +82,7 @@ function recordOf(record: object): string {
   return JSON.stringify(record).replace(/[<>&\u2028\u2029]/g, escaped);
 }
 
-/** What is larger no browser opens in reasonable time. */
+/** Browsers do not open larger pages in reasonable time. */
 const PAGE_BYTES_MAX = 100 * 1024 * 1024;
 
 export interface PageFlags {
@@ -91,13 +91,13 @@ export interface PageFlags {
   readonly json?: boolean;
 }
 
-/** Writes a session as one page, for somebody who has neither rkat nor the sessions. */
+/** Writes a session as one self-contained page. */
 export async function writeSessionPage(
   { io, opened: { runtime }, id: session_id }: View,
   { html, force = false, json }: PageFlags,
 ): Promise<void> {
   const path = resolve(io.cwd, html);
-  // Told before all is read for nothing.
+  // Checked before the session is read.
   await refuseExisting(path, { shown: html, isForced: force });
   const { session, page } = await makeSessionPage(io, runtime, session_id);
   await writeFileWhole(path, [page], { shown: html, isForced: force });
@@ -107,10 +107,10 @@ export async function writeSessionPage(
   io.stderr.write(
     `Wrote ${html}: ${bytesText(page.length)}, ${counted(session.session.message_count, "message")}${contexts}.\n`,
   );
-  io.stderr.write("Whoever has the file can read all of it.\n");
+  io.stderr.write("Anyone who gets the file can read the whole session.\n");
 }
 
-/** A session as one page, with what it was made of; throws PAYLOAD_TOO_LARGE for one that no browser would show. */
+/** A session as one page, with its data; throws PAYLOAD_TOO_LARGE above the limit. */
 export async function makeSessionPage(
   { version, interrupt: signal }: Io,
   { dispatch }: Opened["runtime"],
@@ -119,6 +119,6 @@ export async function makeSessionPage(
   const session = await exportPage({ dispatch, session_id, version, keptAt: new Date(), signal });
   const page = Buffer.from(await sessionPage(session));
   if (page.length <= PAGE_BYTES_MAX) return { session, page };
-  const message = `the page would have ${bytesText(page.length)}, and no browser likes more than ${bytesText(PAGE_BYTES_MAX)}; rkat session show --history --json has it all`;
+  const message = `the page would have ${bytesText(page.length)}, and browsers open at most ${bytesText(PAGE_BYTES_MAX)}; rkat session show --history --json has it all`;
   throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
 }

@@ -6,10 +6,13 @@ import type { Dispatch } from "../../service/dispatch.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import type { Opened } from "./open-runtime.ts";
 
-/** How a session can be named, for help and for refusals. */
+/** How a session can be named, for help and errors. */
 export const SELECTOR_HINT = "an id, the first 4 or more characters of one, last, or ~1 for the one before the last";
 
-/** How a compaction can be named, for help and for refusals. */
+/** The error where a command needs a session and has none. */
+export const SESSION_MISSING = `missing required argument 'session': write ${SELECTOR_HINT}; rkat session list shows them`;
+
+/** How a compaction can be named, for help and errors. */
 const COMPACTION_HINT = "its id, a beginning of it, last, or ~1 for the one before the last";
 
 /** For help: how the session or the compaction that a command takes is named. */
@@ -24,12 +27,12 @@ const PREFIX_CHARS_MIN = 4;
 const ID_CHARS = 36;
 const AMBIGUOUS_SHOWN_MAX = 4;
 
-/** As much of an id as tells sessions apart: the moment it was made, to the millisecond. */
+/** The part of an id that distinguishes sessions: its creation time in milliseconds. */
 export function shortId(sessionId: string): string {
   return sessionId.slice(0, 13);
 }
 
-/** The same for a list: as much of each as tells all of them apart. */
+/** The short form of each id of a list, long enough to be unique in it. */
 export function shortIds(ids: readonly string[]): (sessionId: string) => string {
   const chars = distinctChars(ids);
   return (sessionId) => sessionId.slice(0, chars);
@@ -60,12 +63,12 @@ async function sessionBack(dispatch: Dispatch, back: number): Promise<string> {
 
 const PAGE = 64;
 
-/** The newest but so many of those that a person had; a sub-agent's session is found by its parent, or its id. */
+/** The session that is `back` places before the newest; sessions of sub-agents do not count. */
 async function ownSession(dispatch: Dispatch, back: number): Promise<SessionSummary | undefined> {
   let left = back;
   let cursor: string | undefined;
   do {
-    // Mostly the very first is meant.
+    // Usually the first one is meant.
     const limit = back === 0 && cursor === undefined ? 1 : PAGE;
     const input = { limit, ...(cursor === undefined ? {} : { cursor }) };
     const { sessions, next_cursor } = await dispatch("listSessions", input);
@@ -91,7 +94,7 @@ async function sessionBeginning(dispatch: Dispatch, prefix: string): Promise<str
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** How many characters of each tell all of these apart. */
+/** How many leading characters make all of these ids distinct. */
 function distinctChars(ids: readonly string[]): number {
   for (let chars = 13; chars < ID_CHARS; chars += 1) {
     if (new Set(ids.map((id) => id.slice(0, chars))).size === ids.length) return chars;
@@ -99,7 +102,7 @@ function distinctChars(ids: readonly string[]): number {
   return ID_CHARS;
 }
 
-/** A session and the word that names one of its compactions; without one, the command's own choice. */
+/** A session and the word that names one of its compactions. */
 interface Named {
   readonly id: string;
   readonly word: string | undefined;

@@ -12,17 +12,17 @@ const chat = (...input: readonly string[]) => run(["chat", "-t", "none"], { env,
 describe("/agents", () => {
   it("[G5] lists who remembers and whom tasks can be handed to, and talks to one", async () => {
     const nobody = await chat("/agents");
-    expect(nobody.stdout).toMatch(/^Tasks can be handed to:\n {2}general /);
-    expect(nobody.stderr).toContain("\nNo agent remembers anything yet; /agents NAME begins to talk to one.\n");
+    expect(nobody.stdout).toMatch(/^Sub-agents:\n {2}general /);
+    expect(nobody.stderr).toContain("\nNo agent has memories yet; /agents NAME starts one.\n");
     const first = await chat("hello", "/agents ada", "My cat is called Heron.", "@memory-status");
     expect(first.stderr).toContain(
-      "\nThe next prompt begins a session with ada. ada remembers nothing yet; rkat agent list shows who does.\n",
+      "\nThe next prompt starts a session with ada. ada has no memories yet; rkat agent list shows the agents that do.\n",
     );
     expect(first.stdout).toMatch(/\nagent +ada\nmemories +2\n/);
     expect(first.stderr).toMatch(/\nCome back with: rkat chat --resume \S+ --agent ada\n$/);
     const listed = await chat("/agents");
     expect(listed.stdout).toMatch(/\nada {2}2 memories, just now\n$/);
-    expect(listed.stderr).toContain("\n/agents NAME talks to one.\n");
+    expect(listed.stderr).toContain("\n/agents NAME chooses one.\n");
     expect((await chat("/agents ../x")).code).toBe(2);
   });
 
@@ -33,7 +33,7 @@ describe("/agents", () => {
     const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { own });
     await saw("> ");
     await type("/agents", "❯ ada  2 memories");
-    await type("", "The next prompt begins a session with ada. ada has 2 memories.");
+    await type("", "The next prompt starts a session with ada. ada has 2 memories.");
     await type("What is my cat called?", "Heron.");
     expect(JSON.stringify(model.requests[0])).toContain("My cat is called Heron.");
     await type("/quit", "--agent ada");
@@ -46,8 +46,8 @@ describe("/agents", () => {
     const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
     const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { env: { TERM: "dumb" }, own });
     await saw("> ");
-    await type("/agents", "Which? A number");
-    await type("1", "The next prompt begins a session with ada. ada has 2 memories.");
+    await type("/agents", "Number, or Enter");
+    await type("1", "The next prompt starts a session with ada. ada has 2 memories.");
     await type("What is my cat called?", "Heron.");
     await type("/quit", "--agent ada");
     expect(await ended).toMatchObject({ code: 0 });

@@ -6,11 +6,11 @@ import { agentsHere } from "./commands/overview.ts";
 import { type Chat, choose, printNote, type SlashCommand } from "./conversation.ts";
 import { ageSince, alignColumns, counted, createPaint, oneLine } from "./io.ts";
 
-/** Who there is to talk to. */
+/** The slash command that chooses an agent. */
 export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   agents: {
     takes: "[NAME]",
-    meaning: "talk to an agent that remembers, from a list or by name; shows whom tasks can be handed to, too",
+    meaning: "talk to an agent with memories, from a list or by name; also lists the sub-agents",
     candidates: async ({ opened }) => {
       const { agents } = await opened.runtime.dispatch("listAgents", {});
       return agents.map(({ agent, count }) => ({ text: agent, note: counted(count, "memory") }));
@@ -21,7 +21,7 @@ export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const { count } = await chat.opened.runtime.dispatch("readAgentStatus", { agent: name });
       chat.conversation.talkTo(name);
       const known = count === 0 ? strangerText(name) : `${name} has ${counted(count, "memory")}.`;
-      return printNote(chat, `The next prompt begins a session with ${name}. ${known}`);
+      return printNote(chat, `The next prompt starts a session with ${name}. ${known}`);
     },
   },
 };
@@ -31,16 +31,16 @@ const DESCRIPTION_CHARS_MAX = 80;
 async function chooseAgent(chat: Chat): Promise<string | undefined> {
   const { agents: helpers } = await agentsHere(chat.invocation);
   const rows = helpers.map(({ name, description }) => ["", name, oneLine(description, DESCRIPTION_CHARS_MAX)]);
-  chat.invocation.io.stdout.write(`Tasks can be handed to:\n${alignColumns(rows).join("\n")}\n`);
+  chat.invocation.io.stdout.write(`Sub-agents:\n${alignColumns(rows).join("\n")}\n`);
   const { agents } = await chat.opened.runtime.dispatch("listAgents", {});
   if (agents.length === 0) {
-    printNote(chat, "No agent remembers anything yet; /agents NAME begins to talk to one.");
+    printNote(chat, "No agent has memories yet; /agents NAME starts one.");
     return undefined;
   }
   const choices = agents.map(({ agent, count, updated_at }) => {
     return { value: agent, label: agent, note: `${counted(count, "memory")}, ${ageSince(updated_at)}` };
   });
-  return choose(chat, { title: "Who remembers, and is to be talked to?", choices }, "/agents NAME talks to one.");
+  return choose(chat, { title: "Choose an agent", choices }, "/agents NAME chooses one.");
 }
 
 interface AgentCommand {
@@ -48,7 +48,7 @@ interface AgentCommand {
   run(chat: Chat, agent: string): Promise<void>;
 }
 
-/** What a chat can do about what its agent remembers. */
+/** The chat commands on its agent's memories. */
 const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
   "@memory-status": {
     meaning: "with --agent: show what the agent remembers",
@@ -67,14 +67,14 @@ const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
   },
 };
 
-/** Does what such a command says; resolves with false when the text is a prompt, which may begin with any `@word`. */
+/** Runs such a command; resolves with false when the text is a prompt, which may begin with any `@word`. */
 export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
   const name = text.trim();
   const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
   if (command === undefined) return false;
   const { agent } = chat.conversation;
   if (agent === undefined) {
-    const message = `${name} is about what an agent remembers; rkat chat --agent NAME talks to one`;
+    const message = `${name} needs an agent; start the chat with rkat chat --agent NAME`;
     throw new RuntimeError("INVALID_PARAMS", message);
   }
   await command.run(chat, agent);

@@ -60,8 +60,10 @@ describe("/expand", () => {
 
   it("[G5] says so where there is nothing to expand", async () => {
     const { stderr } = await run(["chat"], { own: answering({ text: "Yes." }), input: "go\n/expand" });
-    expect(stderr).toContain("The last turn thought nothing aloud and called no tool");
-    expect((await run(["chat"], { own: answering(), input: "/expand" })).stderr).toContain("nothing was said yet");
+    expect(stderr).toContain("The last turn had no reasoning and no tool calls");
+    expect((await run(["chat"], { own: answering(), input: "/expand" })).stderr).toContain(
+      "the chat has no messages yet",
+    );
   });
 });
 

@@ -8,12 +8,12 @@ import { patchLines, patchOf, unfolded } from "./commands/work-lines.ts";
 import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "./io.ts";
 
-/** What can be done with what was answered. */
+/** The slash commands on answers. */
 export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   expand: {
     takes: "[N]",
     meaning:
-      "show whole what the last turn thought, called and was given; call N, from the newest back, without a bound",
+      "show the last turn's reasoning, tool calls and results in full; with N, one call, counted from the newest",
     run: async (chat, rest) => {
       const id = currentOf(chat);
       if (rest !== "" && !/^[1-9]\d{0,5}$/.test(rest)) {
@@ -25,10 +25,10 @@ export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   copy: {
     takes: "[code|all]",
-    meaning: "copy the last answer, the last code in it, or all that was said",
+    meaning: "copy the last answer, its last code block, or the whole conversation",
     candidates: async () => [
       { text: "code", note: "the last code block of the last answer" },
-      { text: "all", note: "all that was said, as Markdown" },
+      { text: "all", note: "the whole conversation, as Markdown" },
     ],
     run: async (chat, rest) => {
       const text = await textToCopy(chat, rest);
@@ -38,7 +38,7 @@ export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** A part of an answer that is shown short while it comes. */
+/** A part of an answer that is shortened while it is streamed. */
 type Step =
   | { readonly kind: "thought"; readonly text: string }
   | { readonly kind: "call"; readonly name: string; readonly args: unknown; readonly result: ToolResult | undefined };
@@ -51,7 +51,7 @@ async function expandTurn(chat: Chat, session_id: string): Promise<void> {
   const messages = await newest(chat, session_id, isTurn);
   const steps = stepsOf(messages.slice(messages.findLastIndex(isPrompt) + 1));
   if (steps.length === 0) {
-    printNote(chat, "The last turn thought nothing aloud and called no tool; /history shows all that was said.");
+    printNote(chat, "The last turn had no reasoning and no tool calls; /history shows the conversation.");
     return;
   }
   let number = steps.filter(({ kind }) => kind === "call").length;
@@ -175,11 +175,11 @@ async function textToCopy(chat: Chat, rest: string): Promise<string> {
   if (rest !== "" && rest !== "code")
     throw new RuntimeError("INVALID_PARAMS", `/copy ${rest}: write /copy, /copy code or /copy all`);
   const { last_assistant_text: text = "" } = await opened.runtime.readSession(session_id);
-  if (text === "") throw new RuntimeError("INVALID_PARAMS", "nothing was answered yet");
+  if (text === "") throw new RuntimeError("INVALID_PARAMS", "there is no answer yet");
   if (rest === "") return text;
   const code = lastCode(text);
   if (code === undefined)
-    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy takes the whole of it");
+    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy copies the whole answer");
   return code;
 }
 
@@ -201,10 +201,10 @@ function lastCode(text: string): string | undefined {
 
 type Words = readonly [program: string, ...args: string[]];
 
-/** What puts its input into the clipboard, where somebody sits at this machine. */
+/** The programs that copy their input to the clipboard of this machine. */
 function programsFor({ env }: Io): readonly Words[] {
   const isSet = (name: string): boolean => (env[name] ?? "") !== "";
-  // Far away, the clipboard of this machine is nobody's.
+  // Over SSH, this machine's clipboard is not the user's.
   if (isSet("SSH_CONNECTION") || isSet("SSH_TTY")) return [];
   return [
     ["pbcopy"],
@@ -215,10 +215,10 @@ function programsFor({ env }: Io): readonly Words[] {
 }
 
 const PROGRAM_MS_MAX = 2_000;
-/** Terminals take no more at once: 100,000 signs, of which some are not the text's. */
+/** Terminals accept at most 100,000 characters, including the control sequence. */
 const TERMINAL_BYTES_MAX = 74_994;
 
-/** Puts a text into the clipboard; says in a few words how. Throws INVALID_PARAMS, with what else to do, where it cannot. */
+/** Copies a text to the clipboard; returns how, in a few words. Throws INVALID_PARAMS, with an alternative, where it cannot. */
 async function copyText(io: Io, text: string): Promise<string> {
   for (const words of programsFor(io)) {
     if (await feed(words, io, text)) return `by ${words[0]}`;
@@ -236,10 +236,10 @@ function noClipboard(why: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `nothing was copied: ${why}; /export FILE writes the session to a file`);
 }
 
-/** Hands a program the text; false where it is not there, fails, or takes too long. */
+/** Pipes the text to a program; false where it is missing, fails, or takes too long. */
 function feed([program, ...args]: Words, { env, interrupt }: Io, text: string): Promise<boolean> {
   return new Promise((resolve) => {
-    // In a group of its own: what holds the clipboard for others outlives this chat, and its Ctrl-C.
+    // In its own process group: the program that holds the clipboard outlives this chat and its Ctrl-C.
     const signal = AbortSignal.any([interrupt, AbortSignal.timeout(PROGRAM_MS_MAX)]);
     const stdio = ["pipe", "ignore", "ignore"] as const;
     const child = spawn(program, args, { env: { ...env }, stdio: [...stdio], detached: true, signal });

@@ -11,7 +11,7 @@ import {
   summarisedBy,
 } from "../../../test/support/compacting-command-line.ts";
 import { typedTo } from "../../../test/support/keyboard.ts";
-import { defaultConfig } from "../../config/load-config.ts";
+import { defaultConfig } from "../../config/settings.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../runtime.ts";
 import type { Opened } from "./open-runtime.ts";
@@ -55,7 +55,7 @@ describe("rkat chat", () => {
       "There is no compaction to undo.",
     ]);
     expect(stdout).toMatch(
-      /\nCompacted: 10 → 5 messages, .*\n\d+ specifics: .*\nCompaction \S+\n[\s\S]*\n {3}told to +keep every ticket\n/,
+      /\nCompacted: 10 → 5 messages, .*\n\d+ specifics: .*\nCompaction \S+\n[\s\S]*\n {3}instructions +keep every ticket\n/,
     );
     expect(stdout).toMatch(/\nUndid \S+\. The context is now 10 messages, about \d+ tokens\.\n$/);
     expect(stderr).toContain("/receipt shows what it did, /undo brings it back\n");
@@ -140,16 +140,14 @@ describe("what can be typed in a chat", () => {
     ]) {
       expect(await chat(`${typed}`)).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining(
-          `Error: there is no ${typed}; did you mean ${meant}? /help lists what there is\n`,
-        ),
+        stderr: expect.stringContaining(`Error: there is no ${typed}; did you mean ${meant}? /help lists them\n`),
       });
     }
   });
 
   it("[G5] /help has every command in its group, as wide as the terminal, and the keys where there are any", async () => {
     const piped = await chat("/help");
-    expect(piped.stderr).toMatch(/\nSessions\n {2}\/new +begin a new session\n/);
+    expect(piped.stderr).toMatch(/\nSessions\n {2}\/new +start a new session\n/);
     expect(piped.stderr).toMatch(/\n {2}@FILE +attach a file/);
     expect(piped.stderr).not.toMatch(/^Keys$|!COMMAND/m);
     expect(
@@ -163,7 +161,7 @@ describe("what can be typed in a chat", () => {
     await type("/help", "Ctrl-D ");
     await type("/quit", "\n");
     await ended;
-    expect(screen()).toMatch(/\n {2}!COMMAND +run a command of your own/);
+    expect(screen()).toMatch(/\n {2}!COMMAND +run a shell command/);
     expect(screen()).toMatch(/\nKeys\n {2}Tab +complete\n/);
   });
 

@@ -22,17 +22,17 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
   return name === undefined ? undefined : { name, rest: rest ?? "" };
 }
 
-/** Does what a slash command says; resolves with true when the chat is to end. */
+/** Runs a slash command; resolves with true when the chat ends. */
 export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
   const command = COMMANDS.get(Object.hasOwn(OTHER_NAMES, name) ? (OTHER_NAMES[name] ?? name) : name);
   if (command !== undefined) return command.run(chat, rest);
   const names = [...COMMANDS.keys()];
   const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
   const hint = meant === undefined ? "" : `did you mean /${meant}? `;
-  throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; ${hint}/help lists what there is`);
+  throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; ${hint}/help lists them`);
 }
 
-/** What a chat can do about what the model is shown of it. */
+/** The slash commands on the context and its compactions. */
 const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   context: {
     meaning: "show what fills the model's context; rkat session context shows all of it",
@@ -49,7 +49,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   compact: {
     takes: "[INSTRUCTIONS]",
-    meaning: "summarise the older turns now; say what the summary must not leave out",
+    meaning: "summarise the older turns now; TEXT names what the summary must keep",
     run: async (chat, rest) => {
       requireCompaction(chat);
       await compact(chat, rest);
@@ -58,7 +58,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   receipt: {
     takes: "[all]",
-    meaning: "show the newest compaction: its summary, and what it took out",
+    meaning: "show the newest compaction: its summary, and what it removed",
     run: async (chat, rest) => {
       requireCompaction(chat);
       if (!(await wasCompacted(chat))) return printNote(chat, "There is no compaction yet; /compact makes one.");
@@ -68,7 +68,7 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   undo: {
     takes: "COMPACTION",
-    meaning: "undo a compaction, the newest that stands unless one is named; what was said since stays",
+    meaning: "undo a compaction, by default the newest; later messages stay",
     run: async (chat, rest) => {
       requireCompaction(chat);
       if (!(await wasCompacted(chat, { isStanding: true }))) return printNote(chat, "There is no compaction to undo.");
@@ -107,11 +107,11 @@ async function wasCompacted(chat: Chat, { isStanding = false } = {}): Promise<bo
 
 const HINTS = { whole: "rkat memory search --all", everything: "/memory -a QUERY" };
 
-/** What a chat can do to find again what was said. */
+/** The slash command that searches memory. */
 const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   memory: {
     takes: "[-a] QUERY",
-    meaning: "search what compactions took out, here and in other sessions; with -a, everything",
+    meaning: "search what compactions removed, here and in other sessions; with -a, everything",
     run: async ({ invocation, opened, source }, rest) => {
       const { io } = invocation;
       const [, isAll, query = ""] = /^(-a(?:\s+(?=\S)|$))?(.*)$/s.exec(rest) ?? [];
@@ -127,7 +127,7 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** What a chat can do with knowledge that is loaded when it is needed. */
+/** The slash command that loads skills. */
 const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   skill: {
     takes: "[NAME]",
@@ -144,7 +144,7 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         print(io, skillLines(skills, createPaint(io.stdout, io.env)));
         return false;
       }
-      // One that is not there, or cannot be read, is told of now and not with the prompt.
+      // A missing or unreadable skill is reported now, not with the prompt.
       const { name } = await runtime.dispatch("readSkill", { skill_name: rest });
       chat.conversation.useSkill(name);
       return printNote(chat, `${name} is loaded with the next prompt.`);
@@ -167,29 +167,32 @@ const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
 const GROUPS: Readonly<Record<string, Readonly<Record<string, SlashCommand>>>> = {
   Sessions: SESSION_COMMANDS,
   "Who answers": { ...MODEL_COMMANDS, ...AGENTS_COMMANDS, ...SKILL_COMMANDS },
-  "What was answered": ANSWER_COMMANDS,
-  "What the model knows": { ...COMPACTION_COMMANDS, ...MEMORY_COMMANDS },
-  "Help, and the end": OTHER_COMMANDS,
+  Answers: ANSWER_COMMANDS,
+  "Context and memory": { ...COMPACTION_COMMANDS, ...MEMORY_COMMANDS },
+  Other: OTHER_COMMANDS,
 };
 
 const COMMANDS: ReadonlyMap<string, SlashCommand> = new Map(
   Object.values(GROUPS).flatMap((commands) => Object.entries(commands)),
 );
 
-/** What other programs call them. */
+/** Their names in other programs. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { exit: "quit", clear: "new", cost: "context" };
 
 type HelpRow = readonly [typed: string, meaning: string];
 
 const FILES: HelpRow = [
   "@FILE",
-  'attach a file, or the names in a folder; @"with blanks"; \\@ for a word that is no file',
+  'attach a file, or the names in a folder; @"with blanks"; \\@ for a word that is not a file',
 ];
-const SHELL: HelpRow = ["!COMMAND", "run a command of your own here and tell the model of it; !!COMMAND does not tell"];
+const SHELL: HelpRow = [
+  "!COMMAND",
+  "run a shell command; the model gets its output with the next prompt; !!COMMAND keeps it from the model",
+];
 
 const KEYS: readonly HelpRow[] = [
   ["Tab", "complete"],
-  ["↑ ↓, Ctrl-R", "what was typed before"],
+  ["↑ ↓, Ctrl-R", "earlier prompts"],
   ["Alt-Enter, \\", "a new line: \\ at the end of one"],
   ["Ctrl-G", "write in an editor"],
   ["Esc", "stop an answer"],
@@ -201,7 +204,7 @@ const COLUMNS = 80;
 const COLUMNS_MAX = 120;
 
 async function showHelp({ invocation, source }: Chat): Promise<void> {
-  // Loaded where somebody reads it.
+  // Loaded on first use.
   const { createWrappedText, NO_INK } = await import("./wrapped-text.ts");
   const { stderr, env } = invocation.io;
   const { bold } = createPaint(stderr, env);
@@ -210,7 +213,7 @@ async function showHelp({ invocation, source }: Chat): Promise<void> {
     Object.entries(commands).map(([name, { takes = "", meaning }]) => [`/${name} ${takes}`.trimEnd(), meaning]),
   ]);
   const agents = ["With an agent", agentCommandRows()] as const;
-  // From a pipe a line is a prompt, and nobody presses keys.
+  // Shell commands and keys work at a terminal only.
   const isTyped = source.pick !== undefined;
   const typed = isTyped
     ? ([["In a prompt", [FILES, SHELL]] as const, ["Keys", KEYS] as const] as const)
@@ -238,7 +241,7 @@ export function commandsLike(typed: string): readonly Candidate[] {
   return named.filter(({ text }) => text.startsWith(typed));
 }
 
-/** What a line that begins with a slash may go on with: commands, or what the one that is written may be given. */
+/** The completions of a line that begins with a slash: commands, or the arguments of the one that is written. */
 export async function completeSlash(line: string, chat: ChatPlace): Promise<readonly Candidate[]> {
   if (!line.startsWith("/")) return [];
   const [typed = "", ...words] = line.slice(1).split(" ");
@@ -251,7 +254,7 @@ export async function completeSlash(line: string, chat: ChatPlace): Promise<read
       .slice(0, CANDIDATES_MAX)
       .map(({ text, note }) => ({ text, note: oneLine(note ?? "", NOTE_CHARS_MAX) }));
   } catch {
-    // Whoever presses Tab is offered what there is, and told of nothing.
+    // Tab offers what it finds and reports no errors.
     return [];
   }
 }

@@ -30,7 +30,7 @@ describe("/model", () => {
     expect(stdout).toMatch(/^offline \* +offline · 128,000 context .*needs no key$/m);
     expect(stdout).toMatch(/^heron +self_hosted/m);
     expect(stdout.indexOf("offline *")).toBeLessThan(stdout.indexOf("gpt-5.5"));
-    expect(stderr).toContain("\nNow offline. /model NAME takes another.\n");
+    expect(stderr).toContain("\nCurrent model: offline. /model NAME switches to another.\n");
   });
 
   it("[G5] takes a known name, a dated one, a profile, and any name behind who serves it", async () => {
@@ -50,19 +50,19 @@ describe("/model", () => {
       input: names.map((name) => `/model ${name}`).join("\n"),
     });
     expect(code).toBe(0);
-    expect(stderr.match(/^The next turn asks .*\.$/gm)).toEqual(names.map((name) => `The next turn asks ${name}.`));
+    expect(stderr.match(/^The next turn uses .*\.$/gm)).toEqual(names.map((name) => `The next turn uses ${name}.`));
   });
 
   it("[G5] refuses a name that nobody serves, with the nearest", async () => {
     expect(await chat("/model claude-opsu-5-5")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(
-        "Error: no model claude-opsu-5-5 is known; did you mean claude-opus-5-5? One that is new: /model PROVIDER/claude-opsu-5-5\n",
+        "Error: no model claude-opsu-5-5 is known; did you mean claude-opus-5-5? For a new model: /model PROVIDER/claude-opsu-5-5\n",
       ),
     });
     expect((await chat("/model heorn\u001b[2J")).stderr).toContain("Error: no model heorn[2J is known; /model lists");
     expect((await chat("/model opnai/gpt-5")).stderr).toContain(
-      "Error: nobody called opnai serves models here; did you mean openai/gpt-5?\n",
+      "Error: there is no provider opnai; did you mean openai/gpt-5?\n",
     );
     expect((await chat("/model openai/")).stderr).toContain("no model openai/ is known");
   });
@@ -71,12 +71,12 @@ describe("/model", () => {
     const { ended, press, pressed, type, saw } = typedTo(run, ["chat", "-t", "none"], { env });
     await saw("> ");
     await type("/model nobody", "no model nobody is known");
-    await type("/model", "Which model");
+    await type("/model", "Current model");
     await pressed("offline", "❯ offline *");
-    await type("", "The next turn asks offline.");
-    await type("/model", "Which model");
+    await type("", "The next turn uses offline.");
+    await type("/model", "Current model");
     await press("no such model");
-    await saw("nothing like that");
+    await saw("no matches");
     await type("", "> ");
     await type("My name is Ada.", "Ada.\r\n");
     await type("/quit", "Come back with");

@@ -6,7 +6,7 @@ import { type Chat, type ChatPlace, choose, printNote, type SlashCommand } from 
 import { grouped } from "./io.ts";
 import type { Choice } from "./picker.ts";
 
-/** Which model a chat asks. */
+/** The slash command that chooses the model. */
 export const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   model: {
     takes: "[NAME]",
@@ -16,7 +16,7 @@ export const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const name = rest === "" ? await chooseModel(chat) : await requireKnown(chat, rest);
       if (name === undefined) return false;
       chat.conversation.useModel(name);
-      return printNote(chat, `The next turn asks ${name}.`);
+      return printNote(chat, `The next turn uses ${name}.`);
     },
   },
 };
@@ -28,7 +28,7 @@ interface Row {
   readonly note: string;
 }
 
-/** Every model there is, those that could be asked now first. */
+/** Every known model, usable ones first. */
 async function rowsOf({ invocation, opened }: ChatPlace): Promise<readonly Row[]> {
   const catalog = await opened.runtime.dispatch("readModels", {});
   const { providers } = await invocation.parts.inspectModels(opened.config);
@@ -49,8 +49,8 @@ async function chooseModel(chat: Chat): Promise<string | undefined> {
     const isCurrent = model.id === current.id;
     return { value: model.id, label: `${model.id}${isCurrent ? " *" : ""}`, note, words: model.display_name };
   });
-  const title = `Now ${current.words}. Which model is to be asked?`;
-  return choose(chat, { title, choices }, `Now ${current.words}. /model NAME takes another.`);
+  const title = `Current model: ${current.words}. Switch to:`;
+  return choose(chat, { title, choices }, `Current model: ${current.words}. /model NAME switches to another.`);
 }
 
 async function currentModel({ opened, conversation }: Chat): Promise<{ readonly id: string; readonly words: string }> {
@@ -65,8 +65,8 @@ async function currentModel({ opened, conversation }: Chat): Promise<{ readonly 
 }
 
 /**
- * Refuses a name that nobody serves: a slip would be told only by the provider, after the prompt. With a provider before
- * it any name is taken, since models come out faster than lists of them.
+ * Refuses an unknown name: the provider would report a typo only after the prompt. With a provider before
+ * it any name is accepted, since new models appear faster than lists of them.
  */
 async function requireKnown(chat: Chat, name: string): Promise<string> {
   const { providers, self_hosted, profiles } = chat.opened.config;
@@ -81,17 +81,17 @@ async function requireKnown(chat: Chat, name: string): Promise<string> {
     if (owners.includes(provider)) return name;
     const meant = nearMiss(provider, owners);
     const hint = meant === undefined ? `write one of ${owners.join(", ")}` : `did you mean ${meant}/${rest.join("/")}?`;
-    throw new RuntimeError("INVALID_PARAMS", `nobody called ${provider} serves models here; ${hint}`);
+    throw new RuntimeError("INVALID_PARAMS", `there is no provider ${provider}; ${hint}`);
   }
   const meant = nearMiss(name, ids);
-  const hint = meant === undefined ? "/model lists those there are." : `did you mean ${meant}?`;
+  const hint = meant === undefined ? "/model lists them." : `did you mean ${meant}?`;
   throw new RuntimeError(
     "INVALID_PARAMS",
-    `no model ${name} is known; ${hint} One that is new: /model PROVIDER/${name}`,
+    `no model ${name} is known; ${hint} For a new model: /model PROVIDER/${name}`,
   );
 }
 
-/** They need no key and stand in no list of those that do. */
+/** Providers without a key, which no list of keys has. */
 const ALIASES = ["ollama", "google"];
 
 /** `gpt-5.5-2026-04-23` is a variant of `gpt-5.5`. */

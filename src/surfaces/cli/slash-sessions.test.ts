@@ -23,7 +23,7 @@ describe("sessions in a chat", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/\n\S{13} My name is Bob\. +this one · just now · 2 messages · offline\n/);
     expect(stdout).toMatch(/\n\S{13} My name is Ada\. +just now · 2 messages · offline\n$/);
-    expect(stderr).toContain("\n/resume SESSION goes on with one: last, ~1, or the beginning of its id.\n");
+    expect(stderr).toContain("\n/resume SESSION resumes one: last, ~1, or the beginning of its id.\n");
   });
 
   it("[G5] /resume lets a person choose, and goes on there", async () => {
@@ -45,7 +45,7 @@ describe("sessions in a chat", () => {
 
   it("[G5] rkat resume alone lets a person choose and talks there; a script is told what is missing", async () => {
     await chat("My name is Ada.");
-    const missing = "Error: missing required argument 'session'; write an id, the first 4 or more characters";
+    const missing = "Error: missing required argument 'session': write an id, the first 4 or more characters";
     expect(await run(["resume"], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(missing) });
     const { ended, type, saw, screen } = typedTo(run, ["resume"], { env });
     await saw("│ you: My name is Ada.");
@@ -60,7 +60,7 @@ describe("sessions in a chat", () => {
   it("[G5] /resume with nothing to resume says so", async () => {
     const { code, stderr } = await chat("/resume");
     expect(code).not.toBe(0);
-    expect(stderr).toContain("Error: there is no session yet; the first prompt begins one\n");
+    expect(stderr).toContain("Error: there is no session yet; the first prompt starts one\n");
   });
 
   it("[G5] a list of sessions stays a line each, whatever they are called", async () => {
@@ -74,7 +74,7 @@ describe("sessions in a chat", () => {
   it("[G5] /fork goes on from before a message, and shows what it was", async () => {
     const { stdout, stderr } = await chat("My name is Ada.", "My name is Bob.", "/fork", "/fork 2", "What is my name?");
     expect(stdout).toMatch(/\nMy name is Bob\. {2}message 2\nMy name is Ada\. {2}message 0\n/);
-    expect(stderr).toContain("\n/fork N goes on from before message N.\n");
+    expect(stderr).toContain("\n/fork N forks before message N.\n");
     expect(stderr).toMatch(/\nNow in \S{13}, a fork of \S{13} before message 2\.\nIt was:\nMy name is Bob\.\n/);
     expect(stdout.trimEnd().split("\n").at(-1)).toMatch(/Ada/);
     expect(stdout.trimEnd().split("\n").at(-1)).not.toMatch(/Bob/);
@@ -84,7 +84,10 @@ describe("sessions in a chat", () => {
       code: 2,
       stderr: expect.stringContaining("/fork two: write the number of a message"),
     });
-    expect(await chat("/fork")).toMatchObject({ code: 2, stderr: expect.stringContaining("nothing was said yet") });
+    expect(await chat("/fork")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("the chat has no messages yet"),
+    });
   });
 
   it("[G5] /fork tells of files that went with a message", async () => {
@@ -108,7 +111,7 @@ describe("sessions in a chat", () => {
     for (const there of ["talk.json", "link.md"]) {
       expect(await chat("hello", `/export ${there}`)).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining(`Error: ${there} is there already; name another: /export FILE\n`),
+        stderr: expect.stringContaining(`Error: ${there} exists already; name another: /export FILE\n`),
       });
     }
     expect((await chat("hello", "/export talk.docx")).stderr).toContain("end its name with .md, .html, .jsonl, .json");

@@ -17,13 +17,13 @@ import { findSession, shortId, shortIds } from "./session-selector.ts";
 
 const SESSIONS_SHOWN = 10;
 
-/** Which session a chat is in, and what can be made of it. */
+/** The slash commands on sessions. */
 export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   new: {
-    meaning: "begin a new session",
+    meaning: "start a new session",
     run: async (chat) => {
       chat.conversation.switchTo(undefined);
-      return printNote(chat, "The next prompt begins a new session.");
+      return printNote(chat, "The next prompt starts a new session.");
     },
   },
   sessions: {
@@ -35,7 +35,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   resume: {
     takes: "[SESSION]",
-    meaning: "go on with another session, from a list or by name: last, ~1, or the beginning of an id",
+    meaning: "resume another session, from a list or by name: last, ~1, or the beginning of an id",
     candidates: async ({ opened }) => {
       const sessions = await ownSessions(opened, SESSIONS_OFFERED);
       const idOf = shortIds(sessions.map(({ session_id }) => session_id));
@@ -50,7 +50,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   history: {
-    meaning: "show what was said",
+    meaning: "show the conversation",
     run: async (chat) => {
       await showSession(viewOf(chat), { history: true });
       return false;
@@ -58,7 +58,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   fork: {
     takes: "[N]",
-    meaning: "go on from before one of your messages, as /history counts them; this session stays as it is",
+    meaning: "fork before one of your messages, as /history numbers them; this session stays as it is",
     run: async (chat, rest) => {
       const id = currentOf(chat);
       const index = rest === "" ? await chooseMessage(chat, id) : indexIn(rest);
@@ -76,7 +76,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** More nobody looks through, and what a list is found by is read from each. */
+/** The most sessions in the list, since each is read for its search text. */
 const SESSIONS_LISTED = 200;
 const SESSIONS_OFFERED = 30;
 const TITLE_CHARS = 80;
@@ -92,7 +92,7 @@ async function ownSessions({ runtime }: Kept, limit: number): Promise<readonly S
 
 async function chooseSession(chat: Chat): Promise<string | undefined> {
   const picker = await sessionPicker(chat.opened, chat.conversation.sessionId);
-  return choose(chat, picker, "/resume SESSION goes on with one: last, ~1, or the beginning of its id.");
+  return choose(chat, picker, "/resume SESSION resumes one: last, ~1, or the beginning of its id.");
 }
 
 /** The sessions of a folder to choose from, found by what was said first and last in them. */
@@ -100,7 +100,7 @@ export async function sessionPicker(opened: Kept, current?: string): Promise<Pic
   const { runtime } = opened;
   const sessions = await ownSessions(opened, SESSIONS_LISTED);
   if (sessions.length === 0) {
-    throw new RuntimeError("SESSION_NOT_FOUND", "there is no session yet; the first prompt begins one");
+    throw new RuntimeError("SESSION_NOT_FOUND", "there is no session yet; the first prompt starts one");
   }
   const now = Date.now();
   const idOf = shortIds(sessions.map(({ session_id }) => session_id));
@@ -142,8 +142,8 @@ async function chooseMessage(chat: Chat, session_id: string): Promise<number | u
     .slice(-MESSAGES_LISTED)
     .toReversed()
     .map(({ index, text }) => ({ value: index, label: oneLine(text, MESSAGE_CHARS), note: `message ${index}` }));
-  const title = "Before which message does another session go on?";
-  return choose(chat, { title, choices }, "/fork N goes on from before message N.");
+  const title = "Fork before which message?";
+  return choose(chat, { title, choices }, "/fork N forks before message N.");
 }
 
 function indexIn(word: string): number {
@@ -181,15 +181,15 @@ async function exportTo(chat: Chat, session_id: string, given: string): Promise<
   const ending = extname(path).toLowerCase();
   const format = Object.entries(FORMATS).find(([known]) => known === ending)?.[1];
   if (format === undefined) {
-    const message = `/export ${shown}: end its name with ${Object.keys(FORMATS).join(", ")}, which says what is written`;
+    const message = `/export ${shown}: end its name with ${Object.keys(FORMATS).join(", ")}, which sets the format`;
     throw new RuntimeError("INVALID_PARAMS", message);
   }
   const isThere = await lstat(path).then(
     () => true,
     () => false,
   );
-  if (isThere) throw new RuntimeError("INVALID_PARAMS", `${shown} is there already; name another: /export FILE`);
+  if (isThere) throw new RuntimeError("INVALID_PARAMS", `${shown} exists already; name another: /export FILE`);
   const pieces = piecesOf(io, chat.opened.runtime, { session_id, format });
   const bytes = await writeFileWhole(path, pieces, { shown, isForced: false });
-  printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Whoever has it can read all of the session.`);
+  printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);
 }

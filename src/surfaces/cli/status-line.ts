@@ -3,13 +3,13 @@ import type { Opened } from "./open-runtime.ts";
 import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
-/** How things stand in a chat. */
+/** The status of a chat. */
 export interface ChatStatus {
   readonly model: string | undefined;
   readonly agent: string | undefined;
   readonly tools: string;
   readonly isKept: boolean;
-  /** Of the context; undefined where nobody knows yet. */
+  /** The context's tokens; undefined while unknown. */
   readonly context: ContextShare | undefined;
   readonly usage: Spent | undefined;
   readonly tokensLeft: number | undefined;
@@ -28,15 +28,14 @@ interface Spent {
   readonly cost?: Parameters<typeof costText>[0];
 }
 
-/** What is read of a session. */
 type Read = Pick<ChatStatus, "context" | "usage" | "tokensLeft" | "costLeft" | "model"> & {
   /** Undefined where there is no session yet. */
   readonly tools: string | undefined;
 };
 
 /**
- * How things stand in a session that is kept; of another only what was used is known. Where two presets come to the same
- * tools, the one that is `wanted` here is named.
+ * The status of a stored session; for others only the usage is known. Where two presets give the same
+ * tools, `wanted` is named.
  */
 export async function readChatStatus(
   { runtime, isKept, config }: Pick<Opened, "runtime" | "isKept" | "config">,
@@ -64,7 +63,7 @@ export async function readChatStatus(
   };
 }
 
-/** Of a session that is not there yet. */
+/** Before the session exists. */
 export const UNKNOWN: Read = {
   tools: undefined,
   model: undefined,
@@ -74,7 +73,7 @@ export const UNKNOWN: Read = {
   costLeft: undefined,
 };
 
-/** The preset that these tools come to; where all presets have memory, it does not tell `full` from `workspace`. */
+/** The preset of these tools; where all presets have memory, `full` and `workspace` are the same. */
 function presetOf(tools: readonly string[], ignoresMemory: boolean): string {
   if (!tools.includes("shell")) return tools.length === 0 ? "none" : "safe";
   return tools.includes("memory_search") && !ignoresMemory ? "full" : "workspace";
@@ -83,10 +82,10 @@ function presetOf(tools: readonly string[], ignoresMemory: boolean): string {
 const BETWEEN = " · ";
 const NAME_CHARS_MAX = 200;
 
-/** Everything in one row; where there is no room, what matters least is left out. */
+/** Everything in one row; the least important parts are left out where there is no room. */
 export function statusLine(status: ChatStatus, columns: number, paint: Paint): string {
   const { model, agent, tools, context, usage, tokensLeft, costLeft, isKept } = status;
-  // The weight says what goes first.
+  // The lowest weight is left out first.
   const parts: readonly { readonly text: string | undefined; readonly weight: number }[] = [
     { text: agent === undefined ? undefined : `with ${oneLine(agent, NAME_CHARS_MAX)}`, weight: 5 },
     { text: model && oneLine(model, NAME_CHARS_MAX), weight: 9 },
@@ -109,7 +108,7 @@ export function statusLine(status: ChatStatus, columns: number, paint: Paint): s
   return isNear ? paint.yellow(row) : paint.dim(row);
 }
 
-/** Of the threshold: from here on it is told in another colour. */
+/** The part of the threshold from which the colour changes. */
 const NEAR = 0.9;
 
 function contextText({ used, window, threshold }: ContextShare): string {

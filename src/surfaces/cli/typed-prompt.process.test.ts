@@ -101,10 +101,10 @@ describe("files that a prompt names", () => {
 
   it("[G5] that never end, are too large, no text, or not ours are refused", async () => {
     execFileSync("sh", ["-c", 'mkfifo "$1"', "sh", join(line.cwd, "pipe.txt")]);
-    await expect(read("@pipe.txt")).rejects.toThrow("@pipe.txt is no plain file, so it may never end; name a file");
-    await expect(read("@/dev/zero")).rejects.toThrow("@/dev/zero is no plain file");
+    await expect(read("@pipe.txt")).rejects.toThrow("@pipe.txt is not a regular file; name one");
+    await expect(read("@/dev/zero")).rejects.toThrow("@/dev/zero is not a regular file");
     symlinkSync("/dev/zero", join(line.cwd, "zero.png"));
-    await expect(read("@zero.png")).rejects.toThrow("@zero.png is no plain file");
+    await expect(read("@zero.png")).rejects.toThrow("@zero.png is not a regular file");
     symlinkSync("loop", join(line.cwd, "loop"));
     expect(await read("@loop")).toMatchObject({ attached: [] });
     write("huge.png", "");

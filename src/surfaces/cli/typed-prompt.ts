@@ -9,7 +9,7 @@ import { withoutControls } from "../wire/terminal-text.ts";
 import { attachedBlock } from "./commands/attached-files.ts";
 import { bytesText, counted } from "./io.ts";
 
-/** A prompt as the model is shown it: what was typed, and the files that were named in it. */
+/** A prompt with the files that it names. */
 export interface TypedPrompt {
   readonly text: string;
   readonly attached: readonly ContentBlock[];
@@ -23,13 +23,13 @@ interface Folders {
   readonly home: string;
 }
 
-/** Whose names they are: a person may name any file, what a script passes on only those of the project. */
+/** A user at a terminal may name any file; piped text only files of the project. */
 export interface Mentioning extends Folders {
   readonly isTyped: boolean;
 }
 
 const FILES_MAX = 32;
-/** What is pasted may hold any number of such words; the disk is not asked about more of them. */
+/** The most words that are looked up on disk, since pasted text may hold any number. */
 const MENTIONS_MAX = 1_000;
 /** More text than this fills most contexts. */
 const TEXT_BYTES_MAX = 1_024 * 1_024;
@@ -194,7 +194,8 @@ async function attach({ path, shown }: Mention, { root, isTyped }: Mentioning): 
   if (bytes.length > TEXT_BYTES_MAX) throw tooLarge(shown, bytes.length, TEXT_BYTES_MAX);
   // By its path: two files of a project may have the same name.
   const text = textOfFile({ ...block, name }, bytes);
-  if (text === undefined) throw invalid(`@${name} is neither text, an image nor a PDF; a model can be shown no other`);
+  if (text === undefined)
+    throw invalid(`@${name} is neither text, an image nor a PDF, which are all that a model can be shown`);
   return { block: { type: "text", text }, note };
 }
 
@@ -213,18 +214,20 @@ async function listing(path: string, name: string): Promise<{ readonly text: str
   return { text: lines.join("\n"), count: names.length };
 }
 
-/** Reads a plain file; a pipe or a device might never end, and is not even waited for. */
+/** Reads a regular file; pipes and devices are refused, since they may never end. */
 async function readPlain(path: string, shown: string): Promise<Buffer> {
   if (!(await stat(path)).isFile()) throw noPlainFile(shown);
   let file: FileHandle | undefined;
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    // Another may lie there by now.
+    // It may have been replaced since.
     if (!(await file.stat()).isFile()) throw noPlainFile(shown);
     return await readBounded(file, shown);
   } catch (cause) {
     if (cause instanceof RuntimeError) throw cause;
-    throw new RuntimeError("INVALID_PARAMS", `@${withoutControls(shown)} cannot be read; check its rights`, { cause });
+    throw new RuntimeError("INVALID_PARAMS", `@${withoutControls(shown)} cannot be read; check its permissions`, {
+      cause,
+    });
   } finally {
     await file?.close();
   }
@@ -232,7 +235,7 @@ async function readPlain(path: string, shown: string): Promise<Buffer> {
 
 const READ_BYTES = 1_024 * 1_024;
 
-/** Not by its size: a file may grow, and one of the system's says 0. */
+/** Reads up to a bound instead of trusting the size: a file may grow, and files in /proc report 0. */
 async function readBounded(file: FileHandle, shown: string): Promise<Buffer> {
   const { size } = await file.stat();
   if (size > MEDIA_BYTES_MAX) throw tooLarge(shown, size, MEDIA_BYTES_MAX);
@@ -247,7 +250,7 @@ async function readBounded(file: FileHandle, shown: string): Promise<Buffer> {
 }
 
 function noPlainFile(shown: string): RuntimeError {
-  return invalid(`@${withoutControls(shown)} is no plain file, so it may never end; name a file`);
+  return invalid(`@${withoutControls(shown)} is not a regular file; name one`);
 }
 
 function tooLarge(shown: string, bytes: number, bytesMax: number): RuntimeError {
@@ -256,7 +259,7 @@ function tooLarge(shown: string, bytes: number, bytesMax: number): RuntimeError 
 }
 
 const PATHS_MAX = 200;
-/** What nobody wrote by hand is offered only to who asks for it. */
+/** Generated folders are completed only when typed in full. */
 const UNASKED = ["node_modules", ".git"];
 const ASKED_CHARS_MIN = 3;
 

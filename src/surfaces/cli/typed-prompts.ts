@@ -3,10 +3,10 @@ import { createPaint } from "./io.ts";
 import type { PromptSource } from "./prompts.ts";
 import type { Screen } from "./screen.ts";
 
-/** What helps whoever types. */
+/** Completion, history and the external editor. */
 export type TypingHelp = Pick<EditorHost, "history" | "complete" | "hints" | "editElsewhere">;
 
-/** Lines typed while a turn runs wait for it; a keyboard that is leant on must not fill the memory. */
+/** The most lines that are queued while a turn runs. */
 const TYPED_AHEAD_MAX = 100;
 
 /** Prompts as a person types them. Ctrl-D, or Ctrl-C on an empty line, is the end. */
@@ -20,7 +20,7 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
   let turn: AbortController | undefined;
   let wake = (): void => {};
   const showWaiting = (): void => editor.waiting(typed.map(({ shown }) => shown));
-  /** Who stops a turn wants to look again at what was to follow it. */
+  /** A stopped turn returns the queued lines to the input line. */
   const takeBack = (): void => {
     if (typed.length === 0) return;
     const waited = typed.splice(0).map(({ text }) => text);
@@ -47,7 +47,7 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
       else if (isWarned) end();
       else {
         isWarned = true;
-        screen.print(`${dim("Ctrl-C again ends, and so does Ctrl-D.")}\r\n`);
+        screen.print(`${dim("Press Ctrl-C again, or Ctrl-D, to quit.")}\r\n`);
       }
     },
     end,

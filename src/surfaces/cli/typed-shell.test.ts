@@ -21,7 +21,7 @@ describe("commands of a person's own", () => {
   it("[G5] run, show what they say, and are told with the first prompt of a session and of one that is there", async () => {
     const { ended, type, saw, screen, asked } = talked();
     await saw("> ");
-    await type("!printf 'one\\n\\033[2Jtwo'; exit 3", "(exit 3; the model is told with the next prompt)");
+    await type("!printf 'one\\n\\033[2Jtwo'; exit 3", "(exit 3; the model gets this with the next prompt)");
     await type("hello", "Yes.");
     expect(screen()).toContain("\none\n[2Jtwo\n(exit 3;");
     expect(asked().at(-1)).toMatchObject({
@@ -33,12 +33,12 @@ describe("commands of a person's own", () => {
         },
       ],
     });
-    expect(JSON.stringify(asked().at(-1))).toContain("no instruction:\\none\\n[2Jtwo");
-    await type("! echo again >&2", "(exit 0; the model is told with the next prompt)");
-    await type("!!echo secret", "(exit 0; the model is not told)");
+    expect(JSON.stringify(asked().at(-1))).toContain("not an instruction:\\none\\n[2Jtwo");
+    await type("! echo again >&2", "(exit 0; the model gets this with the next prompt)");
+    await type("!!echo secret", "(exit 0; the model does not get this)");
     await type("and now?", "Yes.");
     const [notice, prompt] = asked().slice(-2);
-    expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). What it said") });
+    expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). Its output") });
     expect(JSON.stringify(notice)).toContain("again");
     expect(prompt).toMatchObject({ role: "user", content: "and now?" });
     expect(JSON.stringify(asked())).not.toContain("secret");
@@ -52,12 +52,12 @@ describe("commands of a person's own", () => {
     await press("!sleep 1000 & echo begun 'as' $!; wait\r");
     await saw("begun as ");
     await press("\u0003");
-    await saw("(stopped by the user; the model is told");
+    await saw("(stopped by the user; the model gets");
     const [, pid = "0"] = /begun as (\d+)/.exec(screen()) ?? [];
     // Whoever is killed is there until the system has taken it away.
     await vi.waitFor(() => expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH"), { timeout: 5_000 });
     await type("hello", "Yes.");
-    expect(JSON.stringify(asked().at(-1))).toContain("(stopped by the user). What it said");
+    expect(JSON.stringify(asked().at(-1))).toContain("(stopped by the user). Its output");
     await type("/quit", "Come back");
     expect(await ended).toMatchObject({ code: 0 });
   });

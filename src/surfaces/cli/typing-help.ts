@@ -12,7 +12,7 @@ import { commandsLike, completeSlash } from "./slash-commands.ts";
 import { completePath } from "./typed-prompt.ts";
 import type { TypingHelp } from "./typed-prompts.ts";
 
-/** What helps whoever types in a chat: earlier prompts, commands, files, and a program to write in. */
+/** Help for typing in a chat: earlier prompts, completion of commands and files, and an external editor. */
 export function typingHelp({ invocation, opened }: ChatPlace): TypingHelp {
   const { io } = invocation;
   return {
@@ -51,7 +51,7 @@ async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise
   const program = env.VISUAL || env.EDITOR || "vi";
   const folder = await mkdtemp(join(tmpdir(), "rkat-"));
   const path = join(folder, "prompt.md");
-  // At once: the process may end before anything else is heard.
+  // Subscribed at once: the process may end before other events.
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   interrupt.addEventListener("abort", remove);
   try {

@@ -1,6 +1,6 @@
 import stringWidth from "string-width";
 
-/** What is written before and after a text, so that the eye tells it apart. */
+/** What is written before and after a text, to set it apart. */
 export interface Ink {
   readonly open: string;
   readonly close: string;
@@ -26,15 +26,15 @@ export function inInk(text: string, { open, close }: Ink): string {
 /** Where text goes, a piece in its ink at a time. */
 export interface TextSink {
   add(text: string, ink: Ink): void;
-  /** Goes on with another line. */
+  /** Starts another line. */
   breakLine(): void;
 }
 
 /** Text on a terminal that is wrapped at words. What was written stays: nothing goes back. */
 export interface WrappedText extends TextSink {
-  /** Begins a line after this; lines it goes on with begin with the other. Both may be in inks of their own. */
+  /** The prefix of the first line and of the following lines. Both may have their own inks. */
   begin(first: string, further: string): void;
-  /** Leaves no ink open: whatever else is written comes out as it should. */
+  /** Resets the colours, so that later output is not coloured. */
   rest(): void;
   /** Writes what is left, and ends the line. */
   end(): void;

@@ -19,11 +19,9 @@ import { furtherTurn } from "../wire/running-turns.ts";
 import { askingClient, type Elicit } from "./questions.ts";
 import type { OperationTool } from "./tools.ts";
 
-/** What tools are called with. */
 export interface CallParts {
   readonly dispatch: Dispatch;
   readonly realm: string;
-  /** Whose calls they are. */
   readonly caller: Caller | undefined;
 }
 
@@ -33,13 +31,13 @@ export interface ToolCall {
   /** Aborting it interrupts the turn that the call runs. */
   readonly signal: AbortSignal;
   readonly notices: Omit<NoticeParts, "wantsEvents">;
-  /** Absent where the client cannot ask the person in front of it. */
+  /** Absent where the client cannot ask its user. */
   readonly elicit?: Elicit | undefined;
   /** Whether the client has not asked for quiet. */
   readonly listensToEvents: () => boolean;
 }
 
-/** Calls a tool. What goes wrong is a result, too: a model can read it and do better. It does not reject. */
+/** Calls a tool. A failure is a result, too, so that the model can read it. It does not reject. */
 export async function callTool(parts: CallParts, called: OperationTool, call: ToolCall): Promise<CallToolResult> {
   try {
     const { operation, args } = settleOperation(called.operation, call.args);
@@ -85,13 +83,13 @@ function settleSkills(given: Params): { operation: OperationName; args: Params }
   return { operation: "readSkill", args: { ...skill_key, ...(file === undefined ? {} : { file }) } };
 }
 
-/** What an action leaves aside would be taken for done. */
+/** Refuses fields that the action would ignore. */
 function requireAction(field: string, wanted: string, action: string): void {
   if (action === wanted) return;
   throw new RuntimeError("INVALID_PARAMS", `${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
-/** A failure as the model is told of it: the code is of the one table. */
+/** A failure as a tool result, with its code of the error table. */
 export function toolFailure(error: RuntimeError): CallToolResult {
   const reported = { error: error.message, ...error.toWire() };
   return { content: [{ type: "text", text: JSON.stringify(reported) }], isError: true };
@@ -163,7 +161,7 @@ function pendingPayload(calls: readonly PendingCall[]) {
   };
 }
 
-/** A deferred session has not said anything yet. */
+/** A deferred session has no text yet. */
 function turnPayload(result: TurnResult) {
   const { text, structured_output = null, extraction_error = null, pending_calls, ...rest } = result;
   return {
@@ -198,16 +196,16 @@ interface NoticeParts {
   /** Resolves when the client has room for more; rejects when it has gone. */
   readonly send: (notice: Notice) => Promise<void>;
   readonly newId: () => string;
-  /** The token of a client that wants to hear of progress. */
+  /** The client's progress token. */
   readonly progressToken: string | number | undefined;
   /** Whether every event is wanted, too. */
   readonly wantsEvents: () => boolean;
 }
 
-/** The way of a turn's events to the client that asked for it. */
+/** Sends a turn's events to its client. */
 interface TurnNotices {
   readonly listener: Listener;
-  /** Resolves when everything that was heard has been sent. It does not reject. */
+  /** Resolves when everything is sent. It does not reject. */
   finish(): Promise<void>;
 }
 

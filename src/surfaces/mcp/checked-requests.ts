@@ -33,11 +33,11 @@ export function checkRequests(transport: Transport): void {
     const asked = withGreeting(withoutTask(message));
     const problem = problemOf(asked);
     if (problem === undefined) handOn?.(asked, extra);
-    else transport.send(refusal(problem.id, problem.error)).catch(() => {}); // Whoever has gone needs no answer.
+    else transport.send(refusal(problem.id, problem.error)).catch(() => {}); // The client may be gone.
   };
 }
 
-/** Tasks are not offered, and a server without them answers as if nobody had asked for one; the SDK would refuse. */
+/** Tasks are not supported, so requests for one are served as plain requests; the SDK would refuse them. */
 function withoutTask<M extends JSONRPCMessage>(message: M): M {
   if (!("params" in message) || !isRecord(message.params) || !("task" in message.params)) return message;
   const { task: _, ...params } = message.params;

@@ -38,7 +38,7 @@ export function describeExtraTools(): readonly Tool[] {
   return NAMES.map((name) => {
     const { summary, input } = EXTRA_TOOLS[name];
     const inputSchema = objectSchemaOf(input);
-    if (inputSchema === undefined) throw new Error(`${name} speaks of no object`);
+    if (inputSchema === undefined) throw new Error(`${name} does not take an object`);
     const annotations = { readOnlyHint: true, openWorldHint: false };
     return { name, description: summary, inputSchema, annotations };
   });

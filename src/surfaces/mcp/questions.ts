@@ -4,7 +4,7 @@ import { questionIn } from "../../contract/sub-agents.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import type { Listener } from "../../service/event-queue.ts";
 
-/** Has the client ask the person in front of it; absent where the client cannot. */
+/** Asks the user through the client; absent where the client cannot. */
 export type Elicit = (params: ElicitRequestFormParams) => Promise<ElicitResult>;
 
 type Question = AgentEventOf<"tool_approval_requested">;
@@ -17,7 +17,7 @@ const WORDS: Readonly<Record<string, object>> = {
   no: { decision: "deny" },
 };
 
-/** A listener that hands each question to the person in front of the client, and the word to the runtime. */
+/** A listener that asks the client's user for each approval, and sends the answer to the runtime. */
 export function askingClient(
   dispatch: Dispatch,
   elicit: Elicit,
@@ -27,7 +27,7 @@ export function askingClient(
     const { session_id, approval_id } = question;
     const { action, content = {} } = await elicit(formFor(question));
     const { decision = "no", reason } = content;
-    // Whoever closes the question says nothing; somebody else may.
+    // A dismissed question is not an answer; another client may answer it.
     if (action === "cancel") return;
     const word = (action === "accept" ? WORDS[String(decision)] : undefined) ?? WORDS.no;
     const why = typeof reason === "string" && reason !== "" ? { reason } : {};
@@ -58,7 +58,7 @@ function formFor({ calls }: Question): ElicitRequestFormParams {
           description: "once, for calls like it in the session or the project, or no",
           enum: canRemember ? Object.keys(WORDS) : ["once", "no"],
         },
-        reason: { type: "string", title: "Reason", description: "why not; the model is told" },
+        reason: { type: "string", title: "Reason", description: "why not; the model gets it" },
       },
       required: ["decision"],
     },

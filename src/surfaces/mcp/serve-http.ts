@@ -25,7 +25,7 @@ interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
   readonly url: string;
 }
 
-/** Listens for clients of streamable HTTP at `/mcp`; `/health` answers whoever asks. */
+/** Serves streamable HTTP at `/mcp`; `/health` needs no token. */
 export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
   const { createServer, clock } = options;
   const connections = createConnections({ createServer, newId: clock.newId });
@@ -39,7 +39,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
     if (path !== "/mcp")
       return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
     const answer = async (response: ServerResponse, caller: Caller): Promise<Answer | undefined> => {
-      // Of a body that nobody reads, neither the end is heard nor that of the connection.
+      // An unread body emits no end, and hides that the connection closed.
       if (request.method === "POST") hold(response);
       else request.resume();
       const read = await messageIn(request, readBody);
@@ -182,7 +182,7 @@ function createConnections(parts: {
   };
   const find = (id: string, caller: Caller): Connection => {
     const connection = connections.get(id);
-    // Whoever has heard of another's connection must not speak in its name.
+    // A connection belongs to its caller, even if others know its id.
     if (connection?.caller !== caller)
       throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
     connections.delete(id);
@@ -250,7 +250,7 @@ export function createSentMessages(bounds = { messagesMax: MESSAGES_MAX, charsMa
       const one = { id: `${streamId}_${count}`, streamId, message, chars: JSON.stringify(message).length };
       sent.push(one);
       chars += one.chars;
-      // The newest stays whatever its size: it may be the answer that everybody waits for.
+      // The newest is kept whatever its size: the client may wait for it.
       while (sent.length > bounds.messagesMax || (chars > bounds.charsMax && sent.length > 1)) {
         chars -= sent.shift()?.chars ?? 0;
       }

@@ -49,9 +49,9 @@ export async function serveStdio({ server, ...streams }: StdioConnection): Promi
       transport.onmessage?.(parsed.data);
       return unread < UNREAD_MAX ? undefined : newest;
     }
-    // A wrong answer or notification has nobody waiting for a reply.
+    // Invalid responses and notifications get no reply.
     if (message.kind !== "request") return undefined;
-    return outbox.send(faultFrame(message.id, { code: "INVALID_REQUEST", message: "this is no message of MCP" }));
+    return outbox.send(faultFrame(message.id, { code: "INVALID_REQUEST", message: "this is not an MCP message" }));
   };
   await server.connect(transport);
   checkRequests(transport);

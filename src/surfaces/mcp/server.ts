@@ -28,7 +28,7 @@ export interface ServerParts {
   /** Whether `tools/list` has the tools, too, that are only called by name otherwise. */
   readonly allTools?: boolean;
   readonly clock: Clock;
-  /** Told who did what; without it, nobody is. */
+  /** Receives audit records; without it there are none. */
 }
 
 /** A person may take a day to answer; the question itself knows its time. */
@@ -38,7 +38,7 @@ const CALLS_MAX = 256;
 
 const INSTRUCTIONS = {
   full:
-    "rkat runs agent sessions that outlive any context window: meerkat_run starts one, meerkat_resume goes on with it, " +
+    "rkat runs agent sessions that outlive any context window: meerkat_run starts one, meerkat_resume continues it, " +
     "and what a compaction takes out of its context stays recoverable. memory_search and search_project_history find " +
     "what was said in this project's sessions, and the agent_ tools keep the memories of named agents.",
   memory:
@@ -48,8 +48,8 @@ const INSTRUCTIONS = {
 } as const;
 
 /**
- * Makes a maker of servers, one for each connection: the tools are described once. Whoever connects without a caller is
- * whoever started the process.
+ * Returns a function that creates a server per connection: the tools are described once. A connection without a caller
+ * has the rights of the process.
  */
 export function createServers(parts: ServerParts): (caller?: Caller) => McpServer {
   const { runtime, realm, version, memoryOnly, allTools = false, clock } = parts;

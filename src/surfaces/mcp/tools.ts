@@ -15,7 +15,7 @@ export function createTools({ memoryOnly }: { readonly memoryOnly: boolean }): R
     OPERATION_NAMES.flatMap((operation) => {
       const { mcp, mcpListed = true, mcpMemory = false } = operationOf(operation);
       if (mcp === undefined || (memoryOnly && !mcpMemory)) return [];
-      // Nothing leaves a context where no turn runs: there, to search memory is to search all of it.
+      // Without turns no context is compacted, so a memory search covers everything.
       const meant = memoryOnly && operation === "searchMemory" ? "searchHistory" : operation;
       return [[mcp, { operation: meant, tool: toolOf(mcp, meant), isListed: memoryOnly || mcpListed }] as const];
     }),
@@ -25,7 +25,8 @@ export function createTools({ memoryOnly }: { readonly memoryOnly: boolean }): R
 function toolOf(name: string, operation: OperationName): Tool {
   const { summary, input, mcpSummary = summary, mcpInput = () => input } = operationOf(operation);
   const inputSchema = objectSchemaOf(mcpInput());
-  if (inputSchema === undefined) throw new Error(`the input of ${operation} is no object, so it cannot be a tool's`);
+  if (inputSchema === undefined)
+    throw new Error(`the input of ${operation} is not an object, so it cannot be a tool's`);
   return {
     name,
     description: mcpSummary,
@@ -34,7 +35,7 @@ function toolOf(name: string, operation: OperationName): Tool {
   };
 }
 
-/** A client asks its user before it calls what may destroy; what is not known to be harmless may. */
+/** Clients ask before destructive calls; a tool counts as destructive unless it is known to be harmless. */
 function hintsOf(operation: OperationName): NonNullable<Tool["annotations"]> {
   const { http, runs, effect } = operationOf(operation);
   // A turn speaks with a provider, and its tools may do anything that was allowed.

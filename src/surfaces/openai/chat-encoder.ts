@@ -7,13 +7,13 @@ import { errorOf } from "./failure.ts";
 import type { Encoder, Frame } from "./turn-route.ts";
 
 export interface ChatAnswer {
-  /** As the answer is to be called. */
+  /** The id of the answer. */
   readonly id: string;
   readonly createdSecs: number;
   readonly model: string;
-  /** Whether it is JSON of a schema, which is told when it is whole. */
+  /** Whether it is JSON of a schema, which is sent once it is complete. */
   readonly isStructured: boolean;
-  /** Whether a stream ends with what the turn took. */
+  /** Whether a stream ends with the usage. */
   readonly sendsUsage: boolean;
   /** What the session had used before the turn. */
   usedBefore(): Usage | undefined;
@@ -21,7 +21,7 @@ export interface ChatAnswer {
 
 type Finish = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** Tells a turn as a chat completion, whole or in chunks. */
+/** Encodes a turn as a chat completion, whole or in chunks. */
 export function createChatEncoder(answer: ChatAnswer): Encoder {
   const state = beginEncoding();
   const chunk = (delta: object, finish_reason: Finish | null = null): Frame => ({
@@ -80,17 +80,17 @@ interface EncoderState {
   sessionId: string | undefined;
   /** The answers of the turn that are whole. */
   readonly texts: string[];
-  /** What was heard of the newest so far. */
+  /** The streamed text of the newest. */
   open: string | undefined;
   readonly calls: Map<string, PendingCall>;
-  /** Calls that the client is to run. */
+  /** Calls for the client to run. */
   pending: readonly string[];
   stop: StopReason | undefined;
   cause: TerminalCause | undefined;
   /** Of the session. */
   usage: Usage;
   structured: string | undefined;
-  /** Why there is no answer of the format that was asked for. */
+  /** Why there is no answer in the requested format. */
   mismatch: RuntimeError | undefined;
 }
 
@@ -109,7 +109,7 @@ function beginEncoding(): EncoderState {
   };
 }
 
-/** What an event adds to what a client is told. */
+/** The chunks of an event. */
 function take(state: EncoderState, event: AgentEvent): string {
   switch (event.type) {
     case "turn_started":
@@ -125,7 +125,7 @@ function take(state: EncoderState, event: AgentEvent): string {
       const isFirst = state.open === undefined && state.texts.length > 0;
       state.texts.push(event.content);
       state.open = undefined;
-      // What was said too fast for its reader comes late rather than never.
+      // Text that a slow reader missed is sent late.
       const rest = event.content.startsWith(before) ? event.content.slice(before.length) : "";
       return rest === "" ? "" : `${isFirst ? BETWEEN_ANSWERS : ""}${rest}`;
     }
@@ -183,7 +183,7 @@ function mismatch({ reason, session_id }: AgentEventOf<"extraction_failed">): Ru
   return new RuntimeError("PROVIDER_ERROR", message, { details: { session_id } });
 }
 
-/** What a turn took: a session tells what all of its turns have. */
+/** The usage of a turn; a session reports the sum of its turns. */
 function usageOf(after: Usage, before: Usage | undefined) {
   const since = (count: (usage: Usage) => number | undefined): number =>
     Math.max(0, (count(after) ?? 0) - ((before && count(before)) ?? 0));

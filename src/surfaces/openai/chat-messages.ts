@@ -6,7 +6,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import { contentOf, joined, textOf } from "./content.ts";
 import { inOrder, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 
-/** What a stateless client sends each time: what was said up to the newest answer, and what is to be answered. */
+/** The request of a stateless client: the conversation up to the newest answer, and the new input. */
 export interface Talk {
   readonly system: string | undefined;
   /** Ends with an answer; empty where there was none yet. */
@@ -121,7 +121,7 @@ function merged(said: readonly Said[]): readonly Said[] {
   return whole;
 }
 
-/** What was said, as the history of a new session. */
+/** The conversation as the history of a new session. */
 export function historyOf(said: readonly Said[]): readonly MessageInput[] {
   return said.map((one): MessageInput => {
     if (one.role === "user") return { role: "user", content: plainOf(one.parts) };

@@ -20,10 +20,10 @@ export interface ChatTurn {
   readonly continuation: Readonly<Record<string, unknown>>;
 }
 
-/** How often a session is looked for anew that went on between being found and being asked. */
+/** How often the session is searched again, if it grew after it was found. */
 const LOOKS_MAX = 3;
 
-/** Runs the turn of a conversation in the session that is known to be it, or in a new one; never in another. */
+/** Runs a turn in the session of the conversation, or in a new one; never in another. */
 export async function runChat(
   { dispatch, subscribe }: CallerRuntime,
   conversations: Conversations,
@@ -77,14 +77,14 @@ export async function runChat(
       return await further(fork.session_id, {});
     } catch (thrown) {
       if (!isOvertaken(thrown)) throw thrown;
-      // Somebody else says something there now: it can neither be waited for nor be forked.
+      // Another turn runs there: it can be neither awaited nor forked.
       if (place.kind === "middle") return anew();
     }
   }
   return anew();
 }
 
-/** Whether a session has gone on, or goes on, so that nothing was begun. */
+/** Whether the session grew or is busy, so that no turn began. */
 function isOvertaken(thrown: unknown): boolean {
   if (!(thrown instanceof RuntimeError)) return false;
   return thrown.code === "SESSION_BUSY" || (thrown.code === "INVALID_PARAMS" && thrown.message.startsWith("after_seq"));

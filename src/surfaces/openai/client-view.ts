@@ -14,11 +14,11 @@ export interface ClientView {
   readonly ends: Map<ChainHash, number>;
   /** The conversation up to the newest answer. */
   last: ChainHash;
-  /** Whether something was said since that was not answered, or not to the end. */
+  /** Whether later messages are unanswered, or their answer is incomplete. */
   isOpen: boolean;
-  /** What of the newest turn is known so far. */
+  /** The newest turn so far. */
   turn: OpenTurn;
-  /** What was known when the newest turn failed: a client that asks again the same goes on from there. */
+  /** The state before the newest turn failed: a client that repeats the request continues from there. */
   failed?: Pick<ClientView, "last" | "turn"> | undefined;
 }
 
@@ -27,7 +27,7 @@ interface OpenTurn {
   readonly parts: ContentBlock[];
   readonly texts: string[];
   readonly calls: Map<string, PendingCall>;
-  /** Calls that whoever asked is to run, of the turn before. */
+  /** Calls of the turn before that the client has to run. */
   readonly awaited: ReadonlySet<string>;
   /** Calls the turn ended with, where its output is still to be extracted. */
   extracting: boolean;
@@ -85,7 +85,7 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
       spoil(view, seq);
       return;
     case "transcript_rewrite_committed":
-      // Nobody was told what it says now.
+      // The client has not seen its current text.
       view.ends.clear();
       spoil(view, seq);
       return;
@@ -94,7 +94,7 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
   }
 }
 
-/** What a client is told in a turn with several answers: all of them, one after the other. */
+/** The text of a turn with several answers: all of them, joined. */
 export const BETWEEN_ANSWERS = "\n\n";
 
 export function answerText(texts: readonly string[]): string {
@@ -107,7 +107,7 @@ function endTurn(view: ClientView, seq: number, answer: { text: string; pending:
   viewSaid(view, seq, [...asked(turn), { role: "assistant", text: answer.text, calls }]);
 }
 
-/** What whoever asked has brought: results first, wherever they stand. */
+/** The client's input: results first, wherever they stand. */
 function asked({ results, parts, awaited }: OpenTurn): readonly Said[] {
   return [
     ...(results.length === 0 ? [] : [{ role: "tools" as const, results: inOrder(results, awaited) }]),
@@ -127,7 +127,7 @@ export function viewSaid(view: ClientView, seq: number, said: readonly Said[]): 
   }
 }
 
-/** From here on no client can have heard the same: what was said last broke off. */
+/** From here on no client has the same conversation: the last answer broke off. */
 function spoil(view: ClientView, seq: number): void {
   view.isOpen = true;
   view.last = chainHash(view.last, { role: "assistant", text: `broke off at ${seq}`, calls: [] });

@@ -3,7 +3,7 @@ import type { Content, ContentBlock } from "../../contract/message.ts";
 import type { ContentPart, Format, PartedContent } from "../../contract/openai.ts";
 import type { JsonObject } from "../../contract/session.ts";
 
-/** What somebody says, as our blocks; `at` names the field in what is refused. */
+/** The content of a message as our blocks; `at` names the field in errors. */
 export function contentOf(content: PartedContent, at: string): Content {
   if (typeof content === "string") return content;
   const blocks = content.map((part, index) => blockOf(part, `${at}[${index}]`));

@@ -128,7 +128,7 @@ interface Beginning {
   readonly system_prompt?: string | undefined;
 }
 
-/** Makes a session that has said nothing yet, and says which. */
+/** Creates an empty session and returns its id. */
 async function begin({ settings }: Place, { runtime }: RestRequest, beginning: Beginning): Promise<string> {
   const { history, labels, ...rest } = beginning;
   const { session_id } = await runtime.dispatch("createSession", {

@@ -3,16 +3,16 @@ import type { CallerRuntime } from "../wire/caller-runtime.ts";
 import { beginView, type ClientView, endsWith, saidIn, viewEvent, viewSaid } from "./client-view.ts";
 import { type ChainHash, chainHash, type Said } from "./said.ts";
 
-/** What a conversation must share with a session besides its messages: nobody goes on with what is another's. */
+/** What a conversation must share with a session besides its messages, so that no caller continues another's session. */
 export interface Party {
-  /** Who asks, by the name of its token. */
+  /** The name of the caller's token. */
   readonly caller: string;
   readonly system: string | undefined;
-  /** What the client says of whose conversation it is: `user`, `prompt_cache_key` and the like. */
+  /** The client's own marks of a conversation: `user`, `prompt_cache_key` and the like. */
   readonly marks: readonly (string | undefined)[];
 }
 
-/** Where a conversation goes on. */
+/** Where a conversation continues. */
 type Place =
   /** At the end of a session, which has nothing more. */
   | { readonly kind: "end"; readonly session_id: string; readonly seq: number }
@@ -22,7 +22,7 @@ type Place =
   | { readonly kind: "none" };
 
 export interface Conversations {
-  /** Finds where a conversation goes on; what that costs does not grow with the conversation. */
+  /** Finds where a conversation continues; the cost does not grow with the conversation. */
   find(runtime: CallerRuntime, talk: HashedTalk): Promise<Place>;
 }
 

@@ -40,7 +40,7 @@ const NO_RETRY = { "x-should-retry": "false" };
 /** What a provider that limits calls is given, where it does not say how long. */
 const RATE_LIMIT_MS = 5_000;
 
-/** What no repetition changes, though its status says it might. */
+/** Failures that a retry cannot fix, whatever their status. */
 function isFinal({ code }: RuntimeError): boolean {
   return code === "BUDGET_EXHAUSTED" || ERRORS[code].http === 501;
 }
@@ -55,7 +55,7 @@ const STAYS: Readonly<Record<string, number>> = {
   content_filtered: 400,
 };
 
-/** What a failure is over HTTP: whose fault it is, and whether and when the request may be sent again. */
+/** The HTTP status of a failure, and whether and when to retry. */
 function detailOf(error: RuntimeError): HttpDetail {
   const { failure_kind, provider_status, retry_after_ms = RATE_LIMIT_MS } = reasonIn(error.details);
   const [passes, stays] = [PASSES[String(failure_kind)], STAYS[String(failure_kind)]];

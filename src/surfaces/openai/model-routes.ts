@@ -29,7 +29,7 @@ export function createModelRoutes(): readonly AnsweredRoute[] {
 async function modelsFor({ runtime }: RestRequest) {
   const { providers } = await runtime.dispatch("readModels", {});
   return providers.flatMap(({ provider, models }) =>
-    // Nobody knows when a model was made.
+    // The creation time of a model is unknown.
     models.map(({ id }) => ({ id, object: "model", created: 0, owned_by: provider })),
   );
 }

@@ -30,7 +30,7 @@ export async function loadMounts(
 
 const PREFIX = "/v1/";
 
-/** What is served there, an endpoint a row. */
+/** The endpoints, one per row. */
 const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
   createResponseRoutes,
   createConversationRoutes,
@@ -56,7 +56,7 @@ function mountNoUi(): Mount {
   return { prefix: UI_PREFIX, answerFailure: () => errorAnswer(new RuntimeError("METHOD_NOT_FOUND", off)), routes: [] };
 }
 
-/** Says why nothing is there. */
+/** Answers with the reason why the endpoints are off. */
 function mountNothing(): Mount {
   const off = "OpenAI's endpoints are off on this server; set enabled = true under [openai] of the configuration";
   return { prefix: PREFIX, answerFailure: () => openAiFailure(new RuntimeError("METHOD_NOT_FOUND", off)), routes: [] };

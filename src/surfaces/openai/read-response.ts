@@ -25,7 +25,7 @@ export async function readResponse(runtime: CallerRuntime, place: ResponsePlace,
   return { body: end.body, frames: [...frames, ...end.frames] };
 }
 
-/** What the session keeps of a request that nobody remembers: its settings are those of its newest turn, its labels of its first. */
+/** What the session has of a request that is no longer in memory: settings of its newest turn, labels of its first. */
 async function keptOf(
   runtime: CallerRuntime,
   { session_id, seq }: ResponsePlace,

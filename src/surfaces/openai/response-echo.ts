@@ -1,9 +1,8 @@
 import type { CreateResponse } from "../../contract/openai-responses.ts";
 
-/** What a response says of the request it answers. */
+/** The request's fields in its response. */
 export type Echo = Readonly<Record<string, unknown>>;
 
-/** What a request goes on from. */
 interface GoneOn {
   readonly previous_response_id: string | null;
   readonly conversation: { readonly id: string } | null;
@@ -11,7 +10,6 @@ interface GoneOn {
   readonly model: string | undefined;
 }
 
-/** What a response says of its request. */
 export function echoOf(asked: CreateResponse, { model, ...from }: GoneOn): Echo {
   return {
     ...ECHO,
@@ -38,7 +36,7 @@ export function echoOf(asked: CreateResponse, { model, ...from }: GoneOn): Echo 
   };
 }
 
-/** What is said where nobody remembers the request. */
+/** The values where the request is no longer in memory. */
 export const ECHO: Echo = {
   background: false,
   conversation: null,

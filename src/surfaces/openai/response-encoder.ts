@@ -8,11 +8,11 @@ import type { Encoder, Frame } from "./turn-route.ts";
 
 interface ResponseParts {
   readonly echo: Echo;
-  /** Which calls are the client's to run. */
+  /** The calls for the client to run. */
   isClientCall(call: { readonly id: string; readonly name: string }): boolean;
   /** Whether the answer is what a schema asks for, and no text besides. */
   readonly wantsJson: boolean;
-  /** Told of the response once its id is known. */
+  /** Called once the response's id is known. */
   began?(id: string): void;
 }
 
@@ -24,7 +24,7 @@ interface ResponseEncoder extends Encoder {
   end(failure: RuntimeError | undefined): ReturnType<Encoder["end"]> & { readonly body: ResponseBody };
 }
 
-/** Tells a turn as a response; a turn of the log and one that runs are told alike. */
+/** Encodes a turn as a response, from the log or while it runs. */
 export function createResponseEncoder(parts: ResponseParts): ResponseEncoder {
   let place: { readonly id: string; readonly session_id: string; readonly created_at: number } | undefined;
   let completedAt: number | null = null;
@@ -126,7 +126,7 @@ export function createResponseEncoder(parts: ResponseParts): ResponseEncoder {
   };
 }
 
-/** Why a turn stopped short of what it had to say; undefined where it did not. */
+/** Why a turn is incomplete; undefined for a complete one. */
 function reasonOf(stop: string | undefined, end: AgentEvent | undefined): string | undefined {
   if (stop === "content_filter") return "content_filter";
   if (stop === "max_tokens") return "max_output_tokens";

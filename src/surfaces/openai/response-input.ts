@@ -5,7 +5,7 @@ import type { MessageInput } from "../../contract/rewrite.ts";
 import { contentOf, joined, textOf } from "./content.ts";
 import type { SeqMessage } from "./response-log.ts";
 
-/** An input taken apart: what was said before, and what is new. */
+/** An input, split into earlier messages and new ones. */
 export interface Decoded {
   readonly history: readonly MessageInput[];
   /** What the system says at its beginning. */
@@ -17,7 +17,7 @@ export interface Decoded {
   readonly results: readonly { readonly tool_use_id: string; readonly content: Content }[];
 }
 
-/** What the model itself said ends what was before: whatever follows it is new. */
+/** The last output of the model ends the earlier part: everything after it is new. */
 export function decodeInput(input: CreateResponse["input"]): Decoded {
   if (input === undefined) return { history: [], system: [], notes: [], prompt: "", results: [] };
   const items = input.filter((item) => !LEFT_OUT.has(item.type));
@@ -46,7 +46,7 @@ export function decodeInput(input: CreateResponse["input"]): Decoded {
   };
 }
 
-/** What tells how an answer came about: nobody is shown it again. */
+/** Items about how an answer was made, which are not sent again. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["reasoning", "mcp_call", "mcp_list_tools"]);
 
 type CallItem = Extract<InputItem, { type: "function_call" }>;
@@ -98,7 +98,7 @@ function argumentsOf(text: string, at: string): Record<string, unknown> {
     // An object of JSON has texts for keys.
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new RuntimeError("INVALID_PARAMS", `${at}.arguments: write a JSON object, as the call had it`);
 }

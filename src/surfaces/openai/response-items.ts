@@ -45,7 +45,7 @@ type MakeFrame = (type: string, data: Readonly<Record<string, unknown>>) => Fram
 
 const PREFIX = { message: "msg", reasoning: "rs", function_call: "fc", mcp_call: "mcp" } as const;
 
-/** The items of a response as they come about, and what a stream tells of them. */
+/** The items of a response as they are created, and their stream events. */
 export function createItems(responseId: () => string, frame: MakeFrame) {
   const output: Item[] = [];
   const calls = new Map<string, { readonly item: ToolItem; readonly output_index: number }>();
@@ -65,7 +65,7 @@ export function createItems(responseId: () => string, frame: MakeFrame) {
   const extra = (item: Said) => (item.type === "message" ? { logprobs: [] } : {});
 
   const begin = (type: Said["type"]): { readonly item: Said; readonly frames: readonly Frame[] } => {
-    // Deltas of another kind: what was said before is whole.
+    // Deltas of another kind: the previous item is complete.
     const closed = open === undefined ? [] : close(open, "completed");
     const base = { id: idOf(type), status: "in_progress" as const, content: [] };
     const item: Said = type === "message" ? { ...base, type, role: "assistant" } : { ...base, type, summary: [] };

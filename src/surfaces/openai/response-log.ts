@@ -17,7 +17,7 @@ interface LoggedTurn {
 }
 
 const PAGE_EVENTS = 1_000;
-/** A turn with more events than this is not told whole. */
+/** The most events of a turn that are read. */
 const PAGES_MAX = 100;
 
 /** The events of a response's turn; throws SESSION_NOT_FOUND where there is none. */
@@ -64,7 +64,7 @@ export async function turnEnd({ subscribe }: CallerRuntime, place: ResponsePlace
   }
 }
 
-/** The session of something that is asked for by its id; an archived one is there for nobody here. */
+/** The session of a response; archived sessions are not found. */
 export async function readOpen(
   { dispatch }: CallerRuntime,
   session_id: string,

@@ -32,7 +32,7 @@ import { retried } from "./retries.ts";
 import { type Asks, clientTools, continuation, creation, firstChoice } from "./settings.ts";
 import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFrames } from "./turn-route.ts";
 
-/** What requests said of themselves is told again with their responses, for as many as these. */
+/** The most requests whose fields are remembered for their responses. */
 const ECHOES_MAX = 1_024;
 /** Responses that a client can go on hearing from the middle. */
 const TOLD_MAX = 64;
@@ -43,7 +43,7 @@ function keepNewest<T>(kept: Map<string, T>, id: string, value: T, max: number):
   if (kept.size > max && oldest !== undefined) kept.delete(oldest);
 }
 
-/** How long a turn may take to end that is interrupted; then it is told as it is. */
+/** How long an interrupted turn may take to end; then it is answered as it is. */
 const CANCEL_MS_MAX = 10_000;
 
 /** `/v1/responses`: a response is a turn, and its id says of which session. */
@@ -178,7 +178,7 @@ function fromCompaction(asked: CreateResponse): CreateResponse {
   return { ...asked, input: input.slice(at + 1), previous_response_id: item.encrypted_content };
 }
 
-/** Answers once the turn has begun; how it goes on is asked for by its id. */
+/** Answers once the turn has begun; the client polls it by id. */
 async function runInBackground(
   parts: Parts,
   request: RestRequest,
@@ -203,13 +203,11 @@ async function runInBackground(
   return { answer, isFinal: answer.status === 200 };
 }
 
-/** What a request goes on from. */
 type Origin =
   | { readonly kind: "nothing" }
   | { readonly kind: "conversation"; readonly session_id: string; readonly model: string }
   | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number; readonly model: string };
 
-/** What a response says of what it goes on from. */
 function goneOnFrom(from: Origin) {
   return {
     previous_response_id: from.kind === "response" ? responseId(from.place) : null,

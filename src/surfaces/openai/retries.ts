@@ -5,7 +5,7 @@ import type { RestRequest } from "../wire/router.ts";
 
 /** Sessions in which a request has just failed: a client that sends it again is answered there. */
 export interface Retries {
-  /** The session where this request failed within the last minute; it is handed out once. */
+  /** The session where this request failed within the last minute; returned once. */
   take(request: RestRequest): string | undefined;
   note(request: RestRequest, session_id: string): void;
 }
@@ -36,7 +36,7 @@ function keyOf(request: RestRequest): string {
   return `${request.caller.name} ${fingerprintOf(request)}`;
 }
 
-/** What is thrown before anything was begun: the session was archived, goes on, or has been answered. */
+/** Errors before a turn began: the session is archived, busy, or was answered. */
 const CANNOT = ["SESSION_NOT_FOUND", "SESSION_BUSY", "SESSION_NOT_RUNNING"];
 
 /** A turn in the session where its request failed before; undefined where that cannot be, and nothing was begun. */

@@ -7,7 +7,7 @@ import type { RestRequest } from "../wire/router.ts";
 import { labelsOf } from "./metadata.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 
-/** What a request asks of its session, however it wrote it. */
+/** The settings of a request, from either endpoint. */
 export interface Asks {
   readonly model: string | undefined;
   readonly instructions: string | undefined;
@@ -24,7 +24,6 @@ export interface Asks {
 const PRESETS = ["none", "memory", "safe", "workspace", "full"] as const;
 type Preset = (typeof PRESETS)[number];
 
-/** What a new session is made with. */
 export function creation(asks: Asks, request: RestRequest, { settings }: Pick<Place, "settings">) {
   const { instructions, maxTokens, schema } = asks;
   return {
@@ -38,7 +37,7 @@ export function creation(asks: Asks, request: RestRequest, { settings }: Pick<Pl
   };
 }
 
-/** What a further turn is run with: a request says all of it each time, and what it leaves out it does not want. */
+/** The settings of a further turn: each request has all of them, and a missing one is unset. */
 export function continuation(asks: Asks, request: RestRequest, { settings }: Pick<Place, "settings">) {
   const { instructions = null, maxTokens = null, schema = null } = asks;
   return {

@@ -9,15 +9,14 @@ import type { RestRequest } from "../wire/router.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import type { Retries } from "./retries.ts";
 
-/** What the configuration says of these endpoints. */
+/** The configuration of these endpoints. */
 export interface OpenAiSettings {
-  /** What sessions made here may recall. */
+  /** The memory scope of new sessions. */
   readonly memory: "session" | "project";
   /** The tools of this server's that they are offered where a request names none. */
   readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
 }
 
-/** Where a request is answered. */
 export interface Place extends MountParts {
   readonly settings: OpenAiSettings;
   readonly once: Once;
@@ -30,7 +29,7 @@ export interface Frame {
   readonly data: unknown;
 }
 
-/** Tells a turn in the words of an endpoint. */
+/** Encodes a turn for an endpoint. */
 export interface Encoder {
   /** The session, once its turn has begun. */
   sessionId(): string | undefined;
@@ -39,9 +38,9 @@ export interface Encoder {
   end(failure: RuntimeError | undefined): {
     readonly frames: readonly Frame[];
     readonly body: unknown;
-    /** Whether whoever does not listen is to be told the failure itself. */
+    /** Whether a failure without a stream is the answer itself. */
     readonly isFailed: boolean;
-    /** What failed, where that is no failure of the turn. */
+    /** A failure outside the turn. */
     readonly failure?: RuntimeError | undefined;
   };
   /** What a stream is that answers a request for the second time. */
@@ -50,10 +49,10 @@ export interface Encoder {
 
 interface TurnRequest {
   readonly isStreamed: boolean;
-  /** Whether the turn goes on when its client leaves. */
+  /** Whether the turn continues when its client leaves. */
   readonly goesOn: boolean;
   readonly encoder: Encoder;
-  /** Where a stream is told, for readers that come later, too. */
+  /** Stores the stream for later readers. */
   readonly frames?: Frames;
   /** `failedIn` is the session where the same request has just failed. */
   run(context: { readonly signal: AbortSignal; readonly listener: Listener }, failedIn?: string): Promise<unknown>;
@@ -157,7 +156,7 @@ export function createFrames(): Frames {
   };
 }
 
-/** Writes frames from a place on, until there are no more or nobody reads them. */
+/** Writes frames from a place on, until they end or the reader leaves. */
 export async function writeFrames(frames: Frames, from: number, writer: EventWriter, left: AbortSignal): Promise<void> {
   let place = from;
   for (let frame = await frames.at(place); frame !== undefined && !left.aborted; frame = await frames.at(place)) {

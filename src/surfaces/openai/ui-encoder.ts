@@ -24,7 +24,7 @@ interface UiEncoder {
   pendingCalls(): readonly string[];
 }
 
-/** Tells a turn as the parts of one message. Its beginning is told by whoever knows the message's id. */
+/** Encodes a turn as the parts of one message; the caller, who knows the message's id, writes its start. */
 export function createUiEncoder(options: EncoderOptions): UiEncoder {
   const state = beginEncoding();
   return { encode: ({ event }) => chunksOf(event, state, options), pendingCalls: () => state.pending };
@@ -148,7 +148,7 @@ function chunksOf(
   }
 }
 
-/** What everybody should know of a turn, in words; not kept in the message. */
+/** Notices about a turn; not stored in the message. */
 function noticeOf(event: AgentEvent): readonly UiChunk[] {
   const { level, text } = describeEvent(event);
   const data: UiChatData["notice"] = { event: event.type, text };

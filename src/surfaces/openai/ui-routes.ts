@@ -64,7 +64,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const { chats, clock, settings } = place;
   const key = keyOf(chat);
   const before = chats.running(key);
-  // Whoever says something more has stopped what nobody reads, or does not mean to answer what is asked.
+  // A new message ends a turn without a reader, or a pending approval.
   if (before !== undefined && !before.isRead()) await stopTurn(request, before);
   const names = new Set(asked.client_tools?.map(({ name }) => name));
   const turn = createUiTurn({
@@ -87,7 +87,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const answered = place.turns
     .run(request.headers["x-meerkat-request-id"]?.toString(), request.caller, work)
     .finally(() => turn.end(undefined));
-  answered.catch(() => {}); // Whoever is answered hears of it.
+  answered.catch(() => {}); // The caller gets the failure.
   return streamTurn(place, response, { turn, from, refused: answered });
 }
 
@@ -102,7 +102,8 @@ async function answerApprovals(
   if (session === undefined) throw noChat(chat);
   const { session_id } = session;
   const turn = place.chats.running(keyOf(chat)) ?? (await follow(place, request, chat, session_id));
-  if (turn === undefined) throw new RuntimeError("INVALID_PARAMS", "messages: no call of this chat waits for a word");
+  if (turn === undefined)
+    throw new RuntimeError("INVALID_PARAMS", "messages: no tool call of this chat waits for approval");
   const from = turn.length();
   // Before the word is given: what comes of it must not be taken for more of waiting.
   turn.setWaiting(false);
@@ -149,7 +150,7 @@ async function stop(place: UiPlace, request: RestRequest): Promise<Answer> {
 async function stopTurn({ runtime }: RestRequest, turn: UiTurn): Promise<void> {
   const begun = await turn.begun;
   turn.stop("stopped by its page");
-  // One that waits for a word, or runs elsewhere, is nothing that could be aborted here.
+  // A turn that waits for approval, or runs in another process, cannot be aborted here.
   if (begun !== undefined) await runtime.dispatch("interruptTurn", { session_id: begun.sessionId });
   await turn.over;
 }

@@ -12,7 +12,7 @@ import { type News, saidBefore } from "./ui-messages.ts";
 export interface UiSettings {
   readonly memory: "session" | "project";
   readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
-  /** How long nobody may read a turn before it stops; undefined for turns that go on. */
+  /** How long a turn runs without a reader; undefined: to its end. */
   readonly grace_ms?: number | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import { type createUiEncoder, startOf, type UiChunk } from "./ui-encoder.ts";
 
-/** A turn of a chat, told to whoever reads it: the page that began it, and pages that were loaded since. */
+/** A turn of a chat and its readers: the page that started it, and pages loaded since. */
 export interface UiTurn {
   /** Hears the turn. */
   readonly onDelivery: (delivery: Delivery) => void;
@@ -20,7 +20,7 @@ export interface UiTurn {
   length(): number;
   /** A word was given, or taken back: its readers are told what comes, or nothing more for now. */
   setWaiting(isWaiting: boolean): void;
-  /** Somebody is there to read; what is handed back says that they left. */
+  /** Adds a reader; the returned function removes it. */
   attach(): () => void;
   /** What is told from somewhere on, until the turn ends or waits. */
   read(from: number, left: AbortSignal): AsyncGenerator<UiChunk>;
@@ -39,7 +39,7 @@ interface Begun {
 interface TurnOptions {
   readonly encoder: ReturnType<typeof createUiEncoder>;
   readonly clock: Clock;
-  /** How long nobody may read it before it stops; undefined for one that goes on. */
+  /** How long it runs without a reader; undefined: to its end. */
   readonly graceMs: number | undefined;
   /** What its message has already. */
   readonly carried: readonly UiChunk[];
@@ -77,7 +77,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     if (graceMs === undefined || isOver || isWaiting) return;
     const { signal } = alone;
     await clock.sleep(graceMs, signal);
-    if (!signal.aborted && !isOver && !isWaiting) stopping.abort("nobody reads the turn any more");
+    if (!signal.aborted && !isOver && !isWaiting) stopping.abort("the turn has no reader any more");
   };
   async function* read(from: number, left: AbortSignal): AsyncGenerator<UiChunk> {
     left.addEventListener("abort", wake);
@@ -126,7 +126,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     },
     attach: () => {
       readers += 1;
-      alone.abort("somebody reads");
+      alone.abort("a reader came");
       return () => {
         readers -= 1;
         if (readers === 0) void leave();
@@ -151,7 +151,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
 /** The turns that run here, by the chats they are of. */
 export interface UiTurns {
   running(key: string): UiTurn | undefined;
-  /** What the message begins with that a chat's next turn goes on with. */
+  /** The beginning of the message that the chat's next turn continues. */
   carried(key: string): readonly UiChunk[];
   /** Keeps a turn until it is over. */
   keep(key: string, turn: UiTurn): void;

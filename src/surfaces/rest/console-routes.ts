@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Nothing but its own files, nothing inline, in nobody's frame: what a session says cannot become anything but text. */
+/** Allows its own files only, nothing inline and no frames: content of a session stays text. */
 const PAGE_HEADERS = {
   "content-security-policy": [
     "default-src 'none'",
@@ -30,7 +30,7 @@ const PAGE_HEADERS = {
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
-  // It names the files, and may name others tomorrow.
+  // Not cached: it names the current files.
   "cache-control": "no-cache",
 };
 /** A file of another content has another name. */
@@ -42,11 +42,11 @@ interface PageFile {
   readonly gzipped: Uint8Array;
 }
 
-/** The console: a page and its files, served to anybody; what it shows, it asks for with a token as any client does. */
+/** The console's page and files, served without a token; its requests need one, as any client's. */
 export function createConsoleRoutes(folder = builtConsoleFolder()): readonly AnsweredRoute[] {
   const page = readPage(folder);
   const open = { method: "GET", scope: undefined, isPage: true } as const;
-  // What is missing is told where one looks for it; the plain page of the operations stays.
+  // Without a build the console's path says so; the plain page of operations still works.
   if (page === undefined) return [{ ...open, path: "/", serve: notBuilt }];
   const files = readFiles(join(folder, "assets"));
   return [
@@ -63,7 +63,7 @@ export function createConsoleRoutes(folder = builtConsoleFolder()): readonly Ans
   ];
 }
 
-/** From where one is, whatever prefix a proxy has put before it. */
+/** Relative, so that it works behind a proxy's prefix. */
 const REFERENCE: Answer = {
   status: 302,
   type: "text/plain; charset=utf-8",

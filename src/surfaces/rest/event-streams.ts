@@ -102,14 +102,14 @@ async function streamEvents(
   }
 }
 
-/** Where a reader stands, and what it is told first. */
+/** The position of a reader, and its first event. */
 async function place(
   runtime: CallerRuntime,
   session_id: string,
   asked: number | undefined,
 ): Promise<{ readonly loaded: Readonly<Record<string, unknown>>; readonly after: { after?: number } }> {
   try {
-    // First the place and then the count, so that nothing can slip by between them.
+    // The position is read before the count, so that no event is missed.
     const { cursor } = await runtime.dispatch("readEventCursor", { scope: { type: "session", session_id } });
     const { message_count } = await runtime.dispatch("readSession", { session_id });
     if (asked !== undefined && asked > cursor.sequence) {
@@ -124,7 +124,7 @@ async function place(
   }
 }
 
-/** The last event a reader saw; undefined for one that wants only what is to come. */
+/** The last event a reader saw; undefined for new events only. */
 function askedAfter({ headers, query }: RestRequest): number | undefined {
   const { last_event_id } = readQuery(query, RESUME);
   // A browser that connects again sends the header, with the address it was first given.
@@ -155,7 +155,7 @@ interface TurnStream {
 
 type Work = (listener: Listener) => Answer | Promise<Answer>;
 
-/** Whether a client wants to hear a turn rather than only how it ended. */
+/** Whether a client accepts an event stream. */
 export function wantsEvents({ accept = "" }: IncomingHttpHeaders): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
@@ -176,7 +176,7 @@ export async function streamTurn({ response, clock, sessionId }: TurnStream, wor
     const answer = await answered;
     if (answer.status !== OK) return answer;
   }
-  // A client that leaves is not waited for, and its turn goes on.
+  // The turn continues when the client leaves.
   const writer = createEventWriter({ response, clock, giveUp: () => {} });
   let session_id = sessionId;
   for (let next = first; next.done !== true; next = await deliveries.next()) {

@@ -13,7 +13,7 @@ interface HostParts {
   readonly turns: TurnRequests;
 }
 
-/** The routes that are no rows of the table of operations. */
+/** The routes outside the table of operations. */
 export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
   const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
   const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 
-/** As much of the machine as says whether somebody would see a browser that is opened. */
+/** The parts of the machine that determine whether a browser can be opened. */
 interface Seat {
   readonly platform: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -9,7 +9,7 @@ interface Seat {
 
 type Words = readonly [command: string, ...args: string[]];
 
-/** What opens an address here; undefined where nobody sits, or there is nothing to show it on. */
+/** The command that opens an address; undefined without a terminal or a display. */
 export function browserWords({ platform, env, isTerminal }: Seat): Words | undefined {
   if (!isTerminal) return undefined;
   if (platform === "darwin") return ["open"];

@@ -29,7 +29,7 @@ interface OpenApiOperation {
   readonly requestBody?: unknown;
   readonly responses: Readonly<Record<string, unknown>>;
   readonly security?: readonly object[];
-  /** What a token must be allowed to do; absent for what is no row of the table. */
+  /** The scope that a token needs; absent for routes outside the table. */
   readonly "x-scope"?: Scope;
 }
 
@@ -42,7 +42,7 @@ interface OpenApiParameter {
 }
 
 const DESCRIPTION = [
-  "Sessions of agents over HTTP. A turn goes on when its client leaves; its events can be read again from any place.",
+  "Sessions of agents over HTTP. A turn continues when its client leaves; its events can be read again from any place.",
   "Failures are `{error, code, category, message, details?}` with the status of their code.",
 ].join(" ");
 
@@ -63,7 +63,7 @@ function makeDocument(version: string): Omit<OpenApi, "servers"> {
     const methods = paths[places.path] ?? {};
     paths[places.path] = methods;
     const method = places.method.toLowerCase();
-    // Two rows may share a route, and the first is served.
+    // Of two rows with one route the first is served.
     if (methods[method] !== undefined) continue;
     schemas[`${pascal(name)}Result`] = restSchema(name);
     const hasBody = Object.keys(places.inBody).length > 0;
@@ -145,7 +145,7 @@ function errorSchema(): JsonSchema {
       code: { type: "string", enum: Object.keys(ERRORS) },
       category: text,
       message: text,
-      session_id: { type: "string", description: "the session of a turn that failed; it can go on" },
+      session_id: { type: "string", description: "the session of a turn that failed; it can be continued" },
       details: {},
     },
     required: ["error", "code", "category", "message"],
@@ -203,19 +203,20 @@ const resume =
 const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>> = {
   "/health": {
     get: {
-      ...textOperation("health", "Say that the server is there; no token is needed.", "text/plain"),
+      ...textOperation("health", "Check that the server is running; no token is needed.", "text/plain"),
       security: [{}],
     },
   },
   "/ready": {
     get: {
       ...textOperation("ready", "Say whether work can be sent here; without the token, in one word."),
-      description: "503 where it is `unready`: the disk or the store fails, or it is ending. `checks` say why.",
+      description:
+        "503 where it is `unready`: the disk or the store fails, or it is stopping. `checks` has the reasons.",
       security: [{}],
     },
   },
   "/metrics": {
-    get: textOperation("metrics", "Read what is counted, in the text format of Prometheus.", "text/plain"),
+    get: textOperation("metrics", "Read the metrics, in the text format of Prometheus.", "text/plain"),
   },
   "/sessions/{session_id}/status": {
     get: {
@@ -248,9 +249,9 @@ const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperat
       parameters: [{ name: "request_id", in: "path", required: true, schema: text }],
     },
   },
-  "/runtime/host_info": { get: textOperation("hostInfo", "Say what this server is and serves.") },
-  "/runtime/capabilities": { get: textOperation("hostCapabilities", "Say which features this server has.") },
-  "/runtime/health": { get: textOperation("hostHealth", "Say that the server is there, in JSON.") },
+  "/runtime/host_info": { get: textOperation("hostInfo", "Read what this server is and serves.") },
+  "/runtime/capabilities": { get: textOperation("hostCapabilities", "Read which features this server has.") },
+  "/runtime/health": { get: textOperation("hostHealth", "Check that the server is running, in JSON.") },
   "/openapi.json": { get: textOperation("openapi", "Read this document.") },
   "/docs": { get: textOperation("docs", "Read this document as a page.", "text/html") },
 };

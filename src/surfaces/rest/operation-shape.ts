@@ -74,7 +74,7 @@ export function createInputReader(name: OperationName, realm: string): (request:
 
 function requireSame(field: string, inBody: unknown, inPath: unknown): void {
   if (inBody === undefined || inBody === inPath) return;
-  const message = `${field}: the body says ${JSON.stringify(inBody)} and the path ${JSON.stringify(inPath)}`;
+  const message = `${field}: the body has ${JSON.stringify(inBody)} and the path ${JSON.stringify(inPath)}`;
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
@@ -148,7 +148,7 @@ export function restSchema(name: OperationName): JsonSchema {
   const schema = operationSchema(name, "output");
   const { properties = {}, required = [] } = schema;
   if (operationOf(name).namesSession) {
-    const session_id = { type: "string", description: "the session that was asked about" };
+    const session_id = { type: "string", description: "the session" };
     return { ...schema, properties: { session_id, ...properties }, required: ["session_id", ...required] };
   }
   if (name !== "readSession") return schema;

@@ -138,7 +138,7 @@ describe("what is refused", () => {
       ["POST /sessions", { prompt: "" }, /prompt/],
       ["POST /sessions", "{not json", /not JSON/],
       ["POST /sessions", "[1]", /JSON object/],
-      [`POST ${at}/messages`, { session_id: NOBODY, prompt: "hi" }, /^session_id: the body says .* and the path/],
+      [`POST ${at}/messages`, { session_id: NOBODY, prompt: "hi" }, /^session_id: the body has .* and the path/],
       ["GET /sessions?limit=many", undefined, /limit/],
       ["GET /sessions?limit=1&limit=2", undefined, /limit: write it once/],
       ["GET /sessions?limti=1", undefined, /limti: there is no such query parameter/],

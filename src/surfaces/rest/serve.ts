@@ -107,7 +107,7 @@ function createFind(
         const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);
         return streamTurn({ response, clock, sessionId }, (listener) => route.serve(rest, listener));
       }
-      // Whoever asks for the head alone does not listen to the rest.
+      // HEAD has no body.
       return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
     };
     const { operation } = route;

@@ -52,11 +52,11 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
   });
 }
 
-/** The same server for whoever wants to look: on a free port of this machine, quiet, its page's address on stdout. */
+/** The server of `rkat console`: on a free port, without a log, its address on stdout. */
 export function startConsole(
   io: ServerIo,
   parts: ServerParts,
-  /** Undefined where there is nobody to see what it opens. */
+  /** Undefined where no browser can be opened. */
   openBrowser: ((url: string) => void) | undefined,
 ): Promise<number> {
   const command = "rkat console";
@@ -69,7 +69,7 @@ export function startConsole(
       serveHttp(io, io.version, serving, (url, token) => {
         const address = pageAddress(url, token);
         io.stdout.write(`${serving.flags.json ? JSON.stringify({ url: address }) : address}\n`);
-        // What a command is called with everybody on the machine can read, and it would hold the token.
+        // Other users can read a command's arguments, and the address holds the token.
         if (serving.flags.open && token === undefined) openBrowser?.(address);
       }),
   });
@@ -94,7 +94,7 @@ async function serveHttp<F extends RestFlags>(
   greet: (url: string, token: string | undefined) => void,
 ): Promise<void> {
   const { http, flags } = serving;
-  if (http === undefined) throw new Error("this server listens or is none");
+  if (http === undefined) throw new Error("a REST server needs an address");
   const mounts = (await loadMounts?.(serving.config, http.host)) ?? [];
   const server = await openRestServer({ ...serving, ...http, version, console: flags.console, mounts });
   await serveUntil(interrupt, { ...serving, http }, { server, greet: (url) => greet(url, http.token) });
@@ -149,7 +149,7 @@ const OPTIONS = {
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
 
-/** The address as somebody on this machine reaches it. */
+/** The address as it is reached from this machine. */
 function nearby(url: string): string {
   return url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
 }

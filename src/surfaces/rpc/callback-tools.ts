@@ -18,7 +18,7 @@ export interface CallbackTools {
   externalOf(sessionId: string | undefined): readonly Tool[];
   /** What a turn is offered now: a session's own tools, and the registered ones they leave a name for. */
   withRegistered(external: readonly Tool[]): readonly Tool[];
-  /** Takes the client's answer to `tool/execute`; an answer nobody waits for is ignored. */
+  /** Takes the client's answer to `tool/execute`; an unexpected answer is ignored. */
   answer(id: unknown, answer: Answer): undefined;
 }
 

@@ -8,7 +8,7 @@ import type { Outbox } from "../wire/lines.ts";
 
 /** The event streams a client has opened. */
 export interface Streams {
-  /** `session/stream_open`: from now on, whoever runs the session's turns. */
+  /** `session/stream_open`: events from now on, of turns in any process. */
   open(params: Params): Promise<{ stream_id: string; session_id: string; opened: true }>;
   /** `session/stream_close`: the stream's end has been sent when this resolves. */
   close(params: Params): Promise<{ stream_id: string; closed: true; already_closed: boolean }>;

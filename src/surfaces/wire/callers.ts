@@ -8,14 +8,14 @@ import type { TokenStore } from "../../ports/token-store.ts";
 import type { Operator } from "./operator.ts";
 import { digestOf } from "./token-files.ts";
 
-/** Who may speak to a server, by what they send. */
+/** Identifies callers by their token. */
 export interface Callers {
   /**
-   * Who sends this header; throws UNAUTHORIZED for somebody nobody knows, and AGENT_ERROR with the seconds to wait for
-   * one that asks too often.
+   * The caller of this header; throws UNAUTHORIZED for an unknown token, and AGENT_ERROR with the seconds to wait for
+   * one that sends too many requests.
    */
   identify(authorization: string | undefined): Caller;
-  /** Stops looking for tokens that were taken away. */
+  /** Stops checking for revoked tokens. */
   close(): void;
 }
 
@@ -30,13 +30,13 @@ export interface CallerParts {
   readonly operator?: Pick<Operator, "audit"> | undefined;
 }
 
-/** Whoever is let in without a token; what the server's ceiling allows is decided by whoever started it. */
+/** The caller without a token: every scope, below the server's ceiling. */
 const OPEN: Caller = {
   name: "anonymous",
   scopes: new Set<Scope>(["read", "run", "tools", "config"]),
   labels: {},
 };
-/** For what is served to anybody: it may do nothing. */
+/** The caller of open routes, without any scope. */
 export const NOBODY: Caller = { name: "nobody", scopes: new Set(), labels: {} };
 const OWNER: Caller = { name: "RKAT_TOKEN", scopes: new Set<Scope>(["admin"]), labels: {} };
 

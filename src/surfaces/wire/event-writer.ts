@@ -28,7 +28,7 @@ interface WriterParts {
   readonly clock: Clock;
   /** Besides those of every stream. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Told when the reader is not waited for any longer. */
+  /** Called when the reader has timed out. */
   readonly giveUp: (why: string) => void;
 }
 
@@ -83,7 +83,7 @@ function frameOf({ type, data, id }: StreamEvent): string {
   return `${name}${id === undefined ? "" : `id: ${id}\n`}data: ${data === DONE ? DONE : JSON.stringify(data)}\n\n`;
 }
 
-/** A comment now and then, so that nobody in between takes a quiet session for a dead connection. */
+/** Periodic comments, so that proxies do not close a quiet connection. */
 async function beat(response: ServerResponse, clock: Clock, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(HEARTBEAT_MS, signal);

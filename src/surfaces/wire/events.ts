@@ -4,7 +4,7 @@ import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { isRecord } from "./incoming.ts";
 
-/** An event as it crosses a wire: with its place, and an id; what one reader alone is told gets one of its own. */
+/** An event as it crosses a wire, with its place and an id; an event for one reader alone gets a random id. */
 export function toEnvelope(sessionId: string, delivery: Delivery, newId: () => string): EventEnvelope {
   const { seq, timestamp_ms, event } = delivery;
   return {
@@ -30,14 +30,14 @@ export function toHybrid(envelope: EventEnvelope): Record<string, unknown> {
   return { ...envelope, ...envelope.payload };
 }
 
-/** Listens to a session. One that is not there is refused now; one that is there may have nothing to say for hours. */
+/** Subscribes to a session. A missing session is refused at once; an existing one may be silent for hours. */
 export async function listenTo(
   subscribe: Runtime["subscribe"],
   ...asked: Parameters<Runtime["subscribe"]>
 ): Promise<AsyncIterableIterator<Delivery>> {
   const deliveries = subscribe(...asked)[Symbol.asyncIterator]();
   let first: Promise<IteratorResult<Delivery>> | undefined = deliveries.next();
-  first.catch(() => {}); // Whoever reads it hears of it.
+  first.catch(() => {}); // The reader gets the failure.
   await Promise.race([first, new Promise((resolve) => setImmediate(resolve))]);
   const next = (): Promise<IteratorResult<Delivery>> => {
     const delivery = first ?? deliveries.next();
@@ -66,7 +66,7 @@ export function parseSessionRef(text: string, realm: string): string {
   throw new RuntimeError("INVALID_PARAMS", `session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
 }
 
-/** What an operation is called with, before anybody has looked at it. */
+/** The unchecked input of an operation. */
 export type Params = Readonly<Record<string, unknown>>;
 
 /** Where params name a session: itself, the scope of its events, the cursor in them. */
@@ -96,7 +96,7 @@ export function sessionIdIn(value: unknown): string | undefined {
   return isRecord(value) && typeof value.session_id === "string" ? value.session_id : undefined;
 }
 
-/** The session that a failed turn left behind; it can go on. */
+/** The session of a failed turn; it can be continued. */
 export function sessionLeftBy(thrown: unknown): string | undefined {
   return thrown instanceof RuntimeError ? sessionIdIn(thrown.details) : undefined;
 }

@@ -6,7 +6,7 @@ import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
 import { backendNote } from "./realm.ts";
 
-/** What every server can be started with. */
+/** The flags of every server. */
 export interface ServerFlags {
   readonly realm: string | undefined;
   readonly isolated: boolean | undefined;
@@ -14,10 +14,10 @@ export interface ServerFlags {
   readonly stateRoot: string | undefined;
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
-  /** Whoever starts it vouches for what the project's files want. */
+  /** Whether the project's files are trusted for this run. */
   readonly trust: boolean | undefined;
   readonly wants: "serve" | "help" | "version";
-  /** Sentences for whoever started it: what was accepted and changes nothing. */
+  /** Notes to print: flags that were accepted and have no effect. */
   readonly notes: readonly string[];
 }
 
@@ -39,7 +39,6 @@ export const SERVER_OPTIONS = {
 
 type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_OPTIONS }>>["values"];
 
-/** What flags say that every server has. */
 export function serverFlags(values: Values): ServerFlags {
   const backend = backendNote(values["realm-backend"]);
   return {
@@ -78,16 +77,16 @@ export function invalidFlag(message: string, cause?: unknown): RuntimeError {
 
 type Preset = NonNullable<CreateSession["tool_preset"]>;
 
-/** What every server over HTTP can be started with besides. */
+/** The further flags of servers over HTTP. */
 export interface HttpFlags {
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   /** The most the tools of its sessions may do. */
   readonly ceiling: Preset;
-  /** How long turns may go on once it is asked to end. */
+  /** How long turns may continue after a signal to stop. */
   readonly graceMs: number;
-  /** How what is asked of it is told on stderr; undefined for what the environment says. */
+  /** The form of the request log on stderr; undefined: as RKAT_LOG says. */
   readonly logForm: LogForm | undefined;
 }
 
@@ -101,7 +100,7 @@ export const HTTP_OPTIONS = {
   log: text,
 } as const;
 
-/** Anybody on this machine may ask a server that has no token. */
+/** Without a token any process on this machine may send requests. */
 const CEILING_DEFAULT: Preset = "safe";
 const GRACE_MS_DEFAULT = 30_000;
 /** A timer of Node fires at once when asked to wait longer than this. */
@@ -121,7 +120,7 @@ export function httpFlags(values: HttpValues): HttpFlags {
   };
 }
 
-/** How a log is to be written; throws INVALID_PARAMS, by the name of what said so, for what is no such form. */
+/** The form of the log; throws INVALID_PARAMS, with the name of the flag or variable, for an unknown form. */
 export function logFormOf(name: string, given: string): LogForm {
   const form = LOG_FORMS.find((known) => known === given);
   if (form !== undefined) return form;
@@ -141,7 +140,7 @@ function graceOf(given: string): number {
   throw invalidFlag(`--grace ${given}: write a duration of at most 24 days, like 30s or 2m; 0s waits for nothing`);
 }
 
-/** What of the configuration's tools sessions do not have all the same. */
+/** Notes on configured tools that the ceiling removes. */
 export function ceilingNotes(
   ceiling: Preset,
   tools: { readonly builtins_enabled: boolean; readonly shell_enabled: boolean },

@@ -5,7 +5,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { TokenStore } from "../../ports/token-store.ts";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
-/** Who may speak to the server. */
+/** Which requests are accepted. */
 export interface Admission {
   /** The address the server is bound to. */
   readonly host: string;
@@ -19,13 +19,13 @@ export interface Admission {
   readonly tokens?: TokenStore | undefined;
 }
 
-/** As much of a request as says who sent it, and by which way. */
+/** The parts of a request that identify its sender. */
 type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
 
-/** Who asks; throws unless a request comes by a name of ours, from a page of ours or no page at all, and with a token. */
+/** Returns the caller; throws unless Host and Origin are allowed and the token is valid. */
 export type Guard = (
   request: Asked,
-  /** `isOpen`: no token is needed; `isPage`: a reader may come to it from elsewhere. */
+  /** `isOpen`: no token is needed; `isPage`: pages of other origins may link to it. */
   options: { readonly isOpen: boolean; readonly isPage?: boolean },
 ) => Caller;
 
@@ -35,7 +35,7 @@ export function createGuard(admission: Admission, callers: Pick<Callers, "identi
   return (request, { isOpen, isPage = false }) => {
     const { origin, authorization } = request.headers;
     const host = hostOf(request);
-    // A page that has its own name resolve to this machine still sends that name.
+    // DNS rebinding: a page whose name resolves to this machine still sends its own name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
       throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
     }
@@ -44,13 +44,13 @@ export function createGuard(admission: Admission, callers: Pick<Callers, "identi
       throw forbidden(`the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin`);
     }
     if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
-      throw forbidden("this request was made by a page of elsewhere; allow its origin with --allow-origin");
+      throw forbidden("this request comes from a page of another origin; allow it with --allow-origin");
     }
     return isOpen ? NOBODY : callers.identify(authorization);
   };
 }
 
-/** The token to ask for; throws INVALID_PARAMS where other machines can reach the address and nobody has one. */
+/** The required token; throws INVALID_PARAMS where other machines can reach the address and there is none. */
 export function tokenFor(host: string, given: string | undefined, hasOthers = false): string | undefined {
   const token = given === undefined || given.trim() === "" ? undefined : given;
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
@@ -83,7 +83,7 @@ function nameCheck({ host, allowedHosts }: Admission): (name: string | undefined
   };
 }
 
-/** The one name a request is for; throws when it says two, which whoever stands between us may read differently. */
+/** The Host of a request; throws when it names two, which a proxy may read differently. */
 function hostOf({ headers: { host }, rawHeaders, url = "" }: Asked): string | undefined {
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
   if (hosts.length > 1) throw new RuntimeError("INVALID_PARAMS", "send the Host header once");
@@ -98,13 +98,13 @@ function isOwnPage(origin: string, host: string): boolean {
   return hostnameOf(origin) !== undefined && new URL(origin).host === new URL(`http://${host}`).host;
 }
 
-/** Whether a browser says so. Another server of this machine is of the same site, and still somebody else. */
+/** Whether a browser reports another site. Another server on this machine is the same site, but another origin. */
 function isFromElsewhere({ headers }: Asked): boolean {
   const site = headers["sec-fetch-site"];
   return site !== undefined && site !== "same-origin" && site !== "none";
 }
 
-/** Whether a reader has followed a link, and the answer is not to be put into somebody else's page. */
+/** Whether it is a navigation to a document, and not an embedding in another page. */
 function isVisit({ method, headers }: Asked): boolean {
   const isRead = method === "GET" || method === "HEAD";
   return isRead && headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
@@ -131,11 +131,11 @@ function forbidden(message: string): RuntimeError {
   return new RuntimeError("FORBIDDEN_ORIGIN", message);
 }
 
-/** What a browser is told about pages of other origins. */
+/** The CORS headers. */
 export interface CrossOrigin {
-  /** What goes with every answer to a page that is allowed; nothing to others. */
+  /** The headers of every answer to an allowed page; none for others. */
   headersFor(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
-  /** What a browser is told that asks first, before it sends what a page wants; undefined when that is no such question. */
+  /** The answer to a preflight request; undefined for any other request. */
   preflight(method: string, headers: IncomingHttpHeaders): Readonly<Record<string, string>> | undefined;
 }
 
@@ -143,15 +143,15 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const SENT =
   "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, X-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
 const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id, X-Request-Id";
-/** How long a browser may go without asking again. */
+/** How long a browser may cache a preflight answer. */
 const MAX_AGE_SECS = 600;
 
-/** Lets pages of these origins read answers; without any, nothing is said and browsers keep pages from it. */
+/** Allows pages of these origins to read answers; without origins, browsers allow none. */
 export function createCrossOrigin(allowedOrigins: readonly string[]): CrossOrigin {
   const allowed = new Set(allowedOrigins);
   const headersFor = ({ origin }: IncomingHttpHeaders): Readonly<Record<string, string>> => {
     if (allowed.size === 0) return {};
-    // The same address is answered differently to different pages, so nobody in between may mix them up.
+    // The answer depends on the origin, so caches must distinguish them.
     if (origin === undefined || !allowed.has(origin)) return { vary: "Origin" };
     return { vary: "Origin", "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED };
   };
@@ -160,7 +160,7 @@ export function createCrossOrigin(allowedOrigins: readonly string[]): CrossOrigi
     preflight: (method, headers) => {
       const asks = method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
       if (!asks || headers.origin === undefined || !allowed.has(headers.origin)) return undefined;
-      // A page of the wide web may ask for a server of this machine only when that is allowed in so many words.
+      // Private network access needs an explicit header.
       const isPrivate = headers["access-control-request-private-network"] === "true";
       return {
         ...headersFor(headers),

@@ -21,7 +21,7 @@ it("[H1] what never became a request is answered and let go", async () => {
   const { socket, written } = open();
   answerBrokenRequest(failure("HPE_INVALID_METHOD"), socket);
   await closed(socket);
-  expect(written.join("")).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*this is no request of HTTP\/1\.1/);
+  expect(written.join("")).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*this is not an HTTP\/1\.1 request/);
 });
 
 it("[H1] a client that is gone, or can read nothing more, is told nothing", async () => {

@@ -33,7 +33,7 @@ export function errorAnswer(thrown: unknown, given?: HttpDetail): Answer {
   return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {}, error };
 }
 
-/** Tells a client when to come again where the store cannot be reached. */
+/** Sets Retry-After where the store cannot be reached. */
 export function awayDetail({ details }: RuntimeError): HttpDetail {
   return reasonIn(details).reason_type === STORE_AWAY ? { status: 503, headers: retryAfter() } : {};
 }
@@ -57,18 +57,18 @@ export function busyAnswer(message: string, answerFailure: AnswerFailure = error
   return answerFailure(new RuntimeError("AGENT_ERROR", message), { status: 503, headers: retryAfter() });
 }
 
-/** A client that takes nothing of its answer for so long is let go. */
+/** A client that reads nothing of its answer for so long is disconnected. */
 const ANSWER_STALL_MS_MAX = 60_000;
-/** How long and how much more a client may send of a body nobody wants, so that it gets to read the answer. */
+/** How long, and how much, a refused body is still read, so that the client can read the answer. */
 const LINGER_MS_MAX = 1_000;
 const LINGER_BYTES_MAX = 64 * 1_024 * 1_024;
 
 const NO_CONTENT = 204;
 
-/** Sends an answer and resolves when it is on its way; a client that left is not told. */
+/** Sends an answer and resolves when it is handed to the socket; does nothing where the client is gone. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
   if (response.destroyed || response.writableEnded) return;
-  // What failed in the middle of its answer has no other way to say so.
+  // A failure in the middle of an answer can only close the connection.
   if (response.headersSent) {
     response.destroy();
     return;
@@ -119,9 +119,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   HPE_HEADER_OVERFLOW: { status: 431, code: "PAYLOAD_TOO_LARGE", message: "the request's headers are too large" },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "INVALID_PARAMS", message: "the request took too long to arrive" },
 };
-const NO_HTTP: Fault = { status: 400, code: "INVALID_PARAMS", message: "this is no request of HTTP/1.1" };
+const NO_HTTP: Fault = { status: 400, code: "INVALID_PARAMS", message: "this is not an HTTP/1.1 request" };
 
-/** Answers what never became a request, and closes; undefined when nobody is there to be answered. */
+/** Answers input that is not a valid request, and closes; undefined when the client is gone. */
 export function answerBrokenRequest(
   thrown: NodeJS.ErrnoException,
   socket: Duplex,

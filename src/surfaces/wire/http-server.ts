@@ -27,22 +27,22 @@ import { IS_ENDING, within } from "./running-turns.ts";
 export type Target = {
   /** Whether it is served without the token. */
   readonly isOpen?: boolean;
-  /** Whether it is a page for a reader, who may come from elsewhere. */
+  /** Whether pages of other origins may link to it. */
   readonly isPage?: boolean;
-  /** Whether it is answered also while the server ends. */
+  /** Whether it is served while the server stops. */
   readonly isLasting?: boolean;
-  /** Whether it begins a turn, which a server that is asked to end does not. */
+  /** Whether it starts a turn, which a stopping server refuses. */
   readonly beginsTurn?: boolean;
-  /** Where it was found, as a template, and which operation that is: what the log may tell of it. */
+  /** The route's template and its operation, for the log. */
   readonly route?: string;
   readonly operation?: OperationName;
 } & (
   | {
-      /** What is answered though there is nothing to serve: another path, another method. */
+      /** The answer for an unknown path or method. */
       readonly refusal: Answer;
     }
   | {
-      /** Undefined when it was answered piece by piece. */
+      /** Undefined when the response was streamed. */
       answer(response: ServerResponse, caller: Caller): Promise<Answer | undefined>;
     }
 );
@@ -51,23 +51,22 @@ export interface HttpService extends Admission {
   /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
-  /** Told, in a sentence, of what no client can be told. */
+  /** Logs a sentence about failures that no client can be told. */
   readonly log: (sentence: string) => void;
-  /** Finds what a request asks for, before anybody knows who asks. */
+  /** Finds the route of a request, before the caller is identified. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;
   /** How failures at a path are worded, where not as all others. */
   answerFailureAt?(path: string): AnswerFailure | undefined;
-  /** Whoever runs the server; without one nobody is told of requests, and `/metrics` and `/ready` are not there. */
+  /** The operator's log and metrics; without it requests are not logged, and `/metrics` and `/ready` do not exist. */
   readonly operator?: Operator | undefined;
 }
 
-/** A place where requests come in. */
 export interface HttpServer {
   readonly address: AddressInfo;
-  /** Refuses what would begin a turn; whatever a turn that runs may need is served. */
+  /** Refuses new turns; requests that running turns need are served. */
   drain(): void;
-  /** Accepts no more connections, and refuses what comes by those that are open. */
+  /** Accepts no more connections, and refuses requests on open ones. */
   refuse(): void;
   /** Closes every connection, after a moment for the answers that are on their way; calling it twice does no harm. */
   close(): Promise<void>;
@@ -94,7 +93,6 @@ const LIMITS = {
   requireHostHeader: false,
 } as const;
 
-/** Listens for requests, and answers those that are let in. */
 export async function openHttpServer(service: HttpService): Promise<HttpServer> {
   const { clock, log, answerFailure } = service;
   const callers = createCallers(service);
@@ -111,7 +109,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     }
     try {
       const { target, caller } = admit(request, response, seen);
-      // A surface that cannot tell what a request begins before it reads it says nothing of it.
+      // A surface that must read the body to know whether it starts a turn leaves this undefined.
       if (target.beginsTurn ?? request.method === "POST") await connections.accepted();
       // Of a client that has left meanwhile neither a body nor its end would ever be heard.
       if (request.destroyed) return undefined;
@@ -137,7 +135,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     const seen = operator?.begin(request, response);
     const asking: Asking = { request, response, asksFirst, seen };
     connections.hold(request.socket, response);
-    // A client that leaves in the middle is heard of here; unheard, it would end the process.
+    // A client that leaves early; an unhandled error would end the process.
     request.on("error", () => {});
     response.on("error", () => {});
     const served = (seen === undefined ? serve(asking) : seen.serve(() => serve(asking))).catch((thrown: unknown) => {
@@ -150,7 +148,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   const server = createServer(LIMITS, (request, response) => take(request, response, false));
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
-  // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
+  // `Expect: 100-continue` is answered once the request is accepted, and not for a body that is too large.
   server.on("checkContinue", (request, response) => take(request, response, true));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
@@ -165,7 +163,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     callers.close();
     throw thrown;
   });
-  // Such as a connection that cannot be accepted: unheard, it would end the process.
+  // Such as a connection that cannot be accepted; unhandled, it would end the process.
   server.on("error", (thrown) => log(thrown.message));
   let isOpen = true;
   const closed = new Promise<void>((resolve) => {
@@ -207,13 +205,13 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
 interface Asking {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Whether the client waits to be told that it may send the body. */
+  /** Whether the client waits for `100 Continue`. */
   readonly asksFirst: boolean;
-  /** Undefined where nobody is told. */
+  /** Undefined without an operator. */
   readonly seen: SeenRequest | undefined;
 }
 
-/** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
+/** The route of an accepted request, or the answer to a preflight; throws where the caller may not. */
 function createAdmission(
   service: HttpService,
   callers: Callers,
@@ -276,7 +274,7 @@ function endWith({ until }: Caller, response: ServerResponse, clock: Clock): voi
   });
 }
 
-/** What a server tells whoever runs it, at every surface over HTTP alike; undefined when something else is asked for. */
+/** The operator's routes, the same on every surface over HTTP; undefined for other paths. */
 function operatorTarget(
   { operator, answerFailure }: HttpService,
   { method, url = "" }: IncomingMessage,
@@ -298,7 +296,7 @@ function operatorTarget(
     };
     return { route, isLasting: true, answer };
   }
-  // Whatever looks after processes has no token, and need not know more than whether to send anybody here.
+  // Process managers have no token, and need only the status.
   const answer = async () => {
     const { status, checks } = await operator.ready();
     return jsonAnswer(mayKnow() ? { status, checks } : { status }, status === "unready" ? 503 : 200);

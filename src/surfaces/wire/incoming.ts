@@ -10,7 +10,7 @@ export type Incoming =
 
 export type Answer = { readonly result: unknown } | { readonly error: unknown };
 
-/** A line that is no request, told apart as JSON-RPC does. */
+/** A line that is not a request, with the error code of JSON-RPC. */
 export interface Fault {
   readonly code: "PARSE_ERROR" | "INVALID_REQUEST" | "INVALID_PARAMS";
   readonly message: string;
@@ -18,7 +18,7 @@ export interface Fault {
 
 export const NO_ID: RequestId = "null";
 
-/** Deeper values would overflow the stack of whoever walks them; the wire's reference server stops here, too. */
+/** Deeper values would overflow the stack; the reference server has the same limit. */
 export const DEPTH_MAX = 128;
 const VALUES_MAX = 250_000;
 
@@ -57,7 +57,7 @@ function parseFault(message: string): Incoming {
 /** Where clients write it, in front of what is too much to be parsed. */
 const LEADING_ID = /^\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,15}|"[\w-]{1,64}"),/;
 
-/** Answered by its id where that can be told: whoever sent it would wait for ever. */
+/** The fault with the request's id where it can be read, since the client waits for it. */
 function tooMuch(text: string, message: string): Incoming {
   const [, id] = LEADING_ID.exec(text) ?? [];
   return id === undefined ? parseFault(message) : { kind: "fault", id, fault: { code: "INVALID_PARAMS", message } };

@@ -11,20 +11,20 @@ export type Level = "info" | "warn" | "error";
 
 /** Where the lines of a server go. It never throws, and nothing waits for it. */
 export interface Journal {
-  /** A sentence of the server itself, which is told whatever the form. */
+  /** A sentence of the server itself, written in every form. */
   say(sentence: string, level?: Level): void;
-  /** A line of somebody else's words, which is told as it is. */
+  /** A line from another source, written as it is. */
   pass(line: string): void;
   /** A line about something that happened; there is none where the log is off. */
   log(level: Level, kind: string, facts: Facts): void;
-  /** How many lines nobody could take. */
+  /** The number of dropped lines. */
   dropped(): number;
 }
 
 /** What lines are written to: a stream, of which a test needs no more than `write`. */
 export interface LineStream {
   write(text: string, done?: (error?: Error | null) => void): unknown;
-  /** What was written and nobody has taken yet. */
+  /** Bytes that are written and not flushed. */
   readonly writableLength?: number;
   readonly destroyed?: boolean;
 }

@@ -68,20 +68,20 @@ export async function readLines(input: Readable, take: (line: Line) => Promise<v
     for await (const chunk of input) await takeAll(reader.push(chunk));
     await takeAll(reader.end());
   } catch (thrown) {
-    // An input that breaks is one that ends: there is nobody left to tell.
+    // A broken input is treated as its end.
     if (input.errored === null) throw thrown;
   }
 }
 
-/** The one way out to the client: frames leave whole and in order. */
+/** The only output to the client: frames are sent whole and in order. */
 export interface Outbox {
   /** Resolves when the client has room for more. After the client has gone it resolves at once. It does not reject. */
   send(frame: Frame): Promise<void>;
 }
 
 /**
- * Whoever sends waits for a client that does not read, so nothing piles up here: what waits is one frame for each
- * request, stream and tool call, and their numbers are bounded. `onGone` is told when nobody can read any more.
+ * A sender waits for a slow client, so nothing piles up: at most one frame waits for each
+ * request, stream and tool call, and their numbers are bounded. `onGone` is called when the client is gone.
  */
 export function createOutbox(output: Writable, onGone: () => void): Outbox {
   let isGone = false;

@@ -21,7 +21,7 @@ interface Family {
 export interface Metrics {
   counter(family: Family): Counter;
   histogram(family: Family & { readonly buckets: readonly number[] }): Histogram;
-  /** Read when somebody asks for it. */
+  /** Computed when the metrics are read. */
   gauge(family: Family & { readonly type?: "gauge" | "counter" }, read: () => readonly Sample[]): void;
   /** Everything, as version 0.0.4 of the format has it. */
   text(): string;

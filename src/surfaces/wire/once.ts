@@ -24,7 +24,7 @@ interface Kept {
   chars: number | undefined;
 }
 
-/** The answers that one caller was given are nobody else's, whatever key it sends. */
+/** Answers are kept per caller: no other caller gets them, whatever key it sends. */
 export function createOnce(): Once {
   const onces = new WeakMap<Caller, Once>();
   return (request, work) => {

@@ -17,9 +17,9 @@ import {
 } from "./request-record.ts";
 import { countTurns } from "./turn-metrics.ts";
 
-/** What whoever runs a server sees of it: lines, numbers, and whether it can be sent work. */
+/** The operator's view of a server: log lines, metrics and readiness. */
 export interface Operator extends Observer {
-  /** Tells of a change that somebody may have to answer for. */
+  /** Writes an audit line. */
   audit(fact: AuditFact): void;
   /** Calls operations, and writes down what the line of their request tells. */
   watchCalls(dispatch: Dispatch): Dispatch;

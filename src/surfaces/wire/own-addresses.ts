@@ -1,9 +1,9 @@
 import { isLoopback } from "./callers.ts";
 import type { Admission } from "./guard.ts";
 
-/** By which addresses a server is reached, as far as it knows. */
+/** The known addresses of a server. */
 export interface OwnAddresses {
-  /** Told where it listens, once it does. */
+  /** Adds the address it listens at. */
   listensAt(url: string): void;
   isOwn(url: string): boolean;
 }
@@ -22,7 +22,7 @@ export function createOwnAddresses({ host, allowedHosts }: Pick<Admission, "host
       if (port === undefined || !URL.canParse(url)) return false;
       const asked = new URL(url);
       const name = bare(asked.hostname);
-      // A name of a proxy's stands for this server at whatever port the proxy has.
+      // A proxy's name is valid with any port.
       if (allowedHosts.some((one) => bare(one) === name)) return true;
       if (portOf(asked) !== port) return false;
       return names.has(name) || (isNear && (isLoopback(name) || EVERYWHERE.includes(name)));

@@ -4,14 +4,14 @@ import type { Metrics, Sample } from "./metrics.ts";
 
 interface ProcessCounts {
   readonly version: string;
-  /** Lines of the log that nobody could take. */
+  /** Log lines that were dropped. */
   dropped(): number;
   vitals(): Vitals | undefined;
 }
 
 const one = (value: number): readonly Sample[] => [[[], value]];
 
-/** How the process itself is, under the names that dashboards of Prometheus know where there are such. */
+/** Metrics of the process, under Prometheus's usual names where they exist. */
 export function measureProcess(metrics: Metrics, { version, dropped, vitals }: ProcessCounts): void {
   metrics.gauge({ name: "rkat_build_info", help: "Always 1.", labels: ["version"] }, () => [[[version], 1]]);
   metrics.gauge(
@@ -34,7 +34,11 @@ export function measureProcess(metrics: Metrics, { version, dropped, vitals }: P
     return memory === undefined ? [] : one(memory.problem === undefined ? 0 : 1);
   });
   metrics.gauge(
-    { name: "rkat_log_lines_dropped_total", help: "Lines of the log that nobody could take.", type: "counter" },
+    {
+      name: "rkat_log_lines_dropped_total",
+      help: "Log lines that were dropped, since the reader did not take them.",
+      type: "counter",
+    },
     () => one(dropped()),
   );
   metrics.gauge({ name: "process_resident_memory_bytes", help: "Memory of the process." }, () =>
@@ -57,7 +61,7 @@ export function measureProcess(metrics: Metrics, { version, dropped, vitals }: P
 const RESOLUTION_MS = 20;
 const QUANTILES = [0.5, 0.9, 0.99] as const;
 
-/** Watching wakes the process now and then, so it is begun by the first who asks, who is told nothing yet. */
+/** The sampling wakes the process, so the first read starts it, without a value. */
 function createLoopDelay(): () => readonly Sample[] {
   let delays: ReturnType<typeof monitorEventLoopDelay> | undefined;
   return () => {

@@ -6,39 +6,39 @@ import type { Vitals } from "../../ports/observer.ts";
 
 interface Check {
   readonly ok: boolean;
-  /** What is wrong, for whoever runs the server. */
+  /** The problem, for the operator. */
   readonly why?: string;
 }
 
-/** Whether a server can do what it is there for. */
+/** The readiness of a server. */
 export interface Readiness {
-  /** `degraded`: it serves, and something of it does not work. `unready`: send nobody here. */
+  /** `degraded`: it serves, and a part of it does not work. `unready`: send it no requests. */
   readonly status: "ready" | "degraded" | "unready";
   readonly checks: Readonly<Record<string, Check>>;
 }
 
 export interface ReadinessParts {
   readonly clock: Clock;
-  /** Undefined where nothing is kept. */
+  /** Undefined without a store. */
   readonly stateFolder: string | undefined;
-  /** Whether sessions are kept in a database. */
+  /** Whether sessions are in a database. */
   readonly hasDatabase?: boolean | undefined;
   /** Undefined until there is a runtime. */
   vitals(): Vitals | undefined;
-  /** Whether the server was asked to end. */
+  /** Whether the server is stopping. */
   isEnding(): boolean;
   readonly freeBytesMin?: number | undefined;
 }
 
-/** A turn may keep a result of several megabytes, and a full disk loses what is said next. */
+/** Free bytes below which it is degraded: a turn may store several megabytes. */
 const FREE_BYTES_MIN = 64 * 1_024 * 1_024;
-/** Whoever probes more often is told what was found last. */
+/** More frequent probes get the last result. */
 const FRESH_MS = 1_000;
 const PROBE_MS_MAX = 2_000;
-/** Without these no turn can be kept; without the others there are turns that work. */
+/** The checks whose failure makes it unready; the others make it degraded. */
 const NEEDED: readonly string[] = ["server", "disk", "store"];
 
-/** Looks at what a server needs; whoever asks while it looks is given the same answer. It does not reject. */
+/** Checks what a server needs; concurrent calls share one check. It does not reject. */
 export function createReadiness(parts: ReadinessParts): () => Promise<Readiness> {
   const { clock, isEnding } = parts;
   let found: { readonly atMs: number; readonly checks: Promise<Readiness["checks"]> } | undefined;
@@ -88,7 +88,7 @@ async function inTime(clock: Clock, probe: Promise<unknown>): Promise<void> {
     await Promise.race([probe, late]);
   } finally {
     done.abort("done");
-    probe.catch(() => {}); // Nobody waits for it any more.
+    probe.catch(() => {}); // It has timed out already.
   }
 }
 
@@ -98,7 +98,7 @@ async function probeDisk(folder: string, { clock, freeBytesMin = FREE_BYTES_MIN 
   if (free < freeBytesMin) throw new Error(`${mebibytes(free)} are free, less than ${mebibytes(freeBytesMin)}`);
   // A file system that does not count its files says that it has none.
   if (files > 0 && ffree === 0) throw new Error("no more files can be made");
-  // A name that nobody can have put a link at.
+  // A random name, so that no link can be there.
   const path = join(folder, `.ready-${clock.newId()}`);
   await writeFile(path, "ready\n", { flag: "wx", mode: 0o600 });
   await unlink(path);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, lstatSync } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
 import { invalid, RuntimeError } from "../../contract/error.ts";
 
@@ -17,7 +17,7 @@ export interface RealmRequest {
   /** `XDG_DATA_HOME`: where servers keep their realms instead of `~/.local/share`. */
   readonly dataHome?: string | undefined;
   readonly newId: () => string;
-  /** A command works on the project it is called in; a server on a realm of its own, unless it is given one. */
+  /** A command uses the realm of its project; a server its own, unless one is named. */
   readonly purpose: "cli" | "server";
 }
 
@@ -25,14 +25,14 @@ export interface Realm {
   readonly realm: string;
   /** Whether a flag chose it. */
   readonly isChosen: boolean;
-  /** Where the realm keeps everything. */
+  /** The state folder. */
   readonly stateFolder: string;
 }
 
 /** Where the configuration keeps a realm. */
 type StoreChoice = Partial<Pick<Config["store"], "url" | "realm">>;
 
-/** What keeps realms, as clients are told. */
+/** The backend, as clients see it. */
 export function backendOf({ url }: StoreChoice): string {
   return url === undefined ? "embedded" : "postgres";
 }
@@ -46,7 +46,7 @@ export function realmNameIn(place: Pick<Realm, "realm" | "isChosen">, store: Sto
   return realm;
 }
 
-/** What clients of a configuration are told of its realm; where things are kept only when that is asked for. */
+/** The realm in answers about the configuration; paths only on request. */
 export function configuredRealm(
   place: Pick<Realm, "realm" | "isChosen" | "stateFolder">,
   store: StoreChoice,
@@ -82,12 +82,12 @@ export function resolveRealm(request: RealmRequest): Realm {
   requireRealmId(realm);
   const isChosen = request.realm !== undefined || request.isolated === true;
   const stateFolder = join(stateRoot, realm);
-  // A file in the place of a folder is told by whoever reads or makes it: rkat doctor looks into that.
+  // The code that reads or creates the folder reports a file in its place.
   requireName(stateFolder, { mayBeBelowFile: true });
   return { realm, isChosen, stateFolder };
 }
 
-/** What is wrong with a name that the system refuses, whatever is done with it. */
+/** The problem of a name that the system refuses. */
 const NAME_FAULTS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "its name is too long",
   ENOTDIR: "a part of its path is a file, not a folder",
@@ -96,7 +96,7 @@ const NAME_FAULTS: Readonly<Record<string, string>> = {
 };
 const SHOWN_CHARS_MAX = 120;
 
-/** Throws INVALID_PARAMS for a path that nothing can have, before anything is read or made by it. */
+/** Throws INVALID_PARAMS for an impossible path, before anything is read or created. */
 export function requireName(path: string, { mayBeBelowFile = false } = {}): void {
   try {
     lstatSync(path);
@@ -122,7 +122,7 @@ export function requireRealmId(text: string): void {
 
 const BACKENDS = ["jsonl", "sqlite"];
 
-/** What to say on stderr about `--realm-backend`; nothing when it was not given. */
+/** The note on `--realm-backend`; none when it was not given. */
 export function backendNote(backend: string | undefined): string | undefined {
   if (backend === undefined) return undefined;
   if (!BACKENDS.includes(backend)) throw invalid(`--realm-backend ${backend}: expected ${BACKENDS.join(" or ")}`);
@@ -178,7 +178,7 @@ export function keepsSomething({ features, store, memory }: Pick<Config, "featur
 export async function makeStateFolder(stateFolder: string): Promise<void> {
   const stateRoot = dirname(stateFolder);
   try {
-    // What was said to a model is nobody else's business, and no part of the project.
+    // Private, and excluded from version control.
     const made = await mkdir(stateRoot, { recursive: true, mode: 0o700 });
     if (made !== undefined) await ignoreInGit(stateRoot);
     await mkdir(stateFolder, { recursive: true, mode: 0o700 });

@@ -6,15 +6,15 @@ import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { isRecord } from "./incoming.ts";
 
-/** What is known of a request, for the line that tells of it; those who learn something write it down. */
+/** The facts of a request for its log line, added as they become known. */
 export interface RequestRecord {
   readonly id: string;
   readonly method: string;
-  /** Where it was found, as its template: what stands in its places, and its query, are the client's. */
+  /** The route's template, without the client's values. */
   route: string | undefined;
   operation: OperationName | undefined;
   sessionId: string | undefined;
-  /** Who asks, by the name of its token. */
+  /** The name of the caller's token. */
   caller: string | undefined;
   error: { readonly code: ErrorCode; readonly message: string } | undefined;
   /** Told when its answer becomes a stream of events, which may go on for hours. */
@@ -23,21 +23,20 @@ export interface RequestRecord {
 
 const current = new AsyncLocalStorage<RequestRecord>();
 
-/** The request that is being answered here; undefined for work nobody asked for over a wire. */
+/** The current request; undefined for work without one. */
 export function currentRequest(): RequestRecord | undefined {
   return current.getStore();
 }
 
-/** Does work on behalf of a request. */
 export function onBehalfOf<T>(record: RequestRecord, work: () => T): T {
   return current.run(record, work);
 }
 
-/** What others choose must fit into a line, and into a header, as it is. */
+/** Client ids must fit into a log line and a header. */
 const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
 const METHOD = /^[A-Z]{1,16}$/;
 
-/** A record of a request that has come; the id it brings is kept, so that whoever stands between can find it. */
+/** The record of a new request; its own id is kept, so that proxies can correlate it. */
 export function recordOf(
   { method = "", headers }: IncomingMessage,
   newId: () => string,
@@ -94,7 +93,7 @@ function countOf(output: unknown, fields: readonly string[]): number {
 
 const ID = /^[0-9a-f-]{36}$/i;
 
-/** The session something is about: only what can be an id, as nobody has looked at it yet. */
+/** The session id in an unchecked input, if it has the form of one. */
 function sessionIn(value: unknown): string | undefined {
   if (!isRecord(value)) return undefined;
   const { session_id, scope } = value;

@@ -10,13 +10,13 @@ import type { Answer } from "./http-answer.ts";
 /** A request whose route is known and whose body was read. */
 export interface RestRequest {
   readonly path: string;
-  /** What stands in the places of the route's path, decoded. */
+  /** The decoded path parameters. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: Body;
   readonly caller: Caller;
-  /** The runtime, asked by the caller. */
+  /** The runtime for this caller. */
   readonly runtime: CallerRuntime;
 }
 
@@ -24,13 +24,13 @@ interface RoutePlace {
   readonly method: string;
   /** As in the table of operations: `/sessions/{session_id}`. */
   readonly path: string;
-  /** What whoever asks must be allowed to do; undefined for what is served to anybody, without a token. */
+  /** The scope that the caller needs; undefined for routes without a token. */
   readonly scope: Scope | undefined;
-  /** Whether it is a page for a reader, who may come from elsewhere. */
+  /** Whether pages of other origins may link to it. */
   readonly isPage?: boolean;
-  /** Whether it is answered also while the server ends. */
+  /** Whether it is served while the server stops. */
   readonly isLasting?: boolean;
-  /** Absent where it is no row of the table. */
+  /** Absent for routes outside the table. */
   readonly operation?: OperationName;
 }
 
@@ -40,7 +40,7 @@ export interface AnsweredRoute extends RoutePlace {
   serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
 }
 
-/** A route that writes its response itself, for as long as that takes. */
+/** A route that streams its response. */
 export interface StreamedRoute extends RoutePlace {
   stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
 }
@@ -52,7 +52,7 @@ export type Found =
   | { readonly kind: "wrong_method"; readonly allow: string }
   | { readonly kind: "unknown" };
 
-/** Finds the route of a method and a path; where two are alike, the first is found. */
+/** Finds the route of a method and a path; the first match wins. */
 export function createRouter(routes: readonly Route[]): (method: string, path: string) => Found {
   const rows = routes.map((route) => ({ route, pattern: route.path.split("/") }));
   return (method, path) => {

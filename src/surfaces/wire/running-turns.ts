@@ -6,16 +6,16 @@ import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 
 /** The turns that a server runs, so that it can wait for them before it ends. */
 export interface RunningTurns {
-  /** Calls operations, and knows the turns among them, also those that go on behind their answer. */
+  /** Calls operations, and tracks their turns, also those that continue after the answer. */
   readonly dispatch: Dispatch;
-  /** Begins no more turns, waits for those that run, for as long as it may, and says how many there are. */
+  /** Refuses new turns, waits for running ones up to a limit, and logs how many there are. */
   drain(graceMs: number): Promise<void>;
 }
 
-/** What a server that ends says to whoever wants it to begin something. */
+/** The refusal of new work while the server stops. */
 export const IS_ENDING = "this server is ending";
 
-/** Whoever waits for a server to end wants to see that it goes on. */
+/** How often the log reports that turns still run. */
 const TELL_MS = 10_000;
 /** Many turns may end at once. */
 const TELL_AGAIN_MS = 1_000;
@@ -25,12 +25,12 @@ export function watchTurns(
   { clock, log }: { readonly clock: Clock; readonly log: (sentence: string) => void },
 ): RunningTurns {
   const running = new Set<Promise<void>>();
-  // A question is in the log: nobody needs to wait here for its answer.
+  // A pending approval is in the log and outlives this process.
   const leaving = new AbortController();
   let isEnding = false;
   const watch = (turn: Promise<unknown>): void => {
     const end = (): void => void running.delete(ended);
-    // How it ends is heard of by whoever asked for it.
+    // The caller gets the outcome.
     const ended = turn.then(end, end);
     running.add(ended);
   };
@@ -81,7 +81,7 @@ export async function within(clock: Clock, ms: number, work: Promise<unknown>): 
 /** The reason of a signal that a client aborted, rather than the end of its connection or of the server. */
 export const CANCELLED_BY_CLIENT = "cancelled by the client";
 
-/** Archives what was begun of a creation whose client took it back: nobody wants it, and it stays readable. */
+/** Archives the session of a creation that its client cancelled; it stays readable. */
 export async function takeBack(dispatch: Dispatch, session_id: string): Promise<void> {
   try {
     await dispatch("archiveSession", { session_id });

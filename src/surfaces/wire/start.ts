@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
+import type { loadConfig } from "../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
@@ -25,7 +26,7 @@ import {
 import { within } from "./running-turns.ts";
 import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
-/** The process as a server sees it: only a door touches the real one. */
+/** The process as a server sees it; entry points pass the real one. */
 export interface ServerIo {
   /** What was typed after the command's name. */
   readonly args: readonly string[];
@@ -36,11 +37,11 @@ export interface ServerIo {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: LineStream;
-  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
+  /** Aborts when the server is told to stop; its reason is the exit code. */
   readonly interrupt: AbortSignal;
 }
 
-/** What a door composes for a server. */
+/** The parts that an entry point composes for a server. */
 export interface ServerParts {
   readonly loadConfig: typeof loadConfig;
   openRuntime(options: OpenOptions): Promise<Runtime>;
@@ -50,28 +51,27 @@ export interface ServerParts {
 /** Where and to whom a server over HTTP listens. */
 export type HttpPlace = HttpFlags & { readonly host: string; readonly port: number };
 
-/** What one server does otherwise than the others. */
+/** The differences between servers. */
 export interface ServerKind<F extends ServerFlags> {
-  /** The name it was called by, which its sentences begin with. */
+  /** Its command name, which prefixes its log lines. */
   readonly command: string;
   readonly usage: string;
   /** Throws INVALID_PARAMS for a flag that is unknown or wrong. */
   parseFlags(args: readonly string[]): F;
-  /** Whose realm it works on when no flag says so. */
+  /** The realm without a flag. */
   realmFor(flags: F): Promise<Pick<RealmRequest, "purpose" | "realm">>;
   /** Whether its realm may lie in a project, which must then be trusted and keep it out of its history. */
   readonly mayKeepInProject: boolean;
-  /** Whether clients are told where things are kept. */
+  /** Whether clients see paths. */
   showsPaths(flags: F): boolean;
-  /** Undefined when stdin and stdout are spoken over, by whoever started it. */
+  /** Undefined for a server on stdin and stdout. */
   http(flags: F, config: Config): HttpPlace | undefined;
   /** How long its runtime may take to close, where clients kill what takes longer. */
   readonly closeMsMax: number | undefined;
-  /** Serves until an end is wanted. */
+  /** Serves until it is stopped. */
   serve(serving: Serving<F>): Promise<void>;
 }
 
-/** A server that has everything it needs. */
 export interface Serving<F extends ServerFlags> {
   readonly flags: F;
   readonly config: Config;
@@ -81,7 +81,7 @@ export interface Serving<F extends ServerFlags> {
     | (HttpPlace & Admission & { readonly operator: Operator; readonly addresses: OwnAddresses })
     | undefined;
   readonly clock: Clock;
-  /** Told, in a sentence, of what no client can be told. */
+  /** Logs a sentence about failures that no client can be told. */
   readonly log: (sentence: string) => void;
   /** Closes the runtime; calling it twice does no harm. */
   close(): Promise<void>;
@@ -96,7 +96,7 @@ export async function startServer<F extends ServerFlags>(
   const { command } = kind;
   const clock = createSystemClock();
   const openJournal = (form: LogForm): Journal => createJournal({ stream: io.stderr, form, command, now: clock.now });
-  // Until it is known how lines are to be written, there are only sentences.
+  // Plain sentences until the form of the log is known.
   let journal = openJournal("off");
   const useLog = (form: LogForm): Journal => {
     journal = openJournal(form);
@@ -124,10 +124,10 @@ interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock">
   useLog(form: LogForm): Journal;
 }
 
-/** Whoever runs a server over HTTP wants to see what is asked of it. */
+/** Servers over HTTP log requests by default. */
 const LOG_DEFAULT: LogForm = "text";
 
-/** Opens what is kept of a folder, has it served, and closes it again; it throws where it cannot be opened. */
+/** Opens the runtime of a folder, serves it and closes it; throws where it cannot be opened. */
 export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: ServerParts, how: How<F>): Promise<void> {
   const { kind, flags, clock } = how;
   const { env, cwd, home } = io;
@@ -136,7 +136,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
   const isChosen = flags.realm !== undefined || flags.isolated === true;
   const asFolder = { ...resolveRealm(request), isChosen };
-  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems } = await parts.loadConfig({
+  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems, advice } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
@@ -155,7 +155,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const warn = (sentence: string): void => journal.say(sentence, "warn");
   for (const note of flags.notes) log(note);
   if (leftOut !== undefined) warn(leftOut);
-  for (const problem of problems) warn(problem);
+  for (const sentence of [...problems, ...advice]) warn(sentence);
   const keeps = keepsSomething(config);
   const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
   const http = given && {
@@ -215,13 +215,12 @@ function formIn(given: string | undefined): LogForm {
   return given === undefined || given === "" ? LOG_DEFAULT : logFormOf("RKAT_LOG", given);
 }
 
-/** What was written last is still on its way when nobody has waited for it. */
+/** Waits until the last output is flushed. */
 function flushed(output: Writable): Promise<void> {
   if (output.destroyed) return Promise.resolve();
   return new Promise((done) => output.write("", () => done()));
 }
 
-/** A server that listens. */
 interface Listening {
   readonly url: string;
   /** Begins no more turns and waits for those that run, for as long as `graceMs`; then it takes no more requests. */

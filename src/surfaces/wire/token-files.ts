@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "../../config/load-config.ts";
+import type { Config } from "../../config/config-schema.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { Token, TokenName } from "../../contract/token.ts";
 import type { TokenStore } from "../../ports/token-store.ts";
@@ -26,12 +26,12 @@ export async function openTokens(
   for (const token of files.read()) {
     if (await store.add(token)) await files.remove(token.name);
     else
-      warn(`token ${token.name} of ${stateFolder} lets nobody in: the realm has another of that name in its database`);
+      warn(`token ${token.name} of ${stateFolder} is not accepted: the realm has another of that name in its database`);
   }
   return store;
 }
 
-/** Keeps a new token and returns its secret, which is nowhere afterwards; throws INVALID_PARAMS for a name that is taken. */
+/** Stores a new token and returns its secret, which is not stored; throws INVALID_PARAMS for a taken name. */
 export async function createToken(store: TokenStore, { name, ...token }: Omit<Token, "sha256">): Promise<string> {
   requireName(name);
   if (store.read().length >= TOKENS_MAX)
@@ -41,7 +41,7 @@ export async function createToken(store: TokenStore, { name, ...token }: Omit<To
   throw new RuntimeError("INVALID_PARAMS", `--name ${name}: there is such a token; revoke it first`);
 }
 
-/** Takes a token away; throws INVALID_PARAMS where there is none of the name. */
+/** Revokes a token; throws INVALID_PARAMS for an unknown name. */
 export async function revokeToken(store: TokenStore, name: string): Promise<void> {
   if (await store.remove(requireName(name))) return;
   const known = store.read().map((token) => token.name);
@@ -79,7 +79,7 @@ export function openTokenFiles(stateFolder: string, warn: Warn = () => {}): Toke
     read: () =>
       names().flatMap((name) => {
         const token = readToken(pathOf(name), name);
-        if (token === undefined) warn(`the file of token ${name} cannot be read, so nobody is let in by it; revoke it`);
+        if (token === undefined) warn(`the file of token ${name} cannot be read, so it is not accepted; revoke it`);
         return token ?? [];
       }),
     state: (nowMs) => {
@@ -124,7 +124,7 @@ function requireName(name: string): string {
   throw new RuntimeError("INVALID_PARAMS", `${JSON.stringify(name)} cannot name a token: ${issue?.message}`);
 }
 
-/** Undefined for a file that is none, is another's, or went away meanwhile: a token nobody can read lets nobody in. */
+/** Undefined for a file that is invalid, belongs to another user, or was deleted: such a token is not accepted. */
 function readToken(path: string, name: string): Token | undefined {
   try {
     const parsed = Token.safeParse(JSON.parse(readFileSync(path, "utf8")));

@@ -8,11 +8,11 @@ const TURN_SECS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 const SEARCH_SECS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 interface TurnCounts {
-  /** Also of what goes on behind its answer, whose failure no client is told. */
+  /** Also for background work, whose failure no client sees. */
   failed(kind: "turn" | "compaction", sessionId: string | undefined, error: LoggedFailure): void;
 }
 
-/** Counts what turns do, by what they append: nothing stands between a turn and its model or tools. */
+/** Counts turns by their appended entries, so that the counting never delays a turn. */
 export function countTurns(metrics: Metrics, { failed }: TurnCounts): Telemetry {
   const now = () => performance.now();
   const counts = countersIn(metrics);
@@ -114,7 +114,7 @@ function causeOf({ result, error }: Parameters<Watch["end"]>[0]): string {
   const hasCause = typeof details === "object" && details !== null && "terminal_cause_kind" in details;
   const cause = hasCause ? details.terminal_cause_kind : result?.terminal_cause_kind;
   if (typeof cause === "string") return cause;
-  // A turn that waits for a person's word has ended for now.
+  // A turn that waits for approval has ended for now.
   return error?.code ?? (result === undefined ? "waiting" : "completed");
 }
 

@@ -1,4 +1,4 @@
-/** The requests of a connection that nobody has answered yet. */
+/** The requests of a connection that are not answered yet. */
 export interface Unanswered {
   add(id: unknown): void;
   /** It was answered, or taken back. */

@@ -124,7 +124,7 @@ const HTTP_LINES = `\
 const PLACE_LINES = `\
   --context-root PATH      the project's folder, instead of the current one
   --user-config-root PATH  where .rkat/config.toml is looked up, instead of the home folder
-  --trust                  obey the project's files though nobody trusted them, this once; RKAT_TRUST=1 does the same`;
+  --trust                  trust this project for this run only; RKAT_TRUST=1 does the same`;
 
 const BACKEND_LINE = "  --realm-backend KIND     jsonl or sqlite; accepted, and our own backend is used";
 

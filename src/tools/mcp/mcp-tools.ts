@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
-import { z } from "zod";
 import { messageOf } from "../../contract/error.ts";
 import type { ContentBlock } from "../../contract/message.ts";
+import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";

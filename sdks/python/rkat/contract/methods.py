@@ -11,7 +11,7 @@ from . import options, results
 
 
 class ClientMethods(Handle):
-    """What can be asked of a server."""
+    """The operations on a server."""
 
     async def list_sessions(
         self,
@@ -231,7 +231,7 @@ class ClientMethods(Handle):
 
 
 class SessionMethods(Handle):
-    """What can be asked of a session."""
+    """The operations on a session."""
 
     async def interrupt(self) -> None:
         """Stop the running turn; a session that is idle is left as it is."""
@@ -451,7 +451,7 @@ class SessionMethods(Handle):
 
 
 class AgentMethods(Handle):
-    """What can be asked of an agent."""
+    """The operations on an agent."""
 
     async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportAgentResult:
         """Read everything an agent was ever given to remember, and its summaries, a page at a time.
@@ -463,7 +463,7 @@ class AgentMethods(Handle):
         return answer
 
     async def remember(self, content: str, metadata: Mapping[str, Any] | None = None) -> results.Remembered:
-        """Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it.
+        """Add a memory to an agent; a compaction that becomes due runs in the background.
 
         - `content`: what to remember, as a text
         - `metadata`: facts to keep with it, as a JSON object

@@ -1,5 +1,5 @@
 # Generated from src/contract/ by `npm run docs`: change the contract, not this file.
-"""The table of operations: under which name each is asked for over JSON-RPC, and where over HTTP."""
+"""The table of operations: the name of each over JSON-RPC, and its path over HTTP."""
 
 from __future__ import annotations
 

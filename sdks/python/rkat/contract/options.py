@@ -270,7 +270,7 @@ class SessionOptions(TypedDict, total=False):
     enable_memory: bool
     """Search of what was said before, also with the preset none or where [tools] memory is false."""
     enable_agents: bool
-    """The tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md."""
+    """The tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md."""
     memory_scope: Literal["project", "session"]
     """What its agent recalls: what was said in the project, or in this session alone; else as configured."""
     tool_filter: Literal["All"] | Mapping[str, Any]
@@ -308,7 +308,7 @@ class TurnOptionsChangeSettings(TypedDict, total=False):
     enable_memory: bool
     """Search of what was said before, also with the preset none or where [tools] memory is false."""
     enable_agents: bool
-    """The tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md."""
+    """The tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md."""
     tool_filter: Literal["All"] | Mapping[str, Any]
     """Which of the tools are offered: "All", or those of a list, or all others."""
 
@@ -407,7 +407,7 @@ class TurnOptions(TypedDict, total=False):
     change_settings: TurnOptionsChangeSettings
     """Settings that are others from this turn on, also of a session that has run; null takes away what was set."""
     after_seq: int
-    """Run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken."""
+    """Run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken."""
     tool_overlay: ToolOverlay
     """Which of the session's tools this turn has."""
 

@@ -1,5 +1,5 @@
 # Generated from src/contract/ by `npm run docs`: change the contract, not this file.
-"""What the server answers with, in the names of the wire. An answer may have further fields."""
+"""The results of the server, in the names of the wire. A result may have further fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RunResultUsage(TypedDict):
     cache_read_tokens: NotRequired[int]
     """Of the input, tokens the provider has read from its cache."""
     reasoning_tokens: NotRequired[int]
-    """Of the output, tokens the model thought; absent where nobody tells."""
+    """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
     cost: NotRequired[Cost]
@@ -56,7 +56,7 @@ class Usage(TypedDict):
     cache_read_tokens: NotRequired[int]
     """Of the input, tokens the provider has read from its cache."""
     reasoning_tokens: NotRequired[int]
-    """Of the output, tokens the model thought; absent where nobody tells."""
+    """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
     cost: NotRequired[Cost]
@@ -576,7 +576,7 @@ class ModelCallsCall(TypedDict):
     threshold: NotRequired[int]
     """The size at which the context is compacted; absent without session-compaction."""
     usage: NotRequired[Usage]
-    """What it took, attempts that failed with it; absent where nobody told."""
+    """Its usage, failed attempts included; absent where the provider reports none."""
     cost: NotRequired[Cost]
     """What that cost; absent where no price is known."""
 
@@ -1277,7 +1277,7 @@ class AgentReceipt(TypedDict):
     at_count: int
     """How many memories there were when it became due."""
     forced: bool
-    """Whether somebody asked for it."""
+    """Whether it was requested."""
     model: NotRequired[str]
     """The model that was asked; absent where none was."""
     usage: Usage
@@ -1500,7 +1500,7 @@ class PruneResult(TypedDict):
     more: int
     """Sessions that are due besides and go the next time."""
     busy: int
-    """Sessions that are due and in a turn, or held by somebody; they go once that is over."""
+    """Sessions that are due, but run a turn or are locked; they are erased later."""
     receipt: NotRequired[ForgetReceipt]
     """What was done and found afterwards; absent where nothing went."""
     signed: NotRequired[Signed]
@@ -1726,7 +1726,7 @@ class ReadAccessResult(TypedDict):
     name: NotRequired[str]
     """The name of the token; absent for the user of the process."""
     scopes: list[Scope]
-    """What whoever asks may do."""
+    """What the caller may do."""
     labels: dict[str, str]
     """Only sessions with these labels are there for it."""
 
@@ -1820,7 +1820,7 @@ class CatalogModel(TypedDict):
     tier: Literal["recommended", "supported"]
     """recommended: asked when only its provider is named."""
     context_window: NotRequired[int]
-    """Tokens it can see; absent when nobody has said it of one's own model."""
+    """The context window in tokens; absent where it is unknown."""
     max_output_tokens: NotRequired[int]
     """Tokens it can say at once; absent as above."""
     prices: NotRequired[ModelPrices]

@@ -30,7 +30,7 @@ export async function remember(call: Call): Promise<void> {
     try {
       await addAll(opened.runtime, { first: first.value, memories, tally, progress: progress.show });
     } catch (thrown) {
-      // Who pipes the rest in again has to know where to begin.
+      // The user must know where to start when piping the rest again.
       if (tally.added > 0) progress.aside(() => io.stderr.write(`${sentenceOf(agent, tally)}\n`));
       throw thrown;
     } finally {
@@ -74,7 +74,6 @@ interface Remembering {
   dispatch(name: "remember", memory: Memory): Promise<OperationOutput<"remember">>;
 }
 
-/** What has come of it so far. */
 interface Tally {
   added: number;
   last?: OperationOutput<"remember">;
@@ -87,7 +86,7 @@ interface Adding {
   progress(added: number): void;
 }
 
-/** So many are on their way at once: they are written together, in the order they were given. */
+/** The most requests in flight: they are written together, in order. */
 const AHEAD_MAX = 64;
 
 async function addAll(runtime: Remembering, { first, memories, tally, progress }: Adding): Promise<void> {
@@ -178,10 +177,13 @@ export async function compactAgent(
   print(io, ["Compacted.", ...(await agentStatusLines(status, { opened, paint }))]);
 }
 
-/** Whoever stops waiting goes on; the compaction ends behind them. */
+/** Stops waiting when aborted; the compaction continues in the background. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const stop = (): void => aborted.reject(new RuntimeError("REQUEST_CANCELLED", "the compaction was not waited for"));
+  const stop = (): void =>
+    aborted.reject(
+      new RuntimeError("REQUEST_CANCELLED", "stopped waiting; the compaction continues in the background"),
+    );
   signal.addEventListener("abort", stop);
   try {
     return await Promise.race([work, aborted.promise]);
@@ -190,7 +192,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-/** The operation answers why nothing was compacted; only a failure is also what the status tells of. */
+/** The operation answers why nothing was compacted; only a failure is also in the status. */
 async function failureOf(
   { runtime }: Opened,
   agent: string,
@@ -207,10 +209,10 @@ function isPiped({ stdin }: Io, written: string | undefined): boolean {
   return written === undefined ? stdin.kind === "stream" : written === "-";
 }
 
-/** A pipe that says nothing for so long was perhaps inherited and will never end. */
+/** A pipe that is silent for so long was perhaps inherited and may never end. */
 const SILENCE_MS = 2_000;
 
-/** The lines of stdin; says that it waits for them where nobody may have meant it to. */
+/** The lines of stdin; prints that it waits where that may be unintended. */
 async function* textLines(io: Io, written: string | undefined): AsyncGenerator<string> {
   const waiting = setTimeout(() => {
     if (written !== "-") io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
@@ -228,8 +230,8 @@ async function* textLines(io: Io, written: string | undefined): AsyncGenerator<s
 const LOOK_MS = 100;
 
 /**
- * Resolves when no compaction of the agent runs, or when the signal aborts. A runtime that closes waits half a minute
- * for one: with a slow model it would be cut off there, and begun anew by the next memory, for ever.
+ * Resolves when no compaction of the agent runs, or when the signal aborts. A closing runtime waits half a minute
+ * for one: with a slow model each would be cut off, and started again by the next memory.
  */
 export async function compactionSettled({ runtime }: Opened, agent: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

@@ -30,11 +30,11 @@ type Fact = readonly [name: string, fact: string];
 
 function factRows(receipt: AgentReceipt): readonly Fact[] {
   const { created_at, at_count, forced, model, usage, notes, quality, remaking } = receipt;
-  const why = forced ? "somebody asked for it" : "it was due";
+  const why = forced ? "requested" : "due";
   return [
     ["when", momentText(created_at)],
     ["why", `${why}, with ${grouped(at_count)} memories`],
-    ["written by", model ?? "nobody: its sentences are the memories' own"],
+    ["written by", model ?? "no model: its sentences are quoted from the memories"],
     ["cost", `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`],
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
     ...(quality === undefined ? [] : [["quality", qualityText(quality)] as const]),
@@ -42,10 +42,10 @@ function factRows(receipt: AgentReceipt): readonly Fact[] {
   ];
 }
 
-/** `0.83: it says 5 of 14 specifics of what it was made of, where 6 would fit`. */
+/** `0.83: it has 5 of the 14 specifics of its sources, where 6 would fit`. */
 function qualityText({ quality, kept, sources, attainable }: LongtermQuality): string {
-  if (sources === 0) return `${quality}: what it was made of holds no specifics`;
-  const said = `it says ${grouped(kept)} of ${grouped(sources)} specifics of what it was made of`;
+  if (sources === 0) return `${quality}: its sources have no specifics`;
+  const said = `it has ${grouped(kept)} of the ${grouped(sources)} specifics of its sources`;
   return `${quality}: ${said}${attainable > kept ? `, where ${grouped(attainable)} would fit` : ""}`;
 }
 
@@ -56,7 +56,7 @@ function remakingText({ outcome, summaries, specifics, kept_before, kept_remade 
     case "remade":
       return `of ${of}: it says ${grouped(kept_remade)} of ${grouped(specifics)} specifics now, ${grouped(kept_before)} before`;
     case "not_needed":
-      return `no: held against ${of}, it says what can be kept, ${before}`;
+      return `no: compared with ${of}, it has what can be kept, ${before}`;
     case "not_better":
       return `no: of ${of} it would say ${grouped(kept_remade)} of ${grouped(specifics)} specifics, now ${grouped(kept_before)}`;
     case "failed":
@@ -76,7 +76,7 @@ function tierLines(title: string, tier: AgentReceipt["recent"], view: ReceiptVie
   ];
 }
 
-const NO_RECEIPT = "It was made before receipts were written; nobody counted what it kept.";
+const NO_RECEIPT = "It was written before receipts existed.";
 
 export function historyLines(
   { summaries, next_before_seq }: AgentHistory,
@@ -169,7 +169,7 @@ function nextText({ count, next_compaction_at, compaction_due, compaction_runnin
   return compaction_due && last_error === undefined ? `${at}: it is due` : `${at}: it is due, with the next memory`;
 }
 
-/** For a name that was never used: it may be a slip. */
+/** For a name that was never used: it may be mistyped. */
 export function strangerText(agent: string): string {
-  return `${agent} remembers nothing yet; rkat agent list shows who does.`;
+  return `${agent} has no memories yet; rkat agent list shows the agents that do.`;
 }

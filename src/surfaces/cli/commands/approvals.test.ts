@@ -37,7 +37,7 @@ describe("a call that a rule asks about", () => {
     writeFileSync(join(line.cwd, "rkat.toml"), '[permissions]\nask = ["task_*"]\n');
     const { stdout } = await run("run", "Make a task.", "--events");
     const results = stdout.split("\n").filter((one) => one.includes('"tool_execution_completed"'));
-    expect(results).toEqual([expect.stringMatching(/not run: .*nobody can be asked here; allow it with --allow/)]);
+    expect(results).toEqual([expect.stringMatching(/not run: .*no person can be asked here; allow it with --allow/)]);
     // The flag that is named fits the call, and works.
     expect(results.join("")).toContain("allow it with --allow 'task_create', or everything with --yes");
     for (const flag of [["--yes"], ["--allow", "task_create"]]) {
@@ -49,7 +49,7 @@ describe("a call that a rule asks about", () => {
   it("[I1] names no flag where none satisfies the rule that asks", async () => {
     const { stdout } = await run(...ask, "--allow", "task_create", "--yes", "--events");
     expect(stdout).toMatch(
-      /not run: rule ask task_\* of the session; nobody can be asked here, and --allow does not satisfy/,
+      /not run: rule ask task_\* of the session; no person can be asked here, and --allow does not satisfy/,
     );
     expect(stdout).not.toContain("allow it with");
   });

@@ -40,7 +40,7 @@ export function attachedBlock(path: string, bytes: Buffer): ContentBlock {
   const data = bytes.toString("base64");
   const image = IMAGES[ending];
   if (image !== undefined) return { type: "image", media_type: image, source: "inline", data };
-  // What is neither is read as text, and refused where it is none.
+  // Other files are read as text, and refused where they are not.
   const media_type = ending === ".pdf" ? "application/pdf" : "text/plain";
   return { type: "file", name: basename(path), media_type, source: "inline", data };
 }

@@ -86,7 +86,7 @@ export const backupRows: readonly CommandRow[] = [
       [
         "Exit codes",
         "0 it is back and whole · 1 it is back, with the damage that the realm had ·",
-        "2 a place is wrong or not empty · 31 a place cannot be read or written; run it again to go on",
+        "2 a place is wrong or not empty · 31 a place cannot be read or written; run it again to continue",
       ],
     ],
     run: ({ invocation, flags, arg }: Call<RestoreFlags>) => bringBack(invocation, arg("place") ?? "", flags),

@@ -15,10 +15,10 @@ import { compactionTable, type Naming, printCompaction, showCompaction } from ".
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { simulateRow } from "./simulate.ts";
 
-/** `rkat compact`: what was taken out of a context, and how it comes back. */
+/** `rkat compact`. */
 export const compactRows: readonly CommandRow[] = [
   command("compact", {
-    text: "Summarise a context, check what that lost, undo it: older turns become a summary. Nothing is deleted; each compaction has a receipt of what it took out.",
+    text: "Summarise a context, check what that lost, undo it: older turns become a summary. Nothing is deleted; each compaction has a receipt of what it removed.",
     notes: [SELECTOR_NOTE, COMPACTION_NOTE],
   }),
   command("compact run SESSION", {
@@ -42,11 +42,11 @@ export const compactRows: readonly CommandRow[] = [
     view: compactionTable,
   }),
   command("compact show SESSION [COMPACTION]", {
-    text: "Show a compaction: its summary, and where every specific that it took out is now.",
+    text: "Show a compaction: its summary, and where every specific that it removed is now.",
     flags: () => [new Option("--all", "list every specific, not a few of each kind"), jsonFlag()],
     examples: [
       ["rkat compact show last", "the newest compaction of the last session"],
-      ["rkat compact show last ~1 --all", "the one before, with everything it took out"],
+      ["rkat compact show last ~1 --all", "the one before, with everything it removed"],
     ],
     run: onSession<CompactFlags>(
       (call) => showCompaction(call, { ...call.flags, word: call.arg("compaction") }),
@@ -70,11 +70,11 @@ export const compactRows: readonly CommandRow[] = [
   command("compact undo SESSION [COMPACTION]", {
     text: OPERATIONS.undoCompaction.summary,
     flags: () => [jsonFlag()],
-    examples: [["rkat compact undo last", "the newest that stands"]],
+    examples: [["rkat compact undo last", "the newest that was not undone"]],
     run: onSession((call) => undoCompaction(call, { ...call.flags, word: call.arg("compaction") }), withCompaction),
   }),
   operation("compact expand SESSION [COMPACTION]", "expandCompaction", {
-    text: "Bring turns that a compaction took out back into the context, the newest first; its summary stays.",
+    text: "Bring turns that a compaction removed back into the context, the newest first; its summary stays.",
     examples: [
       ["rkat compact expand last", "as much as there is room for"],
       ["rkat compact expand last --from 12 --to 20", "the turns of these seqs, as in session show --history"],
@@ -123,8 +123,8 @@ async function compactNow(call: OpenedCall<CompactFlags>): Promise<void> {
   if (!compacted) return printCompaction(call, { compaction, all: flags.all === true });
   print(io, [
     ...compactedLines(io, compaction),
-    paint.dim(`Look at it: rkat compact show ${shortId(id)}`),
-    paint.dim(`Undo it:    rkat compact undo ${shortId(id)}`),
+    paint.dim(`Show it: rkat compact show ${shortId(id)}`),
+    paint.dim(`Undo it: rkat compact undo ${shortId(id)}`),
   ]);
 }
 
@@ -152,12 +152,12 @@ export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flag
   const input = { session_id: id, ...fieldsOf("compactSession", flags) };
   const result = await runtime.dispatch("compactSession", input, { listener, signal });
   if (!hasFailed) return { result, failure: undefined };
-  // It is an answer of the operation, not an error of it: what a turn that ends badly is to a turn.
-  const message = `the compaction failed, and the context is as it was: ${result.reason ?? "nobody knows why"}`;
+  // The operation reports a failed compaction as a result, not as an error.
+  const message = `the compaction failed, and the context is as it was: ${result.reason ?? "unknown reason"}`;
   return { result, failure: new RuntimeError("AGENT_ERROR", message) };
 }
 
-/** What a compaction did, in the lines that everybody reads. */
+/** The result of a compaction in a few lines. */
 export function compactedLines(
   io: Io,
   compaction: NonNullable<CompactResult["compaction"]>,
@@ -167,14 +167,14 @@ export function compactedLines(
   const messages = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
   const tokens = `about ${grouped(tokens_before)} → ${grouped(tokens_after)} tokens`;
   const { lost, invented, invented_cut } = receipt;
-  const fate = invented_cut ? "that was cut" : "the receipt tells what";
+  const fate = invented_cut ? "that was cut" : "the receipt lists it";
   return [
     `Compacted: ${messages}, ${tokens}.`,
     `${receiptTotals(receipt)}.`,
-    ...(lost === 0 ? [] : [red(`! ${counted(lost, "specific")} can be found nowhere any more`)]),
+    ...(lost === 0 ? [] : [red(`! ${counted(lost, "specific")} cannot be found any more`)]),
     ...(invented.length === 0
       ? []
-      : [yellow(`! the summary said ${counted(invented.length, "thing")} nobody had said; ${fate}`)]),
+      : [yellow(`! the summary had ${counted(invented.length, "invented specific")}; ${fate}`)]),
     ...unverifiedTotals(receipt).map((line) => `${line}.`),
     ...notes.map((note) => yellow(`! ${withoutControls(note)}`)),
   ];
@@ -196,11 +196,11 @@ function sizeText({ messages, estimated_tokens }: { messages: number; estimated_
   return `The context is now ${counted(messages, "message")}, about ${counted(estimated_tokens, "token")}.`;
 }
 
-/** A warning where the next turn would take out again what was brought back. */
+/** A warning where the next turn would compact the context again. */
 async function nextWarning({ opened, paint, id: session_id }: View): Promise<readonly string[]> {
   if (!opened.isKept) return [];
   const { estimated_tokens, auto_compact_threshold } = await opened.runtime.dispatch("readContext", { session_id });
   if (auto_compact_threshold === undefined || estimated_tokens < auto_compact_threshold) return [];
   const limit = `the ${grouped(auto_compact_threshold)} tokens at which it is compacted`;
-  return [paint.yellow(`! It is over ${limit}, so a coming turn compacts it again`)];
+  return [paint.yellow(`! It is over ${limit}, so the next turn compacts it again`)];
 }

@@ -19,7 +19,6 @@ import type { Opened } from "../open-runtime.ts";
 import { findCompaction, shortId } from "../session-selector.ts";
 import { placeText, rangesText, receiptLines } from "./receipt-lines.ts";
 
-/** How a compaction is named, and shown. */
 export interface Naming {
   /** The word that names it; without one, the command chooses. */
   readonly word: string | undefined;
@@ -63,9 +62,9 @@ export async function printCompaction(
   ]);
 }
 
-const PREVIEW_TITLE = "Preview: nothing was changed and no model was asked";
+const PREVIEW_TITLE = "Preview: nothing was changed and no model was called";
 
-/** Without a store a transcript cannot be read, and turns are left uncounted. */
+/** Undefined without a store: then turns are not counted. */
 async function transcriptOf(
   { runtime, isKept }: Opened,
   session_id: string,
@@ -110,22 +109,22 @@ const NOTE_CHARS_MAX = 1_000;
 const REASONS: Readonly<Record<Compaction["trigger"], string>> = {
   threshold: "the context grew to the threshold",
   overflow: "the context no longer fitted the model",
-  manual: "somebody asked for it",
-  eviction: "tool output made room before anything was summarised",
+  manual: "it was requested",
+  eviction: "old tool output was trimmed before anything was summarised",
 };
 
 function madeRows({ created_at, trigger, instructions, summary_by, model }: Shown): readonly Fact[] {
   const writers: Readonly<Record<Compaction["summary_by"], string>> = {
     model,
     curator: "a curator",
-    extractive: "nobody: its sentences are the conversation's own",
-    none: "nobody: only tool results became references",
+    extractive: "no model: its sentences are quoted from the conversation",
+    none: "no model: only tool results became references",
   };
-  const writer = trigger === "eviction" ? "nobody: only tool output became one line each" : writers[summary_by];
+  const writer = trigger === "eviction" ? "no model: tool outputs became one line each" : writers[summary_by];
   return [
     ["when", momentText(created_at)],
     ["why", `${trigger}: ${REASONS[trigger]}`],
-    ...(instructions === undefined ? [] : [["told to", oneLine(instructions, NOTE_CHARS_MAX)] as const]),
+    ...(instructions === undefined ? [] : [["instructions", oneLine(instructions, NOTE_CHARS_MAX)] as const]),
     ["written by", writer],
   ];
 }
@@ -135,7 +134,7 @@ function stateRows({ superseded, reshape, expanded, undone }: Shown): readonly F
     ...(superseded === undefined ? [] : [["replaces", `the summary of ${superseded}`] as const]),
     ...(reshape === "as_is" ? [] : [["simplified", reshape.replaceAll("_", " ")] as const]),
     ...(expanded.length === 0 ? [] : [["brought back", `seqs ${rangesText(expanded)}`] as const]),
-    ...(undone ? [["state", "undone: the context is as it would be without it"] as const] : []),
+    ...(undone ? [["state", "undone"] as const] : []),
   ];
 }
 
@@ -165,8 +164,8 @@ function economyRows({ economy }: Shown): readonly Fact[] {
 
 function preparedRows({ prepared, waited_ms, cost }: Shown): readonly Fact[] {
   if (prepared === undefined) return [];
-  const waited = waited_ms === undefined || waited_ms === 0 ? "nobody waited" : `waited ${waited_ms} ms`;
-  return [["prepared", cost === undefined ? `${prepared.at}, ${waited}` : `${prepared.at}, so it asks no model`]];
+  const waited = waited_ms === undefined || waited_ms === 0 ? "without a wait" : `waited ${waited_ms} ms`;
+  return [["prepared", cost === undefined ? `${prepared.at}, ${waited}` : `${prepared.at}, so it calls no model`]];
 }
 
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {
@@ -218,7 +217,7 @@ export function compactionTable(
   });
 }
 
-/** Whether what the compaction made is what the model is shown. */
+/** Whether the compaction is in effect. */
 function stateOf({ compaction_id, undone, expanded }: Compaction, replaced: ReadonlySet<string>): string {
   if (undone) return "undone";
   if (replaced.has(compaction_id)) return "replaced";

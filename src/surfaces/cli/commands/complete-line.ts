@@ -2,16 +2,16 @@ import type { Argument, Command, Option } from "commander";
 import { DEFAULT_COMMAND } from "../command-row.ts";
 import { extrasOf, type OptionEntry, readUsage, type UsageEntry, usageOf } from "../help.ts";
 
-/** A word that may stand where the cursor is. */
+/** A completion. */
 export interface Candidate {
   readonly value: string;
   readonly description: string;
 }
 
-/** What is looked up in the project when a value of this kind is wanted; `files` and `folders` the shell knows best. */
+/** The kinds of values that are looked up in the project; the shell itself completes `files` and `folders`. */
 export type ValueKind = "sessions" | "agents" | "models" | "providers" | "files" | "folders";
 
-/** What may stand where the cursor is: these words, and the values of this kind. */
+/** The completions at the cursor: these words, and the values of this kind. */
 export interface Completion {
   readonly candidates: readonly Candidate[];
   readonly kind?: ValueKind;
@@ -21,7 +21,7 @@ export interface Completion {
   readonly given: ReadonlyMap<string, string>;
 }
 
-/** Says what may follow these words where `current` has been typed so far. */
+/** The completions after these words, where `current` is the unfinished word. */
 export function completeLine(root: CommandEntry, words: readonly string[], current: string): Completion {
   const at = walk(root, words);
   const { command, given } = at;
@@ -155,7 +155,7 @@ function valuesOf(
   return kind === undefined ? { candidates: [] } : { candidates: [], kind };
 }
 
-/** A command as it was declared, for whoever completes it or writes it down. */
+/** A declared command, for completion and documentation. */
 export interface CommandEntry extends UsageEntry {
   /** Its words: `["rkat", "session", "list"]`. */
   readonly path: readonly string[];

@@ -32,7 +32,7 @@ export const completionRows: readonly CommandRow[] = [
 const COMPLETE = "__complete";
 const MEANING_CHARS_MAX = 100;
 
-/** Whoever presses Tab has typed half a command: whatever is wrong with it, nothing is said. */
+/** Answers an unfinished command line; errors in it are not reported. */
 async function answerShell(program: Command, invocation: Invocation): Promise<void> {
   const { io } = invocation;
   try {
@@ -210,7 +210,7 @@ complete -c rkat -f -k -a '(__rkat_complete)'
 `;
 }
 
-/** Nobody chooses among more. */
+/** The most values that are offered. */
 const SESSIONS_MAX = 30;
 const TITLE_CHARS_MAX = 60;
 

@@ -97,7 +97,7 @@ export function projectFileOf({ sources }: LoadedConfig, place: Place): string |
   return sources.find((path) => isProjectFile(path, place));
 }
 
-/** Whether a file of settings is a project's: neither the user's own nor that of a realm, which is no place for hands. */
+/** Whether a configuration file is a project's: neither the user's own nor a realm's. */
 export function isProjectFile(path: string, place: Place): boolean {
   const isNamed = basename(path) === "rkat.toml" || path.endsWith(join(".rkat", "config.toml"));
   return isNamed && path !== userFileOf(place);

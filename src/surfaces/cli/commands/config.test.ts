@@ -85,7 +85,7 @@ describe("rkat config", () => {
   it("tells a session of an event from outside", async () => {
     await line.run(["run", "hello", "-m", "offline"]);
     const reported = await line.run(["session", "event", "last", "deploy", '{"to":"web-7"}']);
-    expect(reported.stdout).toMatch(/^Told [0-9a-f-]+; the model is shown it at its next call\.\n$/);
+    expect(reported.stdout).toMatch(/^Sent to [0-9a-f-]+; the model sees it at its next call\.\n$/);
     expect((await line.run(["session", "show", "last", "--history"])).stdout).toContain('{"to":"web-7"}');
     const bad = await line.run(["session", "event", "last", "deploy", "{"]);
     expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining("valid JSON") });

@@ -152,7 +152,7 @@ function sentenceOf({ ok, failed, not_applicable }: ReturnType<typeof summaryOf>
   return `${counted(ok, "scenario")} as expected, ${grouped(failed)} not${beside}.`;
 }
 
-/** What is being done, on a line that is written over. */
+/** The progress, on a line that is redrawn. */
 function createProgress({ stderr }: Io): { show(text: string): void; clear(): void } {
   if (!stderr.isTerminal) return { show: () => {}, clear: () => {} };
   return { show: (text) => stderr.write(`\r\u001b[K${text}…`), clear: () => stderr.write("\r\u001b[K") };

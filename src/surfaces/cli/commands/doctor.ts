@@ -2,7 +2,8 @@ import { constants } from "node:fs";
 import { access, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Option } from "commander";
-import type { Config, LoadedConfig } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
+import type { LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { SubAgent } from "../../../ports/sub-agent.ts";
 import { realmNameIn } from "../../wire/realm.ts";
@@ -14,7 +15,7 @@ import { isThere, loadHere, readConfiguration, withSessions } from "../open-runt
 import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { PLAIN_BEFORE } from "./encryption.ts";
-import { type Mended, mend } from "./mend.ts";
+import { type Fixes, fixProblems } from "./mend.ts";
 
 /** `rkat doctor`. */
 export const doctorRow = command("doctor", {
@@ -42,18 +43,18 @@ export const doctorRow = command("doctor", {
 async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
   const { verify, store: place, realm, json } = flags;
   if (flags.fix && verify)
-    throw new RuntimeError("INVALID_PARAMS", "--fix mends and --verify only reads; use one of them");
+    throw new RuntimeError("INVALID_PARAMS", "--fix changes files and --verify only reads; use one of them");
   if (flags.yes && !flags.fix) throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
   if (place !== undefined && !verify)
     throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
   if (place !== undefined)
     return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
   if (verify) return verifySessions(invocation, json === true);
-  const mended = flags.fix ? await mend(invocation, flags.yes === true) : undefined;
+  const fixes = flags.fix ? await fixProblems(invocation, flags.yes === true) : undefined;
   const findings = await examine(invocation);
   const isHealthy = findings.every(({ status }) => status !== "broken");
-  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...mended });
-  else print(invocation, findings, mended);
+  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...fixes });
+  else print(invocation, findings, fixes);
   invocation.exitWith(isHealthy ? 0 : 1);
 }
 
@@ -71,7 +72,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
   const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources, mcpServers, subAgents, brought, leftOut, problems } = await loadHere(invocation);
+    const { config, sources, mcpServers, subAgents, brought, leftOut, problems, advice } = await loadHere(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
@@ -83,6 +84,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
       ...models,
       ...examineServers(mcpServers),
       ...examineAgents(await parts.subAgentsOf({ config, subAgents }), problems),
+      ...advice.map((finding): Finding => ({ check: "sub-agents", status: "missing", finding })),
       folder,
       await examineSessions(invocation, config),
       ...(await examineSeal(invocation, config)),
@@ -92,13 +94,13 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   }
 }
 
-/** Where the project's files want nothing there is nothing to trust. */
+/** No finding where the project's files request nothing. */
 function examineTrust(brought: LoadedConfig["brought"], leftOut: string | undefined): readonly Finding[] {
   const check = "trust";
   if (leftOut !== undefined) return [{ check, status: "missing", finding: leftOut, fix: "rkat trust --status" }];
   if (brought.length === 0) return [];
   const isKept = brought.every(({ state }) => state === "trusted");
-  const how = isKept ? "trusted as they are" : "obeyed this once: --trust or RKAT_TRUST";
+  const how = isKept ? "trusted as they are" : "trusted for this run: --trust or RKAT_TRUST";
   return [{ check, status: "ok", finding: `${brought.map(({ path }) => path).join(", ")}: ${how}` }];
 }
 
@@ -107,10 +109,10 @@ function brokenConfiguration(thrown: unknown): readonly Finding[] {
   return [{ check: "configuration", status: "broken", finding: message, fix: "edit it, then run rkat doctor again" }];
 }
 
-/** They are named, not tried: trying one starts a program. */
+/** Servers are listed, not tested: a test would start a program. */
 function examineServers(servers: LoadedConfig["mcpServers"]): readonly Finding[] {
   const finding = servers.map(({ name, enabled }) => (enabled === false ? `${name} (off)` : name)).join(", ");
-  return finding === "" ? [] : [{ check: "MCP servers", status: "ok", finding, fix: "rkat mcp list tries them" }];
+  return finding === "" ? [] : [{ check: "MCP servers", status: "ok", finding, fix: "rkat mcp list tests them" }];
 }
 
 function examineAgents(agents: readonly SubAgent[], problems: LoadedConfig["problems"]): readonly Finding[] {
@@ -159,12 +161,12 @@ async function examineFolder(cwd: string): Promise<Finding> {
   }
 }
 
-function print({ io }: Invocation, findings: readonly Finding[], mended: Mended | undefined): void {
+function print({ io }: Invocation, findings: readonly Finding[], fixes: Fixes | undefined): void {
   const { green, yellow, red, dim } = createPaint(io.stdout, io.env);
-  for (const sentence of mended?.fixed ?? []) io.stdout.write(`${green("Mended:")} ${withoutControls(sentence)}\n`);
-  for (const sentence of mended?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
-  if (mended?.fixed.length === 0 && mended.left.length === 0) io.stdout.write("There is nothing to mend.\n");
-  if (mended !== undefined) io.stdout.write("\n");
+  for (const sentence of fixes?.fixed ?? []) io.stdout.write(`${green("Fixed:")} ${withoutControls(sentence)}\n`);
+  for (const sentence of fixes?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
+  if (fixes?.fixed.length === 0 && fixes.left.length === 0) io.stdout.write("There is nothing to fix.\n");
+  if (fixes !== undefined) io.stdout.write("\n");
   const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
   const width = Math.max(...findings.map(({ check }) => check.length));
   for (const { check, status, finding, fix } of findings) {
@@ -173,11 +175,11 @@ function print({ io }: Invocation, findings: readonly Finding[], mended: Mended 
   }
   const isHealthy = findings.every(({ status }) => status !== "broken");
   io.stdout.write(
-    isHealthy ? '\nA turn can run. Try: rkat "hello" --model offline\n' : "\nNo turn can run until this is mended.\n",
+    isHealthy ? '\nA turn can run. Try: rkat "hello" --model offline\n' : "\nNo turn can run until this is fixed.\n",
   );
 }
 
-/** One thing that was looked at. `missing` is no fault: a turn can run without it. */
+/** One check. `missing` is not a fault: a turn can run without it. */
 interface Finding {
   readonly check: string;
   readonly status: "ok" | "missing" | "broken";
@@ -185,7 +187,7 @@ interface Finding {
   readonly fix?: string;
 }
 
-/** Where sessions are kept, how many there are, and how much room they take. */
+/** Where sessions are stored, their number and their size. */
 async function examineSessions(invocation: Invocation, config: Config): Promise<Finding> {
   const check = "state";
   const { stateFolder } = invocation.place();
@@ -205,12 +207,12 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
     const size = bytesText(await folderBytes(stateFolder));
     return { check, status: "ok", finding: `${kept}, ${size} in ${stateFolder}` };
   } catch (thrown) {
-    const fix = "rkat doctor --verify says what is damaged";
+    const fix = "rkat doctor --verify shows what is damaged";
     return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
   }
 }
 
-/** Where nothing is sealed and no key is named there is nothing to say. */
+/** No finding where nothing is encrypted and no key is named. */
 async function examineSeal({ parts, place }: Invocation, { encryption }: Config): Promise<readonly Finding[]> {
   const check = "encryption";
   const hasKey = Object.keys(encryption).length > 0;
@@ -225,14 +227,14 @@ async function examineSeal({ parts, place }: Invocation, { encryption }: Config)
     if (report === undefined) return [{ check, status: "ok", finding: "begins with the first turn" }];
     const [problem] = report.problems;
     if (problem !== undefined) return [{ check, status: "broken", finding: problem }];
-    const finding = `sealed by the key ${report.keyId}, which wraps ${report.keys} others`;
+    const finding = `encrypted with the key ${report.keyId}, which wraps ${report.keys} others`;
     return [{ check, status: "ok", finding, ...(report.isPlainBefore ? { fix: PLAIN_BEFORE } : {}) }];
   } catch (thrown) {
     return [{ check, status: "broken", finding: asRuntimeError(thrown).message }];
   }
 }
 
-/** How the database is: where, how far away, and who works in the realm. */
+/** The database: its address, its latency, and the processes that use the realm. */
 async function examineDatabase(
   { parts, place }: Invocation,
   { url = "", ...store }: Config["store"],
@@ -250,7 +252,7 @@ async function examineDatabase(
     const now = `${counted(report.held, "turn")} running, by ${counted(report.processes, "holder")}`;
     return { check, status: "ok", finding: `${reached}; ${kept}; ${now}` };
   } catch (thrown) {
-    const fix = "check RKAT_STORE_URL or [store] url, and that the database runs and lets this user in";
+    const fix = "check RKAT_STORE_URL or [store] url, and that the database runs and accepts this user";
     return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
   }
 }
@@ -259,17 +261,17 @@ async function folderBytes(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true });
   let bytes = 0;
   for (const name of names) {
-    // A file may go while the folder is walked; it then takes no room.
+    // A file may be deleted meanwhile; it then has no size.
     const found = await stat(join(folder, name)).catch(() => undefined);
     if (found?.isFile()) bytes += found.size;
   }
   return bytes;
 }
 
-/** Checks what keeps the realm where the command works: its database, or its state folder. */
+/** Checks the realm of the command's folder: its database, or its state folder. */
 async function verifySessions(invocation: Invocation, isJson: boolean): Promise<void> {
   const place = invocation.place();
-  // A configuration that cannot be read is told of by the command without the flag; the folder can be checked without it.
+  // The command without the flag reports an invalid configuration; the folder can be checked without one.
   const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
   const store = config?.store;
   if (store?.url !== undefined) {
@@ -287,7 +289,7 @@ type Report = Awaited<ReturnType<Parts["verifyStore"] | Parts["verifyDatabase"]>
 
 const NOTHING: Report = { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, blobs: 0, problems: [] };
 
-/** Checks everything that is kept, and exits with the store's code when something is damaged. */
+/** Checks all stored data, and exits with the store's code when something is damaged. */
 async function verifyKept({ io, exitWith }: Invocation, isJson: boolean, verify: () => Promise<Report>): Promise<void> {
   const report = await whileWaiting(io, "reading every record", verify);
   const { records, sessions, agents, bytes, blobs = 0, problems } = report;

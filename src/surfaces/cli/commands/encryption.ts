@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Call, type CommandRow, command, print, show } from "../command-row.ts";
@@ -32,14 +32,14 @@ export const encryptionRows: readonly CommandRow[] = [
     run: printState,
   }),
   command("encryption enable", {
-    text: "Encrypt a realm that is plain text: from now on its data is encrypted with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: one that runs goes on writing plain text.",
+    text: "Encrypt a realm that is plain text: from now on its data is encrypted with the key that [encryption] names. Index and memory are made again, encrypted; older logs, blobs and files stay plain. A new realm under a key is encrypted from the start and does not need this. Stop the realm's servers first: a running server continues to write plain text.",
     flags: () => [jsonFlag()],
     examples: [["rkat encryption enable", "then rkat store copy FROM TO --to-key-file for older data"]],
     notes: [["Exit codes", "0 the realm is encrypted · 2 no key is named · 31 it is encrypted with another key"]],
     run: begin,
   }),
   command("encryption rotate", {
-    text: "Change the realm's key: its keys are wrapped with another one, and the data they encrypt is not written again. The configuration names the current key, a flag the next one. Stopped at any point, the realm has the one or the other: run it again. Running servers go on reading, and need the next key to begin another session.",
+    text: "Change the realm's key: its keys are wrapped with another one, and the data they encrypt is not written again. The configuration names the current key, a flag the next one. Stopped at any point, the realm has the one or the other: run it again. Running servers continue to read, and need the next key to start another session.",
     flags: () => [
       new Option("--to-file <path>", "the file that holds the next key"),
       new Option("--to-env <name>", "the variable that holds the next key"),
@@ -60,18 +60,18 @@ async function printState(call: Call): Promise<void> {
   const facts = report && { key_id: report.keyId, keys: report.keys, plain_before: report.isPlainBefore };
   show(call, { sealed: report !== undefined, ...facts, problems: report?.problems ?? [] }, () =>
     report === undefined
-      ? withoutControls(`Nothing is sealed in ${stateFolder}.`)
+      ? withoutControls(`Nothing is encrypted in ${stateFolder}.`)
       : [
-          `Sealed by the key ${report.keyId}, which wraps ${grouped(report.keys)} others.`,
+          `Encrypted with the key ${report.keyId}, which wraps ${grouped(report.keys)} others.`,
           ...(report.isPlainBefore ? [`${PLAIN_BEFORE}.`] : []),
           ...report.problems,
         ].map(withoutControls),
   );
 }
 
-/** What is told of a realm that was not sealed from its beginning. */
+/** The note for a realm that was not encrypted from the start. */
 export const PLAIN_BEFORE =
-  "What was kept before is still plain, also in .rkat: rkat store copy FROM TO --to-key-file seals all of it";
+  "Older data is still plain text, also in .rkat; rkat store copy FROM TO --to-key-file encrypts all of it";
 
 async function begin(call: Call): Promise<void> {
   const { io, parts, place } = call.invocation;
@@ -83,7 +83,7 @@ async function begin(call: Call): Promise<void> {
   const realms = await parts.encryption();
   const wasPlain = await realms.enableEncryption(stateFolder, config.encryption, io.env);
   const done = wasPlain
-    ? `What is said in ${stateFolder} from now on is encrypted. ${PLAIN_BEFORE}`
+    ? `New data in ${stateFolder} is encrypted from now on. ${PLAIN_BEFORE}`
     : `${stateFolder} is encrypted with this key`;
   show(call, { enabled: wasPlain }, () => `${withoutControls(done)}.`);
 }

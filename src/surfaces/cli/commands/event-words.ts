@@ -4,7 +4,7 @@ import { oneLine } from "../io.ts";
 const ARGS_CHARS_MAX = 100;
 const NAME_CHARS_MAX = 200;
 
-/** A tool is named by whoever serves it, and a call of one by the model. */
+/** The name comes from the tool's server and from the model, so it is untrusted text. */
 export function toolName({ name }: { readonly name: string }): string {
   return oneLine(name, NAME_CHARS_MAX);
 }

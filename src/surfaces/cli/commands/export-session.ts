@@ -78,7 +78,7 @@ async function exportSessions(
     return exportOne(io, opened, { session_id, ...flags });
   }
   if (flags.json || isPaged) throw invalid("--json, --after and --limit are about one session; name it");
-  if (output === undefined) throw invalid("-o: name the folder that the sessions are to be written to");
+  if (output === undefined) throw invalid("-o: name the folder to write the sessions to");
   const folder = await makeOutputFolder(io, output);
   const sessions = await everySession(opened.runtime, { archived });
   const isForced = flags.force === true;
@@ -102,7 +102,7 @@ async function exportOne(
   const pieces = piecesOf(io, runtime, { session_id, format });
   if (output === undefined) {
     if (force) throw invalid("--force: it is about the file of -o; name one");
-    // A file gets what was said to the letter; a terminal must not be steered by it.
+    // A file gets the exact text; control characters must not reach a terminal.
     const isShown = io.stdout.isTerminal;
     for await (const piece of pieces) {
       io.stdout.write(isShown && typeof piece === "string" ? withoutControls(piece) : piece);
@@ -111,7 +111,7 @@ async function exportOne(
   }
   const path = await outputPath(io, output, `${session_id}.${ENDINGS[format]}`);
   const bytes = await writeFileWhole(path, pieces, { shown: output, isForced: force });
-  io.stderr.write(`Wrote ${output}: ${bytesText(bytes)}. Whoever has it can read all of the session.\n`);
+  io.stderr.write(`Wrote ${output}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.\n`);
 }
 
 /** Every session there is; those with all of these labels. */
@@ -168,7 +168,7 @@ export async function* piecesOf(
   }
 }
 
-/** What was said, with what is kept elsewhere in it. */
+/** The messages, with their blobs inserted. */
 async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSignal): Promise<readonly Message[]> {
   const { dispatch } = runtime;
   const { messages } = await dispatch("readHistory", { session_id }, { signal });
@@ -176,7 +176,7 @@ async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSig
     try {
       return (await dispatch("readBlob", { blob_id }, { signal })).data;
     } catch (thrown) {
-      // What is kept no longer is named instead.
+      // A blob that is gone is named instead.
       if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
       throw thrown;
     }

@@ -69,7 +69,7 @@ const YES = (): Option => new Option("-y, --yes", "do not ask");
 
 /** A program names messages in a list; a person chooses from one. */
 function chosenFlag(option: Option): Option {
-  option.description = "list the messages a search finds, and forget those that you choose of them";
+  option.description = "list the messages that a search finds, and erase those that you choose";
   return option;
 }
 
@@ -77,7 +77,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   const { session, text, query, dryRun = false, yes = false, json = false } = flags;
   const named = session === undefined ? {} : { session_id: await findSession(opened, session) };
   if (query !== undefined && !dryRun && (yes || !canAsk(io))) {
-    const why = "a search finds what is similar, too, so somebody must choose";
+    const why = "a search also finds similar messages, so you must choose";
     throw new RuntimeError("INVALID_PARAMS", `--query: ${why}; look with --dry-run, then name --session and --seq`);
   }
   const said = text === "-" ? { query_exact: await pipedText(io) } : {};
@@ -98,7 +98,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   if (isNothing) await printNothing(io.stderr, opened);
 }
 
-/** In the wrong folder an empty realm must not be taken for a clean one. */
+/** Shows what was searched, so that the wrong folder is not taken for a clean one. */
 async function printNothing(output: Output, { runtime }: Opened): Promise<void> {
   const sessions = await everySession(runtime, { archived: true });
   const { agents } = await runtime.dispatch("listAgents", {});
@@ -116,14 +116,17 @@ async function pipedText(io: Io): Promise<string> {
 /** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
 async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
   if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", "--yes: nobody can be asked here; look with --dry-run, then write --yes");
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      "--yes: no person can be asked here; look with --dry-run, then write --yes",
+    );
   }
   preview({ ...io, stdout: io.stderr });
   const answer = await askLine(io, `${question} Write yes: `);
   if (answer.trim().toLowerCase() !== "yes") throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
 }
 
-/** A search finds what is similar, too, so a person says which of it is meant. */
+/** A search also finds similar messages, so the user chooses. */
 async function chooseMessages(
   io: Io,
   preview: ForgetResult,
@@ -136,7 +139,7 @@ async function chooseMessages(
   );
 }
 
-/** The numbers that a person wrote; what is not understood in full chooses nothing. */
+/** The chosen numbers; an answer that is not fully understood chooses nothing. */
 function numbersIn(answer: string, last: number): ReadonlySet<number> {
   const words = answer.trim().toLowerCase() === "all" ? [`1-${last}`] : answer.split(/[\s,]+/).filter(Boolean);
   const numbers = new Set<number>();
@@ -146,7 +149,7 @@ function numbersIn(answer: string, last: number): ReadonlySet<number> {
     if (!(from >= 1 && from <= to && to <= last)) {
       throw new RuntimeError(
         "REQUEST_CANCELLED",
-        `nothing was forgotten: ${oneLine(word, 40)} is no number of the list`,
+        `nothing was forgotten: ${oneLine(word, 40)} is not a number of the list`,
       );
     }
     for (let number = from; number <= to; number += 1) numbers.add(number);
@@ -223,9 +226,9 @@ function receiptLines({
 }: ForgetReceipt): readonly string[] {
   const messages = logs.reduce((sum, log) => sum + log.messages, 0);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
-  // What is sealed is told by its log alone.
+  // Encrypted data is known by its log alone.
   const isGone = scan.matches + quoted_in.length === 0;
-  const found = isGone ? "0, nothing of it is left in this realm" : `${scan.matches}, told below`;
+  const found = isGone ? "0, nothing of it is left in this realm" : `${scan.matches}, listed below`;
   return [
     ...alignColumns([
       ["receipt", forgetting_id],
@@ -273,7 +276,7 @@ async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Prom
   });
   const head = ["RECEIPT", "AT", "OF A", "MESSAGES", "LEFT", "SIGNATURE"];
   print(io, rows.length === 0 ? "Nothing was forgotten yet." : alignColumns([head, ...rows]));
-  if (reported.unfinished > 0) print(io, `${counted(reported.unfinished, "forgetting")} goes on`);
+  if (reported.unfinished > 0) print(io, `${counted(reported.unfinished, "forgetting")} in progress`);
 }
 
 interface PruneFlags {
@@ -314,7 +317,7 @@ async function prune(call: OpenedCall<PruneFlags>): Promise<void> {
   show(call, done, () => pruneLines(io, done));
 }
 
-/** Where the project's own retention is not trusted, that is what to do, and not to write another. */
+/** The advice where the project has a retention that is not trusted. */
 async function untrustedRetention(invocation: Invocation, thrown: unknown): Promise<RuntimeError | undefined> {
   if (!(thrown instanceof RuntimeError) || !thrown.message.startsWith("retention: ")) return undefined;
   const leftOut = (await loadHere(invocation)).brought.filter(({ isObeyed }) => !isObeyed);
@@ -336,8 +339,7 @@ function pruneLines(io: Io, reported: PruneResult): readonly string[] {
   const lines = [...alignColumns(rows), ...(reported.receipt === undefined ? [] : receiptLines(reported.receipt))];
   const verb = reported.dry_run ? "would go" : "went";
   const more = reported.more === 0 ? "" : `, ${grouped(reported.more)} more the next time`;
-  const busy =
-    reported.busy === 0 ? "" : `; ${grouped(reported.busy)} in a turn or held by somebody, kept until that is over`;
+  const busy = reported.busy === 0 ? "" : `; ${grouped(reported.busy)} busy or locked, kept until then`;
   const sum =
     reported.sessions.length === 0 ? "No session is due" : `${counted(reported.sessions.length, "session")} ${verb}`;
   return [...lines, dim(`${sum}${more}${busy}`)];

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { BroughtFile, Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
+import type { BroughtFile } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { failurePolicyFor, HookPoint } from "../../../contract/hook.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input.ts";
@@ -88,7 +89,7 @@ function commandOf({ runtime }: Entry): string {
   return [runtime.command, ...(runtime.args ?? [])].join(" ");
 }
 
-/** Hooks that are not called: nobody trusted the file that names them. */
+/** Hooks that are not called, since their file is not trusted. */
 function untrusted(brought: readonly BroughtFile[]): readonly string[] {
   const requests = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.requests);
   return requests.filter(({ name }) => name.startsWith("hook ")).map(({ text }) => `not called: it ${text}`);
@@ -114,7 +115,7 @@ async function testHook({ invocation, io, flags, arg }: Call<TestFlags>): Promis
   for (const event of trial.events) io.stdout.write(`${withoutControls(JSON.stringify(event))}\n`);
   const { args, result, denied } = trial;
   if (args !== undefined) io.stdout.write(`The tool would be given ${withoutControls(JSON.stringify(args))}\n`);
-  if (result !== undefined) io.stdout.write(`The model would be told ${withoutControls(JSON.stringify(result))}\n`);
+  if (result !== undefined) io.stdout.write(`The model would get ${withoutControls(JSON.stringify(result))}\n`);
   io.stdout.write(denied === undefined ? "The step would be taken.\n" : `Refused: ${withoutControls(denied)}\n`);
 }
 

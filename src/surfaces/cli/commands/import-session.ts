@@ -49,7 +49,7 @@ interface Given {
   readonly format: Foreign | "jsonl";
 }
 
-/** What came of a file. */
+/** The result of importing a file. */
 interface Imported {
   readonly file: string;
   readonly format: string;
@@ -62,7 +62,7 @@ interface Imported {
 async function importFiles(invocation: Invocation, files: readonly string[], flags: ImportFlags): Promise<void> {
   const { io } = invocation;
   const given: Given[] = [];
-  // What is refused makes no folder.
+  // A refused file creates no folder.
   for (const shown of files) given.push(await look(resolve(io.cwd, shown), shown, flags.format));
   await withRuntime(invocation, async ({ runtime }) => {
     const imported: Imported[] = [];
@@ -80,17 +80,17 @@ function sentenceOf({ file, session_id, source_session_id, entries = 0, messages
   const what = source_session_id === undefined ? counted(messages, "message") : counted(entries, "entry");
   const other =
     source_session_id === undefined || source_session_id === session_id ? "" : `, beside ${source_session_id}`;
-  return `${file}: ${session_id}${other}, ${what}. Go on with: rkat resume ${shortId(session_id)} PROMPT`;
+  return `${file}: ${session_id}${other}, ${what}. Resume with: rkat resume ${shortId(session_id)} PROMPT`;
 }
 
 const HEAD_BYTES = 64 * 1_024;
-/** More of another program's is read at once by nobody: a conversation has at most 10,000 messages here. */
+/** The largest file of another program; a conversation has at most 10,000 messages. */
 const FOREIGN_BYTES_MAX = 256 * 1_024 * 1_024;
 
 async function look(path: string, shown: string, format: ImportFlags["format"]): Promise<Given> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) throw invalid(`${shown}: there is no such file`);
-  if (!found.isFile()) throw invalid(`${shown}: it is no file; name the files in it`);
+  if (!found.isFile()) throw invalid(`${shown}: it is not a file; name the files in it`);
   if (format !== undefined) return { path, shown, format };
   const file = await open(path);
   try {
@@ -108,7 +108,7 @@ function formatOf(head: string, shown: string): Given["format"] {
   if (/"type"\s*:\s*"session"/.test(first)) return "pi";
   if (/"(?:conversations|from)"\s*:/.test(head)) return "sharegpt";
   if (/"(?:messages|role)"\s*:/.test(head)) return "openai";
-  throw invalid(`${shown}: it is no session that is known here; say what it is with --format`);
+  throw invalid(`${shown}: its format is unknown; name it with --format`);
 }
 
 async function importWhole(io: Io, { dispatch }: Runtime, { path, shown }: Given): Promise<Imported> {
@@ -134,7 +134,7 @@ async function importForeign(
   const text = await textOf(path, shown);
   const imported: Imported[] = [];
   for (const { system, history, leftOut } of transcriptsIn(text, shown, format)) {
-    if (history.length === 0) throw invalid(`${shown}: nothing was said in it`);
+    if (history.length === 0) throw invalid(`${shown}: it has no messages`);
     const settings = {
       ...(system === undefined ? {} : { system_prompt: system }),
       ...(model === undefined ? {} : { model }),
@@ -173,7 +173,7 @@ function transcriptsIn(text: string, shown: string, format: Given["format"]): re
   if (whole === undefined) {
     return lines.map((line, at) => {
       const value = parsed(line);
-      if (value === undefined) throw invalid(`${shown}: line ${at + 1}: it is no JSON`);
+      if (value === undefined) throw invalid(`${shown}: line ${at + 1}: it is not JSON`);
       return read(value, `${shown}: line ${at + 1}`);
     });
   }

@@ -10,7 +10,7 @@ import type { Invocation } from "../parts.ts";
 /** `rkat init`. */
 export const initRow = command("init", {
   text: "Write a commented configuration for this folder: .rkat/config.toml with every common setting.",
-  flags: () => [new Option("-f, --force", "overwrite the file that is there")],
+  flags: () => [new Option("-f, --force", "overwrite an existing file")],
   examples: [["rkat init", "then edit .rkat/config.toml"]],
   run: ({ invocation, flags }: Call<{ readonly json?: never; readonly force?: boolean }>) =>
     writeConfiguration(invocation, flags.force === true),
@@ -41,20 +41,20 @@ async function writeOnce(
 ): Promise<void> {
   if (isForced) await refuseLinks([dirname(shown), shown], dirname(dirname(path)));
   try {
-    // The folder will also hold sessions, which are nobody else's business.
+    // Private, since the folder will also hold sessions.
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(path, text, { flag: isForced ? "w" : "wx" });
   } catch (cause) {
     const code = isErrno(cause) ? cause.code : undefined;
     const message =
       code === "EEXIST"
-        ? `${shown} is there already; rkat init --force overwrites it`
+        ? `${shown} exists already; rkat init --force overwrites it`
         : `${shown} cannot be written: ${code ?? "it failed"}; check the folder's permissions`;
     throw new RuntimeError("INVALID_PARAMS", message, { cause });
   }
 }
 
-/** What a clone has put in our place may lead to a file of the user's that is overwritten then. */
+/** Refuses links: one in a cloned repository could make us overwrite a file of the user. */
 async function refuseLinks(names: readonly string[], folder: string): Promise<void> {
   for (const name of names) {
     const found = await lstat(join(folder, name)).catch(() => undefined);
@@ -86,7 +86,7 @@ export function configTemplate({ properties = {} }: JsonSchema): string {
 /** A section with its common keys; a table whose name one chooses is a comment as a whole, under an example's name. */
 function sectionsOf(path: string, schema: Schema): readonly string[] {
   const { description = "", examples = [], additionalProperties } = schema;
-  const isNamed = typeof additionalProperties === "object";
+  const isNamed = typeof additionalProperties === "object" && schema.properties === undefined;
   if (isNamed && examples.length === 0) return [];
   const keys = Object.entries((isNamed ? additionalProperties : schema).properties ?? {});
   const common = keys.filter(([, { examples, additionalProperties }]) => examples && !additionalProperties);

@@ -39,7 +39,7 @@ describe("rkat mcp", () => {
   it("[G9] add writes what list then tries", async () => {
     const { command, args = [] } = program(join(line.cwd, "notes"));
     const added = await run("add", "t", "--env", "A=b=c", "--", command, ...args);
-    expect(added).toEqual({ code: 0, stderr: "", stdout: "Added t to .rkat/mcp.toml. rkat mcp list tries it.\n" });
+    expect(added).toEqual({ code: 0, stderr: "", stdout: "Added t to .rkat/mcp.toml. rkat mcp list tests it.\n" });
     await run("add", "gone", "--", "no-such-program", "-y", "--help", "--url", "x");
     const { code, stdout, stderr } = await run("list");
     expect(code).toBe(1);
@@ -102,7 +102,7 @@ describe("rkat mcp", () => {
   it("list says how to begin where there is no server", async () => {
     expect(await run("list")).toMatchObject({
       code: 0,
-      stdout: "No MCP servers. rkat mcp add NAME -- COMMAND names one in .rkat/mcp.toml\n",
+      stdout: "No MCP servers. rkat mcp add NAME -- COMMAND adds one to .rkat/mcp.toml\n",
     });
   });
 });

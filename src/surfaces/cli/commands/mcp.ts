@@ -100,7 +100,7 @@ async function addServer(invocation: Invocation, server: NewServer): Promise<voi
     const text = withServer(file.text, server);
     await serversOf(invocation, { ...file, text });
     await writeTrusted(invocation, file, text);
-    invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
+    invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tests it.\n`);
   });
 }
 
@@ -127,7 +127,7 @@ async function removeAlone(invocation: Invocation, name: string): Promise<void> 
   invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
 }
 
-/** What we write is trusted, unless it stands in a file that somebody else brought; then it is told. */
+/** Trusts the file after our change, unless it was untrusted before; then it prints so. */
 async function writeTrusted(invocation: Invocation, file: ServersFile, text: string): Promise<void> {
   const { brought, trust } = await loadHere(invocation);
   const before = brought.find(({ path }) => path === file.path);
@@ -139,7 +139,7 @@ async function writeTrusted(invocation: Invocation, file: ServersFile, text: str
 
 interface ServersFile {
   readonly path: string;
-  /** The path as a person in this folder would write it. */
+  /** The path relative to this folder. */
   readonly shown: string;
   readonly text: string;
 }
@@ -177,7 +177,7 @@ async function listServers(invocation: Invocation, isJson: boolean): Promise<voi
   const rows = [...servers, ...untrusted(brought)];
   if (isJson) return writeJson(io, { servers: rows, warnings });
   const { dim, green, red, yellow } = createPaint(io.stdout, io.env);
-  if (rows.length === 0) io.stdout.write("No MCP servers. rkat mcp add NAME -- COMMAND names one in .rkat/mcp.toml\n");
+  if (rows.length === 0) io.stdout.write("No MCP servers. rkat mcp add NAME -- COMMAND adds one to .rkat/mcp.toml\n");
   const width = Math.max(0, ...rows.map(({ name }) => name.length));
   const marks = { connected: green("✓"), failed: red("✗"), off: dim("–"), untrusted: yellow("–") };
   for (const { name, state, tools, error } of rows) {
@@ -185,21 +185,23 @@ async function listServers(invocation: Invocation, isJson: boolean): Promise<voi
     io.stdout.write(`${marks[state]} ${withoutControls(`${name.padEnd(width)}  ${reported}`)}\n`);
     for (const tool of tools) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(tool))}\n`);
   }
-  // That a server failed is said above.
+  // The failure is printed above.
   const others = warnings.filter((sentence) => !servers.some(({ error = "\0" }) => sentence.endsWith(error)));
   for (const sentence of others) io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
 }
 
-/** Servers that were not tried: nobody trusted the file that names them. */
+/** Servers that were not started, since their file is not trusted. */
 function untrusted(brought: readonly BroughtFile[]) {
   const requests = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.requests);
   return requests.flatMap(({ server: name, text }) => {
     if (name === undefined) return [];
-    return [{ name, state: "untrusted" as const, tools: [], error: `not tried, since nobody trusted it: it ${text}` }];
+    return [
+      { name, state: "untrusted" as const, tools: [], error: `not started, since it is not trusted: it ${text}` },
+    ];
   });
 }
 
-/** What `rkat mcp add` was told of a server. */
+/** The server that `rkat mcp add` adds. */
 interface NewServer {
   readonly name: string;
   readonly command?: string | undefined;
@@ -209,7 +211,7 @@ interface NewServer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The file with one server more, at its end; what is there stays as it is, to the byte. */
+/** The file with one server more, at its end; the rest stays as it is, to the byte. */
 function withServer(text: string, server: NewServer): string {
   const { name, command, args = [], url, env = {}, headers = {} } = server;
   const lines = [

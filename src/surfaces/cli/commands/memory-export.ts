@@ -62,7 +62,7 @@ async function exportData({ io, parts }: Invocation, opened: Opened, flags: Expo
   io.stderr.write(`Wrote ${output}: ${sentence}, ${bytesText(bytes)}. Begin with index.md.\n`);
 }
 
-/** What is handed out. */
+/** The exported files. */
 interface Made {
   readonly files: Parameters<Parts["writeArchive"]>[1];
   /** What it is, in words. */
@@ -158,10 +158,10 @@ async function ofSubjects(io: Io, { runtime }: Opened, subjects: readonly string
   };
 }
 
-/** Shorter texts cannot be forgotten, so nothing says what that would find. */
+/** Shorter texts cannot be erased, so there is no preview for them. */
 const FORGETTABLE_CHARS_MIN = 4;
 
-/** What forgetting a text would take: nobody is to be handed less than is erased. */
+/** The entries that an erasure of the text would remove: an export must not contain less. */
 async function goingWith(
   { dispatch }: Opened["runtime"],
   subject: string,

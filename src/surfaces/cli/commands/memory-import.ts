@@ -58,7 +58,7 @@ async function importNotes(
   if ((agent === undefined) === (session === undefined)) {
     throw invalid("say whose they become: --agent NAME, or --session SESSION");
   }
-  // What is refused makes no folder.
+  // A refused file creates no folder.
   const notes = await readNotes(resolve(io.cwd, shown), shown);
   if (agent !== undefined) for (const note of notes) memoryOf(agent, note);
   await withRuntime(invocation, async (opened) => {
@@ -152,7 +152,7 @@ async function knownNotes({ dispatch }: Runtime, agent: string, signal: AbortSig
   return known;
 }
 
-/** A session knows by its key what it was told before. */
+/** A session ignores a notice whose key it has already. */
 async function inject(
   io: Io,
   opened: Opened,

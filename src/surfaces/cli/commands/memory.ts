@@ -30,10 +30,10 @@ const NOTES = [
   ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
 ] as const;
 
-/** `rkat memory`: search, erase, import and export what was said in the sessions of this folder. */
+/** `rkat memory`. */
 export const memoryRows: readonly CommandRow[] = [
   command("memory", {
-    text: "Search, erase, import and export what was said, in any session: searches go by words and by meaning, and ask no model.",
+    text: "Search, erase, import and export memory of all sessions: searches use words and meaning, and call no model.",
     notes: [SELECTOR_NOTE],
   }),
   searchRow("search", "discarded", [
@@ -86,13 +86,13 @@ export function statusLines(status: MemoryStatusReport, { paint }: Pick<View, "p
 }
 
 const LOOK_MS = 250;
-/** An embedder takes a second for a text at most; where nothing came in so long, nothing will. */
+/** An embedder takes at most a second per text; after this long without progress there will be none. */
 const LOOKS_IN_VAIN_MAX = 480;
 
 /** Waits until nothing is pending, or nothing becomes less; then prints what memory holds. */
 async function makeVectors(call: OpenedCall): Promise<void> {
   const { io, opened } = call;
-  // Asking has the vectors made, too.
+  // Reading the status also starts the embedding.
   const read = () => opened.runtime.dispatch("readMemoryStatus", {});
   await whileWaiting(io, "making vectors", async () => {
     let least = Number.POSITIVE_INFINITY;
@@ -113,7 +113,7 @@ const SENTENCE_CHARS_MAX = 1_000;
 
 function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] {
   const { entries, pending, sessions_behind, embedder, index, bytes, mode, problem } = status;
-  const behind = sessions_behind === 0 ? "none" : `${grouped(sessions_behind)}; the next search takes them in`;
+  const behind = sessions_behind === 0 ? "none" : `${grouped(sessions_behind)}; the next search indexes them`;
   return [
     ["entries", grouped(entries)],
     ["pending vectors", grouped(pending)],
@@ -126,7 +126,7 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
   ];
 }
 
-/** Why a search goes by words alone. */
+/** Why a search uses words alone. */
 function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
@@ -138,7 +138,7 @@ function whyByWords({ problem, embedder, entries, pending, by_words }: MemorySta
     : `${grouped(pending)} of ${grouped(entries)} entries have no vector yet`;
 }
 
-/** Those that are looked at one by one; all that are fields of a search are handed on. */
+/** The flags that code reads; `fieldsOf` reads those that are fields of a search. */
 interface SearchFlags {
   readonly session?: string;
   readonly agent?: string;
@@ -150,7 +150,7 @@ interface SearchFlags {
 
 interface Search extends SearchFlags {
   readonly query: string;
-  /** Everything that was said, or only what compactions took out. */
+  /** Everything, or only what compactions removed. */
   readonly reach: "discarded" | "everything";
   readonly signal?: AbortSignal;
   /** How to ask for more, where it is not asked for with flags. */
@@ -168,10 +168,10 @@ const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" }
 /** Searches, and prints the hits, the best first. */
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
   const { query, json, all = false, tokens, hints = FLAGS } = search;
-  // The first search after much was said takes it in before it answers.
+  // A search first indexes new messages.
   const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
   if (json) return writeJson(io, answer);
-  // The status would wait for what the search has not waited for.
+  // Reading the status would wait for the index.
   if (answer.vectors_pending === true) io.stderr.write(`${createPaint(io.stderr, io.env).dim(PENDING[answer.mode])}\n`);
   else if (answer.mode === "lexical") await sayByWords(io, opened);
   const paint = createPaint(io.stdout, io.env);
@@ -208,15 +208,15 @@ async function recall(opened: Opened, search: Search & { readonly signal: AbortS
   return opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal });
 }
 
-/** Who is searching by words alone should know that other words may find more. */
+/** Notes that the search used words alone, so that other words may find more. */
 async function sayByWords(io: Io, { runtime }: Opened): Promise<void> {
   const status = await runtime.dispatch("readMemoryStatus", {});
   io.stderr.write(`${createPaint(io.stderr, io.env).dim(`by words alone: ${whyByWords(status)}`)}\n`);
 }
 
 function adviceFor({ reach, session, agent }: Search, { everything }: Hints): string {
-  if (reach === "discarded") return `Only what compactions took out was searched; ${everything} searches everything.`;
-  if (agent !== undefined) return "Try other words, or without --agent all that was said.";
+  if (reach === "discarded") return `Only what compactions removed was searched; ${everything} searches everything.`;
+  if (agent !== undefined) return "Try other words, or search everything without --agent.";
   return session === undefined ? "Try other words." : "Try other words, or without --session all sessions.";
 }
 
@@ -224,15 +224,14 @@ interface HitView {
   readonly paint: Paint;
   /** What was looked for; its words stand out in the text. */
   readonly query: string;
-  /** How wide the terminal is, when it is one. */
   readonly columns: number | undefined;
   /** What to write to see a hit whole; undefined where it is shown whole. */
   readonly wholeHint: string | undefined;
-  /** Whether what was said around a hit follows it: for whoever asks for it, since it takes more lines than the hits. */
+  /** Whether the messages around a hit follow it. */
   readonly showsAround: boolean;
 }
 
-/** A hit as a person reads it: how sure, when, where and by whom; then what was said. */
+/** A hit: score, time, place and speaker, then its text. */
 function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   const { bold, dim } = view.paint;
   const { score, session_id, turn, seq, created_at, agent } = hit;
@@ -243,7 +242,7 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   return [head, ...whyLines(hit, dim), ...text, ...aroundLines(hit, view)];
 }
 
-/** What is told with it, a line each. */
+/** The messages around it, one line each. */
 function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFAULT, showsAround }: HitView) {
   if (!showsAround) return [];
   return around.map((said) => {

@@ -51,11 +51,11 @@ async function keptFolder(): Promise<string> {
 }
 
 describe("[G5] rkat doctor --fix", () => {
-  it("asks before it mends, and wants --yes where nobody can be asked", async () => {
+  it("asks before it fixes anything, and wants --yes where nobody can be asked", async () => {
     settings('[agent]\nmodle = "offline" # ours\n');
     expect(await doctor()).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^Error: nobody can be asked here;/),
+      stderr: expect.stringMatching(/^Error: no person can be asked here;/),
     });
     const declined = await doctorAsks("n");
     expect(declined.code).toBe(1);
@@ -63,11 +63,11 @@ describe("[G5] rkat doctor --fix", () => {
     expect(written()).toBe('[agent]\nmodle = "offline" # ours\n');
     const agreed = await doctorAsks("y");
     expect(agreed.code).toBe(0);
-    expect(agreed.stdout).toMatch(/^Mended: renamed agent\.modle to agent\.model in rkat\.toml\n/);
+    expect(agreed.stdout).toMatch(/^Fixed: renamed agent\.modle to agent\.model in rkat\.toml\n/);
     expect(written()).toBe('[agent]\nmodel = "offline" # ours\n');
     expect(await doctor("--yes")).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^There is nothing to mend\.\n/),
+      stdout: expect.stringMatching(/^There is nothing to fix\.\n/),
     });
   });
 
@@ -129,7 +129,7 @@ describe("[G5] rkat doctor --fix", () => {
     const elsewhere = join(line.cwd, "elsewhere");
     writeFileSync(elsewhere, "", { mode: 0o644 });
     symlinkSync(elsewhere, join(folder, "link"));
-    expect((await doctor("--yes")).stdout).toMatch(/^Mended: made 4 places of .* yours alone\n/);
+    expect((await doctor("--yes")).stdout).toMatch(/^Fixed: made 4 places of .* yours alone\n/);
     const modes = [join(folder, ".."), folder, join(folder, "log"), log, elsewhere].map(
       (path) => lstatSync(path).mode & 0o777,
     );
@@ -154,7 +154,7 @@ describe("[G5] rkat doctor --fix", () => {
     const { code, stdout } = await doctor("--yes");
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringMatching(/^Mended: removed 5 unfinished files of killed commands\n/m),
+      stdout: expect.stringMatching(/^Fixed: removed 5 unfinished files of killed commands\n/m),
     });
     expect(gone.filter((path) => existsSync(path))).toEqual([]);
     expect([...kept, fresh].filter((path) => !existsSync(path))).toEqual([]);
@@ -179,7 +179,7 @@ describe("[G5] rkat doctor --fix", () => {
     settings('[agent]\nmodel = "ollama/qwen3:8b"\n[tools]\nshell_enabled = true\n');
     const down = await doctor("--yes");
     expect(down.stdout).toMatch(
-      /^Left: Ollama does not answer; start it with: ollama serve\nLeft: some files of this project are not obeyed: rkat trust/,
+      /^Left: Ollama does not answer; start it with: ollama serve\nLeft: some files of this project are not trusted: rkat trust/,
     );
     const { url } = await ollama([{ name: "llama3.2:latest" }, { name: "qwen3:14b" }]);
     const env = { OLLAMA_HOST: url, NO_COLOR: "1" };
@@ -194,7 +194,7 @@ describe("[G5] rkat doctor --fix", () => {
     });
     settings('[agent]\nmodel = "ollama/llama3.2"\n');
     const fine = await line.run(["doctor", "--fix", "--yes"], at(env));
-    expect(fine.stdout).toMatch(/^There is nothing to mend\./);
+    expect(fine.stdout).toMatch(/^There is nothing to fix\./);
   });
 
   it("asks for a model where there is none, and says so where nobody chooses", async () => {
@@ -202,7 +202,7 @@ describe("[G5] rkat doctor --fix", () => {
     const { code, stdout } = await doctorAsks("2", "1");
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringMatching(/^Mended: model = "offline" is written to rkat\.toml\n/),
+      stdout: expect.stringMatching(/^Fixed: model = "offline" is written to rkat\.toml\n/),
     });
     expect(written()).toBe('[agent]\nmodel = "offline"\n');
   });
@@ -213,9 +213,9 @@ describe("[G5] rkat doctor --fix", () => {
     await saw("❯ a provider's model");
     await pressed("offline", "❯ offline");
     await type("", "❯ for this project");
-    await type("", "Mended:");
+    await type("", "Fixed:");
     expect(await ended).toMatchObject({ code: 0 });
-    expect(screen()).toContain('Mended: model = "offline" is written to rkat.toml\n');
+    expect(screen()).toContain('Fixed: model = "offline" is written to rkat.toml\n');
     expect(written()).toBe('[agent]\nmodel = "offline"\n');
   });
 });

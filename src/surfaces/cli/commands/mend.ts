@@ -1,6 +1,7 @@
 import { chmod, lstat, readdir, realpath, rm } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import type { Config, LoadedConfig } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
+import type { LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { isJsonTable } from "../../../contract/input.ts";
 import { nearMiss } from "../../../text/near-miss.ts";
@@ -14,27 +15,30 @@ import type { Invocation } from "../parts.ts";
 import { changeConfigFile, isProjectFile, shownPath, userFileOf, withKeyRenamed } from "./config-text.ts";
 import { LOCK_ENDING } from "./output-file.ts";
 
-/** What `rkat doctor --fix` did, and what is left to a person; a sentence for each. */
-export interface Mended {
+/** What `rkat doctor --fix` did, and what it left to the user; one sentence each. */
+export interface Fixes {
   readonly fixed: readonly string[];
   readonly left: readonly string[];
 }
 
-/** Something that can be mended. */
+/** A problem that can be fixed. */
 interface Repair {
-  /** What would be done, as a question ends it. */
+  /** The change, as the end of a question. */
   readonly does: string;
-  /** What to do where nobody agrees. */
+  /** The advice where the user declines. */
   readonly otherwise: string;
-  /** Does it, and says what was done. */
+  /** Makes the change, and returns a sentence about it. */
   run(): Promise<string>;
 }
 
-/** Mends what it can, and asks before each thing; `isYes` is the answer to every question. */
-export async function mend(invocation: Invocation, isYes: boolean): Promise<Mended> {
+/** Fixes what it can, and asks before each change; with `isYes` it does not ask. */
+export async function fixProblems(invocation: Invocation, isYes: boolean): Promise<Fixes> {
   const { io } = invocation;
   if (!isYes && !canAsk(io))
-    throw new RuntimeError("INVALID_PARAMS", "nobody can be asked here; rkat doctor --fix --yes mends without asking");
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      "no person can be asked here; rkat doctor --fix --yes fixes without asking",
+    );
   const fixed: string[] = [];
   const left: string[] = [];
   /** Whether it was done: what fails is left, in the sentence that says why. */
@@ -57,7 +61,7 @@ export async function mend(invocation: Invocation, isYes: boolean): Promise<Mend
   }
   for (const repair of [await permissionRepair(invocation), await leftoverRepair(invocation)])
     if (repair !== undefined) await isMended(repair);
-  // A configuration that cannot be read is told of by what is looked at afterwards.
+  // The checks that follow report a configuration that cannot be read.
   const loaded = await loadHere(invocation).catch(() => undefined);
   if (loaded === undefined) return { fixed, left };
   if (await lacksModel(invocation, loaded.config)) {
@@ -69,7 +73,7 @@ export async function mend(invocation: Invocation, isYes: boolean): Promise<Mend
 
 const KEYS_MAX = 20;
 
-/** A key of the configuration that is none, where it is one slip away from one that is. */
+/** Unknown keys that are nearly a known one. */
 async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
   const details = await loadHere(invocation).then(
     () => undefined,
@@ -80,7 +84,7 @@ async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
   for (const one of Array.isArray(given) ? given.filter(isJsonTable) : []) {
     const { source, path, meant } = one;
     if (typeof source !== "string" || !Array.isArray(path) || !Array.isArray(meant)) continue;
-    // A variable, and the layer that is the realm's own, are no files for hands.
+    // Variables and the realm's own layer are not edited.
     if (!isProjectFile(source, place) && source !== userFileOf(place)) continue;
     const [was, is, file] = [path.join("."), meant.join("."), shownPath(invocation, source)];
     return {
@@ -97,16 +101,16 @@ async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
 
 const OTHERS = 0o077;
 
-/** What is kept is nobody else's business, and we must be able to write it. */
+/** Stored data must be readable and writable by its owner only. */
 async function permissionRepair(invocation: Invocation): Promise<Repair | undefined> {
   const { stateFolder } = invocation.place();
   if ((await wronglyOpen(invocation)).length === 0) return undefined;
   return {
-    does: `Make what is kept in ${stateFolder} yours alone to read and write`,
-    otherwise: `others can read what is kept, or you cannot write it: chmod -R u+rwX,go= ${stateFolder}`,
+    does: `Make ${stateFolder} readable and writable by you alone`,
+    otherwise: `others can read stored data, or you cannot write it: chmod -R u+rwX,go= ${stateFolder}`,
     run: async () => {
       let count = 0;
-      // What lies in a folder that was closed to us is only seen once it is open.
+      // The files of a folder are visible only once the folder is readable.
       for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
         const wrong = await wronglyOpen(invocation);
         for (const { path, wanted } of wrong) await makeOwn(path, wanted);
@@ -164,7 +168,7 @@ async function pathsIn(folder: string, depth = 1): Promise<readonly string[]> {
   return (await Promise.all(inside)).flat();
 }
 
-/** Whether a link leads to the folder, of which nobody knows what it holds. */
+/** Whether the path leads through a link. */
 async function isLinked(projectRoot: string, stateFolder: string): Promise<boolean> {
   const way = relative(projectRoot, stateFolder);
   const base = way.startsWith("..") || isAbsolute(way) ? dirname(stateFolder) : projectRoot;
@@ -187,20 +191,20 @@ async function entryAt(path: string, name: string): Promise<Entry | undefined> {
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
-/** Names under which a store writes what is not whole yet, and no other file is ever called. */
+/** The names of unfinished files, which no other file has. */
 const UNFINISHED = [
   new RegExp(`^(?:agents/)?blobs/(?:.*/)?${UUID}\\.tmp$`),
   new RegExp(`\\.(?:db|json)\\.${UUID}\\.new$`),
   new RegExp(`^\\.rkat/sessions/${UUID}/[^/]+\\.tmp$`),
 ];
-/** The same of files of settings. */
+/** The same for configuration files. */
 const UNFINISHED_SETTINGS = new RegExp(`^(?:rkat|config|mcp)\\.toml(?:\\.${UUID}|\\${LOCK_ENDING})$`);
 const UNFINISHED_TRUST = new RegExp(`^[0-9a-f]{64}\\.json\\.${UUID}\\.new$`);
 
 /** No write takes so long. */
 const UNFINISHED_MS = 24 * 60 * 60 * 1_000;
 
-/** What writes left over that were killed. */
+/** Unfinished files of killed commands. */
 async function leftoverRepair(invocation: Invocation): Promise<Repair | undefined> {
   const { projectRoot, userRoot } = invocation.place();
   const kept = (await entriesOf(invocation)).filter(({ name }) => UNFINISHED.some((pattern) => pattern.test(name)));
@@ -238,7 +242,7 @@ async function namesIn(folder: string, pattern: RegExp): Promise<readonly Entry[
 
 const OLLAMA = "ollama/";
 
-/** What is wrong with an Ollama that is to answer. */
+/** Problems of the configured Ollama. */
 async function ollamaAdvice({ io, parts }: Invocation, config: Config): Promise<readonly string[]> {
   const { model = "" } = config.agent;
   const isElsewhere = (config.self_hosted.servers.ollama ?? config.providers.ollama?.base_url) !== undefined;
@@ -256,5 +260,5 @@ async function ollamaAdvice({ io, parts }: Invocation, config: Config): Promise<
 }
 
 function trustAdvice({ leftOut }: LoadedConfig): readonly string[] {
-  return leftOut === undefined ? [] : ["some files of this project are not obeyed: rkat trust shows and trusts them"];
+  return leftOut === undefined ? [] : ["some files of this project are not trusted: rkat trust shows and trusts them"];
 }

@@ -26,7 +26,7 @@ export async function refuseExisting(
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || (found.isFile() && isForced)) return;
   // A link may lead to something else, and a device cannot be replaced.
-  const why = found.isFile() ? `already; ${instead}` : "and is no plain file; name another";
+  const why = found.isFile() ? `already; ${instead}` : "and is not a regular file; name another";
   throw new RuntimeError("INVALID_PARAMS", `${shown} is there ${why}`);
 }
 
@@ -38,7 +38,7 @@ export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promis
   });
 }
 
-/** So much is collected before it is written. */
+/** Bytes that are buffered before a write. */
 const WRITE_BYTES = 1_024 * 1_024;
 
 /**
@@ -69,7 +69,7 @@ export async function writeWhole(
   }
 }
 
-/** Why a file is not there, in a sentence. */
+/** The error of a file that cannot be written. */
 function unwritable(shown: string, cause: unknown): RuntimeError {
   const code = isErrno(cause) ? cause.code : undefined;
   const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
@@ -99,7 +99,7 @@ export async function outputPath({ cwd }: Io, shown: string, name: string): Prom
   return (await isFolder(path)) ? join(path, name) : path;
 }
 
-/** Works on a file while nobody else does: two commands at once must not undo each other. */
+/** Changes a file under a lock, so that two commands do not overwrite each other. */
 export async function alone<T>(path: string, work: () => Promise<T>): Promise<T> {
   const lock = `${path}${LOCK_ENDING}`;
   try {

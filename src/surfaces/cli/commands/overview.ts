@@ -82,7 +82,9 @@ export const subAgentRows: readonly CommandRow[] = [
   command("sub-agent", {
     text: "List the sub-agents a model can delegate to.",
     also: ["sub-agents"],
-    notes: [["A sub-agent is made by", ".rkat/agents/NAME.md, or [agents.NAME] of rkat.toml; see docs/sub-agents.md"]],
+    notes: [
+      ["A sub-agent is made by", ".rkat/sub-agents/NAME.md, or [sub_agents.NAME] of rkat.toml; see docs/sub-agents.md"],
+    ],
   }),
   command("sub-agent list", {
     text: "List the sub-agents of this folder and of yours, with their purpose.",
@@ -92,14 +94,14 @@ export const subAgentRows: readonly CommandRow[] = [
       ["rkat sub-agent list --json | jq -r '.sub_agents[].name'", "for scripts"],
     ],
     run: async (call) => {
-      const { agents, sub_agents } = await agentsHere(call.invocation);
-      const note = sub_agents.enabled
+      const { agents, bounds } = await agentsHere(call.invocation);
+      const note = bounds.enabled
         ? "Sessions have the tool agent, unless they say otherwise."
         : "Sessions have the tool agent only where they ask for it: sub_agents.enabled is false.";
       const rows = agents.map(({ name, model = "", description }) =>
         [name, model, description].map((text) => oneLine(text, DESCRIPTION_CHARS_MAX)),
       );
-      show(call, { ...sub_agents, sub_agents: agents.map(toFileFields) }, () => [
+      show(call, { ...bounds, sub_agents: agents.map(toFileFields) }, () => [
         ...table(call.paint, ["NAME", "MODEL", "WHAT FOR"], rows),
         call.paint.dim(note),
       ]);
@@ -116,7 +118,8 @@ export const subAgentRows: readonly CommandRow[] = [
 /** The sub-agents that sessions of this place can delegate to, and their settings. */
 export async function agentsHere(invocation: Invocation) {
   const loaded = await readConfiguration(invocation);
-  return { agents: withGeneral(await invocation.parts.subAgentsOf(loaded)), sub_agents: loaded.config.sub_agents };
+  const { named: _rows, ...bounds } = loaded.config.sub_agents;
+  return { agents: withGeneral(await invocation.parts.subAgentsOf(loaded)), bounds };
 }
 
 async function showSubAgent(call: Call): Promise<void> {

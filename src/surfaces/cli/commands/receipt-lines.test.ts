@@ -35,7 +35,7 @@ describe("the receipt as a person reads it", () => {
       "   0 specifics: 1,206 in the summary, 0 in the tail, 0 pinned, 0 recoverable, 0 lost",
       "   6 sentences of the summary are unverified",
       "",
-      "Unverified: what the summary claims and nothing exact proves",
+      "Unverified: claims of the summary without an exact source",
       ...["one", "two", "three", "four", "five"].map((word) => `   The user[31m approved ${word}.`),
       "   … and 1 more (--all)",
     ]);
@@ -50,7 +50,7 @@ describe("the receipt as a person reads it", () => {
       `   ask   seq 40  tell[31m me ${"why ".repeat(60).trim()}`,
       "   path  seq 2   src/file2.ts",
       "",
-      "Invented: nothing that was said holds it; its sentences were cut from the summary",
+      "Invented: no message contains it; its sentences were cut from the summary",
       "   number  9999",
       "      cut: The port is 9999.",
       "",

@@ -4,7 +4,6 @@ import { alignColumns, counted, grouped, oneLine, type Paint } from "../io.ts";
 
 export interface ReceiptView {
   readonly paint: Paint;
-  /** How wide a line may be. */
   readonly columns: number;
   /** Whether every specific is listed, and not a few of each kind. */
   readonly isWhole: boolean;
@@ -20,7 +19,7 @@ export function receiptTotals({ total, in_summary, in_tail, pinned, recoverable,
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
 }
 
-/** The same of memories, which nobody pins. */
+/** The same for memories, which cannot be pinned. */
 function memoryTotals({ total, in_summary, in_tail, recoverable, lost }: Receipt): string {
   const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} shown besides it`;
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
@@ -36,7 +35,7 @@ export function unverifiedTotals({ unverified = [] }: Receipt): readonly string[
   return unverified.length === 0 ? [] : [`${counted(unverified.length, "sentence")} of the summary ${are} unverified`];
 }
 
-/** What became of everything that left the context: what is lost first and whole, then the rest by kind. */
+/** The receipt: lost specifics first and in full, then the others by kind. */
 export function receiptLines(receipt: Receipt, view: ReceiptView): readonly string[] {
   const { paint } = view;
   const { lost } = receipt;
@@ -65,7 +64,7 @@ function lostLines({ items, lost }: Receipt, view: ReceiptView): readonly string
   return ["", paint.red("Lost: neither in the context nor found again"), ...alignColumns(rows), ...more];
 }
 
-/** What is lost is shown in full, whatever its length. */
+/** Lost specifics are shown in full. */
 const WHOLE = 1_000_000;
 const INVENTED_SHOWN_MAX = 20;
 
@@ -74,11 +73,11 @@ function inventedLines(
   { paint, isWhole, allHint }: ReceiptView,
 ): readonly string[] {
   if (invented.length === 0) return [];
-  const fate = invented_cut ? "its sentences were cut from the summary" : "it still stands in the summary";
+  const fate = invented_cut ? "its sentences were cut from the summary" : "it is still in the summary";
   const shown = isWhole ? invented : invented.slice(0, INVENTED_SHOWN_MAX);
   return [
     "",
-    paint.yellow(`Invented: nothing that was said holds it; ${fate}`),
+    paint.yellow(`Invented: no message contains it; ${fate}`),
     ...shown.flatMap(({ kind, text, sentence }) => [
       `   ${kind}  ${oneLine(text, WHOLE)}`,
       ...(sentence === "" ? [] : [paint.dim(`      ${invented_cut ? "cut: " : "in: "}${oneLine(sentence, WHOLE)}`)]),
@@ -94,7 +93,7 @@ function unverifiedLines({ unverified = [] }: Receipt, { paint, isWhole, allHint
   const shown = isWhole ? unverified : unverified.slice(0, UNVERIFIED_SHOWN_MAX);
   return [
     "",
-    paint.bold("Unverified: what the summary claims and nothing exact proves"),
+    paint.bold("Unverified: claims of the summary without an exact source"),
     ...shown.map((sentence) => `   ${oneLine(sentence, WHOLE)}`),
     ...moreLine(unverified.length - shown.length, allHint),
   ];

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withPiped } from "../../../contract/message.ts";
 import type { PermissionRules } from "../../../contract/permission.ts";
@@ -10,7 +10,7 @@ import { isErrno } from "../../wire/realm.ts";
 import { fieldFlags, fieldsOf, type Pair, pairs } from "../flags.ts";
 import type { Io } from "../io.ts";
 
-/** The flags of `rkat run` that are looked at one by one; those that are fields of a session are handed on. */
+/** The flags of `rkat run` that code reads; `fieldsOf` reads those that are fields of a session. */
 export interface RunFlags {
   readonly model?: string;
   readonly system?: string;
@@ -25,7 +25,7 @@ export interface RunFlags {
   readonly allow: readonly string[];
   readonly ask: readonly string[];
   readonly deny: readonly string[];
-  /** What becomes of the shell and patches where no rule speaks of them; no flag of its own. */
+  /** The decision on the shell and patches where no rule matches; there is no flag for it. */
   readonly otherwise?: "ask";
   readonly memory?: boolean;
   readonly skill: readonly object[];
@@ -43,7 +43,7 @@ export interface RunFlags {
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
   readonly file: readonly string[];
-  /** Which session to go on with; undefined for a new one. */
+  /** The session to resume; undefined for a new one. */
   readonly resume?: string;
   readonly compactThreshold?: number;
   readonly evict?: boolean;
@@ -68,7 +68,7 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
     ],
     Output: [...formatFlags(), "output_schema", ...streamFlags()],
   };
-  // What is safe comes first where one chooses.
+  // The safe choice comes first.
   for (const { option } of fields.get("tool_preset") ?? []) option.choices(["safe", "workspace", "full", "none"]);
   const named = Object.values(groups).flat();
   const rest = [...fields.keys()].filter((field) => !named.includes(field));
@@ -95,7 +95,7 @@ function formatFlags(): readonly Option[] {
   return [
     new Option("-o, --output <format>", "text, the default, or json").choices(["text", "json"]).default("text"),
     new Option("--json", "the same as --output json").implies({ output: "json" }),
-    new Option("--events", "one JSON event a line as they happen, the result last").implies({ output: "json" }),
+    new Option("--events", "one JSON event per line as they happen, the result last").implies({ output: "json" }),
   ];
 }
 
@@ -104,22 +104,18 @@ function streamFlags(): readonly Option[] {
     new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
     new Option("--no-stream", "print the text when the turn is over"),
     new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
-    new Option("-v, --verbose", "tell every event on stderr"),
+    new Option("-v, --verbose", "print every event to stderr"),
   ];
 }
 
-/** How what is piped in is taken. */
+/** How piped input is used. */
 export function stdinFlag(): Option {
   const meaning = "auto, the default: a pipe or file becomes context · blob: always read · off: never";
   return new Option("--stdin <mode>", meaning).choices(["auto", "blob", "off"]).default("auto");
 }
 
-/** Which session to go on with. */
 export function resumeFlag(): Option {
-  return new Option(
-    "--resume [session]",
-    "go on with a session: the last one, or the one named as in rkat help session",
-  );
+  return new Option("--resume [session]", "continue a session: the last one, or the one named as in rkat help session");
 }
 
 /** The fields of the session that the flags ask for; what they leave open the configuration decides. */
@@ -145,11 +141,11 @@ function rulesOf({ allow, ask, deny, yes, otherwise }: RunFlags): PermissionRule
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
-/** Without a flag: what is safe, and what the configuration switches on besides. */
+/** By default, the safe tools and those that the configuration enables. */
 function toolFields({ tools: named, yolo, allowTool, blockTool }: RunFlags, config: Config): JsonObject {
   const tools = yolo ? "full" : named;
   const isOn = (isEnabled: boolean) => (tools === undefined && isEnabled ? true : undefined);
-  // What nobody asked for gives way to a file that forbids it.
+  // A default gives way to a configuration that forbids it.
   const isForbidden = tools === undefined && config.forbidden.includes("builtins");
   return {
     tool_preset: tools ?? "safe",
@@ -216,7 +212,7 @@ async function readJsonFile(flag: string, path: string, cwd: string): Promise<st
 export type StdinMode = "auto" | "blob" | "off";
 
 const STDIN_BYTES_MAX = 8 * 1024 * 1024;
-/** A pipe that says nothing for so long was perhaps inherited and will never end. */
+/** A pipe that is silent for so long was perhaps inherited and may never end. */
 const SILENCE_MS = 2_000;
 
 /** What the model is asked: the words of the command line, with what was piped in as their context. */

@@ -9,7 +9,7 @@ import type { MarkdownStream } from "../markdown.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
-import { findSession, SELECTOR_HINT } from "../session-selector.ts";
+import { findSession, SESSION_MISSING } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
 import {
   type RunFlags,
@@ -95,10 +95,10 @@ async function runWords(
   invocation.exitWith(await runTurn(invocation, words, resume === undefined ? flags : { ...flags, resume }));
 }
 
-/** Only a person can choose. */
+/** Throws where no person can choose a session. */
 function requirePerson(io: Io, { file }: RunFlags): void {
   if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", `missing required argument 'session'; write ${SELECTOR_HINT}`);
+    throw new RuntimeError("INVALID_PARAMS", SESSION_MISSING);
   }
   if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
 }
@@ -140,19 +140,19 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
     }).finally(activity.end);
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
-    // Whoever pressed Ctrl-C is told so, whatever had been reached by then.
+    // After Ctrl-C the exit code is that of the interrupt, whatever the turn's outcome.
     return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
   });
 }
 
-/** Refuses what cannot be printed at once. */
+/** Refuses flags that contradict each other. */
 export function refuseContradictions({ events, output, stream }: RunFlags): void {
   const refuse = (message: string) => new RuntimeError("INVALID_PARAMS", message);
   if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
   if (stream && output === "json") throw refuse("--stream prints text; to follow a turn in JSON use --events");
 }
 
-/** Says that a preset promises more than is there. */
+/** Warns where the preset includes memory and there is no memory store. */
 export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yolo }: RunFlags): Promise<void> {
   if (tools !== "full" && yolo !== true) return;
   const { capabilities } = await runtime.dispatch("readCapabilities", {});
@@ -170,14 +170,14 @@ export async function chooseView(
   const isVerbose = flags.verbose === true;
   if (flags.events) return createEventsView(io);
   if (flags.output === "json") return createJsonView(io, { isVerbose });
-  // With a schema stdout is for the JSON alone, unless the talk was asked for, too.
+  // With a schema stdout gets the JSON alone, unless --stream was given.
   const isStreaming = flags.stream ?? (io.stdout.isTerminal && flags.schema === undefined);
   const isRaw = flags.plain === true || !io.stdout.isTerminal || io.env.TERM === "dumb" || flags.schema !== undefined;
   const markdown = isRaw ? {} : { markdown: await openMarkdown(io) };
   return createTextView(io, { isStreaming, isVerbose, ...markdown, ...own });
 }
 
-/** Loaded where somebody looks at it. */
+/** Loaded on first use. */
 async function openMarkdown({ stdout, env }: Io): Promise<MarkdownStream> {
   const { createMarkdownStream } = await import("../markdown.ts");
   const width = (): number => stdout.columns ?? COLUMNS;
@@ -201,5 +201,5 @@ export function settleResume(args: readonly string[]): readonly string[] {
   return args.toSpliced(at, taken, `--resume=${value}`);
 }
 
-/** Ids count milliseconds in their first digits, so until the year 2527 each begins with 0; hardly a prompt does. */
+/** Ids begin with their time in milliseconds, so until the year 2527 they begin with 0; prompts hardly do. */
 const SELECTOR = /^(?:last|~\d*|(?:[\w-]+:)?0[0-9a-f]{3}[0-9a-f-]*)$/i;

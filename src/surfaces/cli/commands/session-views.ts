@@ -63,7 +63,7 @@ export async function showSession(
   if (info.last_assistant_text !== undefined)
     io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
   if (info.state === "archived") return;
-  print(io, paint.dim(`Go on with: rkat resume ${shortId(session_id)} PROMPT`));
+  print(io, paint.dim(`Resume with: rkat resume ${shortId(session_id)} PROMPT`));
 }
 
 /** How often a session was compacted. Only a session that was is read for it. */
@@ -139,7 +139,7 @@ function fitting(rows: readonly (readonly string[])[], columns: number): readonl
 }
 
 const TEXT_CHARS_MAX = 160;
-/** Another process tells nobody when it appends, so a follower looks again this often. */
+/** How often a follower polls, since other processes send no signal to it. */
 const LOOK_AGAIN_MS = 200;
 
 export interface EventsFlags {
@@ -172,7 +172,7 @@ function textLines(io: Io): (event: EventPage["events"][number]) => string {
   };
 }
 
-/** As it is told while it happens, and what was asked. */
+/** An event as `--verbose` prints it, and the prompts. */
 function loggedLine(event: AgentEvent): string {
   if (event.type !== "run_started") return verboseLineOf(event) ?? lineOf(event);
   const { prompt } = event;
@@ -196,7 +196,7 @@ export function transcriptLines(messages: readonly Shown[], paint: Paint): reado
   ]);
 }
 
-/** What a part of a context is, unless it goes without saying. */
+/** The kind of a context part, unless it is obvious. */
 function tagOf({ part }: Shown, { cyan }: Paint): string {
   return part === undefined || part === "turn" || part === "system" ? "" : `  ${cyan(part)}`;
 }
@@ -253,7 +253,7 @@ function contentText(content: Content): string {
   return content.map((block) => (block.type === "text" ? block.text : `(${block.media_type})`)).join("\n");
 }
 
-/** Tools may answer with more than anybody reads; the whole is in the JSON. */
+/** Shortens long tool results; --json has them whole. */
 function shortened(text: string): string {
   const lines = text.trimEnd().split("\n");
   if (lines.length <= RESULT_LINES_MAX) return text;
@@ -271,7 +271,6 @@ export const treeRow = command("session tree SESSION", {
   run: onSession(showTree),
 });
 
-/** A session with those of its sub-agents. */
 interface Branch extends Pick<SessionSummary, "session_id" | "state" | "title" | "model" | "total_tokens" | "cost"> {
   /** Absent at the root of a tree that is no sub-agent's. */
   readonly agent?: string;
@@ -325,7 +324,7 @@ async function branchOf(session: Omit<SessionSummary, "title"> & { title: string
   const input = { labels: { parent: session_id }, archived: true };
   const { sessions } = depth >= DEPTH_MAX ? { sessions: [] } : await dispatch("listSessions", input);
   const children: Branch[] = [];
-  // In the order in which they were handed their tasks.
+  // In the order of their tasks.
   for (const child of sessions.toSorted((one, other) => (one.session_id < other.session_id ? -1 : 1))) {
     if (parentageOf(child)?.parent !== session_id) continue;
     count.left -= 1;
@@ -338,7 +337,7 @@ async function branchOf(session: Omit<SessionSummary, "title"> & { title: string
 
 interface Row {
   readonly branch: Branch;
-  /** What stands before it, so that one sees whose it is. */
+  /** The branch lines before it. */
   readonly prefix: string;
 }
 

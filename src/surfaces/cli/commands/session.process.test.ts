@@ -24,7 +24,7 @@ describe("a session that is kept", () => {
     const id = await begin("The server is called heron.", "-t", "none");
     const text = `--messages=${JSON.stringify([{ role: "assistant", content: "A crane." }])}`;
     const { stdout } = await run(["session", "rewrite", id, "--from", "1", "--to", "2", text, "--note", "a slip"]);
-    const [, revision = "", parent = ""] = /now says 2 messages: (\S+)\n.*restore \S+ (\S+)\n$/.exec(stdout) ?? [];
+    const [, revision = "", parent = ""] = /now has 2 messages: (\S+)\n.*restore \S+ (\S+)\n$/.exec(stdout) ?? [];
     const summaries = () =>
       readdirSync(line.cwd, { recursive: true, encoding: "utf8" })
         .filter((path) => path.endsWith("summary.txt"))

@@ -157,20 +157,20 @@ export const sessionRows: readonly CommandRow[] = [
   operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],
     json: withId,
-    view: (_, { id }) => `Added to ${shortId(id)}; the model is shown it at its next call.`,
+    view: (_, { id }) => `Added to ${shortId(id)}; the model sees it at its next call.`,
   }),
   operation("session event SESSION TYPE [JSON]", "sendExternalEvent", {
-    text: "Send a session an event from outside: data that the model is shown from its next call on.",
+    text: "Send an external event to a session: data that the model sees from its next call on.",
     examples: [["rkat session event last build.finished '{\"green\": true}'", "runs no turn"]],
     json: withId,
-    view: (_, { id }) => `Told ${shortId(id)}; the model is shown it at its next call.`,
+    view: (_, { id }) => `Sent to ${shortId(id)}; the model sees it at its next call.`,
   }),
   operation("session pin SESSION SEQ", "pinMessage", {
     examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],
     view: async ({ pins }, call) => [`Pinned ${await messageLine(call)}`, pinsLine(pins)],
   }),
   operation("session unpin SESSION SEQ", "unpinMessage", {
-    examples: [["rkat session unpin last 12", "compactions may take it out again"]],
+    examples: [["rkat session unpin last 12", "compactions may remove it again"]],
     view: async ({ pins }, call) => [`No longer pinned: ${await messageLine(call)}`, pinsLine(pins)],
   }),
   operation("session pins [SESSION]", "listPins", {
@@ -265,7 +265,7 @@ async function forkSession(call: OpenedCall<ForkFlags>): Promise<void> {
       : await dispatch("forkReplacing", { session_id, message_index, replacement });
   show(call, withRef(fork, { ...call, id: fork.session_id }), () => [
     `Forked ${shortId(session_id)} at message ${fork.message_count}: ${fork.session_id}`,
-    `Go on with: rkat resume ${shortId(fork.session_id)} PROMPT`,
+    `Resume with: rkat resume ${shortId(fork.session_id)} PROMPT`,
   ]);
 }
 
@@ -274,7 +274,7 @@ function pinsLine(pins: readonly number[]): string {
   return `Every compaction keeps the ${pins.length === 1 ? "seq" : "seqs"} ${pins.toSorted((a, b) => a - b).join(", ")}.`;
 }
 
-/** A seq is easily mistyped, so its message is shown. */
+/** Shows the message, since a seq is easily mistyped. */
 async function messageLine({ opened, id: session_id, arg }: OpenedCall): Promise<string> {
   const seq = arg("seq") ?? "";
   const { messages } = await opened.runtime.dispatch("readHistory", { session_id });
@@ -291,7 +291,7 @@ interface Rewritten {
 
 function rewriteLines({ session_id, message_count, revision, parent_revision }: Rewritten): readonly string[] {
   return [
-    `${shortId(session_id)} now says ${counted(message_count, "message")}: ${revision}`,
-    `Take it back with: rkat session restore ${shortId(session_id)} ${parent_revision}`,
+    `${shortId(session_id)} now has ${counted(message_count, "message")}: ${revision}`,
+    `Undo with: rkat session restore ${shortId(session_id)} ${parent_revision}`,
   ];
 }

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { Option } from "commander";
-import type { Config } from "../../../config/load-config.ts";
+import type { Config } from "../../../config/config-schema.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Figures, Simulation, SummariesBy } from "../../../contract/simulation.ts";
 import type { LaboratoryPolicy } from "../../../laboratory.ts";
@@ -32,7 +32,7 @@ interface Flags {
 
 /** `rkat compact simulate`: recorded sessions, replayed under other policies. */
 export const simulateRow = command("compact simulate LOG…", {
-  text: "Replay recorded sessions under other policies, and compare what each costs and keeps. The sessions are not changed, and no model is asked unless --summaries model is given.",
+  text: "Replay recorded sessions under other policies, and compare what each costs and keeps. The sessions are not changed, and no model is called unless --summaries model is given.",
   usage: "SESSION|FILE... [options]",
   flags: () => [
     repeated("--policy <file>", "a file with keys of [compaction]; without it, the configured ones and the defaults"),
@@ -65,7 +65,7 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
   const file = { shown: html ?? "", isForced: force };
-  // Before everything is replayed for nothing.
+  // Checked before the replay.
   if (path !== undefined) await refuseExisting(path, file);
   const { config } = await readConfiguration(invocation);
   const laboratory = await parts.loadLaboratory();
@@ -164,7 +164,7 @@ async function keptLog(invocation: Invocation, laboratory: Laboratory, word: str
     const realm = configuredRealm(opened.place, store, { paths: false }).realm_id;
     const address = store.url === undefined ? { place: opened.place.stateFolder } : { place: store.url, realm };
     const id = await findSession(opened, word);
-    // Whoever may not see it, or names one that is not there, is told as everywhere.
+    // Throws SESSION_NOT_FOUND as every command does.
     await opened.runtime.dispatch("readSession", { session_id: id });
     return { id, address, encryption };
   });
@@ -181,13 +181,14 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
     isForced: false,
     instead: "name another file",
   });
-  io.stderr.write(`Wrote ${file}. Whoever has the file can read all of it.\n`);
+  io.stderr.write(`Wrote ${file}. Anyone who gets the file can read the whole session.\n`);
 }
 
 async function textOf(path: string, shown: string, what: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) throw new RuntimeError("INVALID_PARAMS", `${shown}: there is no such file for ${what}`);
-  if (!found.isFile()) throw new RuntimeError("INVALID_PARAMS", `${shown}: it is no plain file; name one for ${what}`);
+  if (!found.isFile())
+    throw new RuntimeError("INVALID_PARAMS", `${shown}: it is not a regular file; name one for ${what}`);
   if (found.size > FILE_BYTES_MAX) throw new RuntimeError("PAYLOAD_TOO_LARGE", `${shown}: it is larger than 256 MiB`);
   const bytes = await readFile(path).catch((cause: unknown) => {
     throw new RuntimeError("INVALID_PARAMS", `${shown} cannot be read; check its permissions`, { cause });
@@ -199,7 +200,7 @@ async function textOf(path: string, shown: string, what: string): Promise<string
   }
 }
 
-/** A simulation for the eye: a table a log, and one of all of them. */
+/** A simulation as text: one table per log, and one for all. */
 function simulationLines({ stdout, env }: Io, { logs, runs, sums, summaries }: Simulation): readonly string[] {
   const { bold, dim, yellow } = createPaint(stdout, env);
   const tables = logs.flatMap(({ name, model, calls, turns, is_priced, notes }) => [

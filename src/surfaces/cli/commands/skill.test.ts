@@ -28,7 +28,7 @@ function useSkills() {
 it("[G5] broken skills are told in one line, and each by those who were asked about them", async () => {
   const run = useSkills();
   const { stderr } = await run("session", "list");
-  expect(stderr).toMatch(/^! .*broken-one is left out: .* \(and 1 more; rkat doctor tells each\)\n$/);
+  expect(stderr).toMatch(/^! .*broken-one is left out: .* \(and 1 more; rkat doctor lists them\)\n$/);
   for (const words of [["skill", "list"], ["doctor"]]) {
     const { stdout, stderr } = await run(...words);
     for (const name of ["broken-one", "broken-two"]) expect(`${stdout}${stderr}`).toContain(`${name} is left out: `);
@@ -55,9 +55,10 @@ it("[G5] a sentence names flags as they are typed, and the nearest skill", async
   const cases: readonly (readonly [words: readonly string[], sentence: RegExp])[] = [
     [["--skill", "nots"], /^Error: --skill: there is no skill nots here; did you mean notes\? rkat skill list/m],
     [
-      ["--agents", "-t", "none"],
-      /^Error: --agents: a session without tools .*; choose another --tools, such as safe$/m,
+      ["--sub-agents", "-t", "none"],
+      /^Error: --sub-agents: a session without tools .*; choose another --tools, such as safe$/m,
     ],
+    [["--agents", "--sub-agents"], /^Error: option '--agents' cannot be used with option '--sub-agents'; see --help$/m],
     [["--skill", "memory-retrieval", "-t", "none"], /^Error: --skill: there is no skill memory-retrieval here; /m],
     [["-m", "nope"], /^Error: unknown model nope: /m],
   ];
@@ -67,6 +68,16 @@ it("[G5] a sentence names flags as they are typed, and the nearest skill", async
   expect(JSON.parse(wire.stdout).error.message).toMatch(
     /^skill_refs: there is no skill nots here; did you mean notes\?/,
   );
+});
+
+it("[G5] the former --agents works as --sub-agents, with one line of advice and no help", async () => {
+  const run = useSkills();
+  const asked = ["run", "hello", "there", "-t", "none"] as const;
+  const { stderr } = await run(...asked, "--sub-agents");
+  expect(await run(...asked, "--agents")).toMatchObject({
+    stderr: `! --agents is now --sub-agents\n${stderr}`,
+  });
+  expect((await run("run", "--help")).stdout).not.toMatch(/--agents/);
 });
 
 it("[G5] commands are found by the number that one thinks of, too", async () => {
@@ -91,6 +102,6 @@ it("[G5] a no to rkat trust is told to have changed nothing", async () => {
   const { code, stderr } = await line.run(["trust"], given);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: expect.stringMatching(/\nNothing changed: what they want is left out/),
+    stderr: expect.stringMatching(/\nNothing changed: these files are left out/),
   });
 });

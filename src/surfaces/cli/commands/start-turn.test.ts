@@ -21,7 +21,7 @@ describe("the verdict on a turn", () => {
     const refused = { ...unmatched, attempts: 1, reason: "the provider refused the API key (401)" };
     expect(judge({ ...done, terminal_cause_kind: "llm_failure", extraction_error: refused }, {})).toEqual({
       exit: 20,
-      sentence: "Stopped: the output could not be asked for: the provider refused the API key (401)",
+      sentence: "Stopped: the structured output failed: the provider refused the API key (401)",
     });
     const stopped = { ...unmatched, attempts: 1, reason: "interrupted" };
     expect(judge({ ...done, extraction_error: stopped }, {})).toEqual({

@@ -24,7 +24,7 @@ interface FirstTurn {
   readonly flags: RunFlags;
   readonly outputSchema: JsonObject | undefined;
   readonly signal: AbortSignal;
-  /** What the model is told where nobody can be asked; absent where somebody can. */
+  /** The reason for a denial where no person can be asked; absent at a terminal. */
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
@@ -56,7 +56,7 @@ export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn)
   const { sessionId, prompt, change, signal, unattended } = further;
   const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
   const fields = { ...change, session_id: sessionId, prompt };
-  // Without a store a session goes on within the process that made it, and only there.
+  // Without a store a session exists only in the process that created it.
   const operation = isKept ? "resumeSession" : "startTurn";
   const stream = streamOf((listener) => runtime.dispatch(operation, fields, { ...call, listener }));
   return { stream, limits: undefined };
@@ -80,7 +80,7 @@ export function withSessionRef({ place, isKept }: Opened): (result: RunResult) =
   return (result) => ({ ...result, session_ref: formatSessionRef(place.realm, result.session_id) });
 }
 
-/** The runtime would not look at these on a further turn, and whoever wrote them expects an effect. */
+/** Refuses flags that have no effect on a further turn. */
 function refuseFixedFlags(flags: RunFlags): void {
   const given = new Map<string, unknown>(Object.entries(flags));
   const changeable = fieldFlags("startTurn").map(({ option }) => option.long);
@@ -100,11 +100,11 @@ export interface Watch {
   readonly view: TurnView;
   /** Adds to the result what the runtime does not know of it. */
   complete(result: RunResult): RunResult;
-  /** Hears every event besides the view. */
+  /** Receives every event besides the view. */
   onEvent?(event: AgentEvent): void;
 }
 
-/** Shows a turn to its end; a failure carries what was said before it. */
+/** Shows a turn to its end; a failure carries the text before it. */
 export async function watchTurn({ stream, view, complete, onEvent }: Watch): Promise<RunResult> {
   // What the newest model call has said; a retry begins anew.
   let said = "";
@@ -124,14 +124,14 @@ export async function watchTurn({ stream, view, complete, onEvent }: Watch): Pro
   }
 }
 
-/** The error with what was said before it, for whoever reads it as JSON. */
+/** The error with the text before it, for JSON output. */
 function withPartialText(error: RuntimeError, said: string): RuntimeError {
   if (said === "") return error;
   const details = { ...(error.details ?? {}), partial_text: said };
   return new RuntimeError(error.code, error.message, { cause: error, details });
 }
 
-/** What is known of a session's limits. */
+/** The known limits of a session. */
 export interface Limits {
   readonly max_tokens?: number | undefined;
   readonly max_cost?: number | undefined;
@@ -166,7 +166,7 @@ function judgeExtraction(
     return { exit: ERRORS.REQUEST_CANCELLED.exit, sentence };
   }
   if (cause === "llm_failure" || cause === "retry_exhausted") {
-    return { exit: ERRORS.PROVIDER_ERROR.exit, sentence: `Stopped: the output could not be asked for: ${reason}` };
+    return { exit: ERRORS.PROVIDER_ERROR.exit, sentence: `Stopped: the structured output failed: ${reason}` };
   }
   const sentence = `Stopped: no output matched the schema after ${attempts} attempts: ${reason}`;
   return { exit: ERRORS.AGENT_ERROR.exit, sentence };

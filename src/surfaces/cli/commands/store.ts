@@ -46,7 +46,7 @@ export const storeRows: readonly CommandRow[] = [
       [
         "Exit codes",
         "0 TO has everything of FROM · 1 something was left as it is or is being written, and is named ·",
-        "2 a place is wrong · 31 a place cannot be read or written; run it again to go on",
+        "2 a place is wrong · 31 a place cannot be read or written; run it again to continue",
       ],
     ],
     run: ({ invocation, flags, arg }: Call<CopyFlags>) =>
@@ -87,7 +87,7 @@ async function copyKept(
           progress: ({ what, done, total }) => bar.show(what, done, total),
         },
       ),
-    "what was copied stays; run it again to go on",
+    "what was copied stays; run it again to continue",
   );
   exitWith(report.ok ? 0 : 1);
   if (flags.json) return writeJson(io, report);

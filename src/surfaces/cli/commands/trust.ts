@@ -18,7 +18,7 @@ interface TrustFlags {
 
 /** `rkat trust`. */
 export const trustRow = command("trust", {
-  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
+  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml start or send elsewhere, and its skills and sub-agents, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
   flags: () => [new Option("--status", "only show it"), new Option("--revoke", "withdraw the trust"), jsonFlag()],
   examples: [
     ["rkat trust", "on a terminal it asks first"],
@@ -46,7 +46,7 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
   if (canAsk(io)) {
     showRequests(io, unknown);
     if (!(await isAgreed(io, "Trust these files as they are now?"))) {
-      io.stderr.write("Nothing changed: what they want is left out until they are trusted.\n");
+      io.stderr.write("Nothing changed: these files are left out until they are trusted.\n");
       return;
     }
   }
@@ -54,10 +54,10 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
   if (!isJson) io.stdout.write(`Trusted ${counted(unknown.length, "file")}; a change is asked about again.\n`);
 }
 
-/** Also of files that are gone: what comes back under their name is to be asked about. */
+/** Also for files that are gone: a later file of that name must be asked about. */
 function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
   const { projectRoot, stateFolder } = place();
-  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "agents")];
+  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "sub-agents")];
   const known = [...names.map((name) => join(projectRoot, name)), join(stateFolder, "config.toml")];
   for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
 }
@@ -75,7 +75,7 @@ function print({ io }: Invocation, brought: readonly BroughtFile[], isJson: bool
   showRequests(io, brought, io.stdout);
 }
 
-/** Asks whoever sits at the terminal whether to obey what the project's files want; without one nothing is asked. */
+/** Asks at a terminal whether to trust the project's files; without one it does nothing. */
 export async function askForTrust(invocation: Invocation): Promise<void> {
   const { io } = invocation;
   if (!canAsk(io)) return;
@@ -94,7 +94,7 @@ const STATES = {
   damaged: "not trusted: its record in ~/.rkat/trust is damaged",
 } as const;
 
-/** Shows what files want, on stderr or where it was asked for. */
+/** Prints the requests of files, on stderr or the given output. */
 function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr): void {
   const { bold, dim } = createPaint(output, io.env);
   for (const { path, requests, state } of files) {

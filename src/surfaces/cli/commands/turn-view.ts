@@ -10,7 +10,6 @@ import { createWorkLines } from "./work-lines.ts";
 /** Shows a turn while it runs and when it has ended. */
 export interface TurnView {
   show(event: AgentEvent): void;
-  /** The turn has ended with a result. */
   end(result: RunResult): void;
   /** The turn has failed or was interrupted after the model had said so much. */
   breakOff(said: string): void;
@@ -19,11 +18,11 @@ export interface TurnView {
 export interface TextViewOptions {
   readonly isStreaming: boolean;
   readonly isVerbose: boolean;
-  /** Whether what was used is told elsewhere, and need not stand below each answer. */
+  /** Whether the usage is shown elsewhere, and not below each answer. */
   readonly isStaged?: boolean;
   /** Shows the text as what it is written in; without it, it is shown as it is. */
   readonly markdown?: MarkdownStream;
-  /** Words for an event that the place of the turn has something to say about; undefined for the rest. */
+  /** The caller's own line for an event; undefined for the default. */
   remark?(event: AgentEvent): string | undefined;
 }
 
@@ -35,7 +34,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   const work = createWorkLines(paint, Date.now);
   let isMidLine = false;
   const own = { input_tokens: 0, output_tokens: 0 };
-  // Of a turn that goes on in another process no pieces come, only what they make up.
+  // A turn that runs in another process sends no deltas, only complete texts.
   let hasPieces = false;
   const { markdown } = options;
   const print = (text: string): void => {
@@ -96,7 +95,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
       const { session_id, turns, usage, turn_cost } = result;
       const cost = turn_cost === undefined || turn_cost.amount === 0 ? "" : ` | Cost: ${costText(turn_cost)}`;
       const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
-      // Scripts read this line; whoever sees one turn beside the tokens of ten wonders.
+      // Scripts read this line; the turn's own tokens are added where the session has used more before.
       const thisTurn = stderr.isTerminal ? ownTokens(result, own) : "";
       printLine(paint.dim(`[${footer}${thisTurn}${cost}]`));
     },
@@ -118,7 +117,7 @@ interface TokenCounts {
   output_tokens: number;
 }
 
-/** What is left to print: a structured result, or the text unless it was printed as it came. */
+/** What remains to be printed: a structured result, or the text unless it was streamed. */
 function finalText(result: RunResult, isStreaming: boolean): string | undefined {
   if (result.structured_output !== undefined) return JSON.stringify(result.structured_output, undefined, 2);
   return isStreaming ? undefined : result.text;
@@ -151,7 +150,7 @@ export function lineOf(event: AgentEvent): string {
   return oneLine(describeEvent(event).text, LINE_CHARS_MAX);
 }
 
-/** What everybody should know of a turn besides its text; undefined for the rest. */
+/** The line of an event that is shown without --verbose; undefined for others. */
 export function noticeOf(event: AgentEvent): string | undefined {
   return describeEvent(event).level === "notice" ? lineOf(event) : undefined;
 }
@@ -162,7 +161,7 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
   return theirs ?? (describeEvent(event).level === "piece" ? undefined : lineOf(event));
 }
 
-/** What is told of a sub-agent's own turns: its calls, and what everybody should know. */
+/** The lines about a sub-agent's turn: its calls and its notices. */
 function verboseLineInside(event: AgentEvent): string | undefined {
   const isCall = event.type === "tool_call_requested" || event.type === "tool_execution_completed";
   return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);

@@ -10,16 +10,16 @@ const THOUGHT_CHARS_MAX = 80;
 const PATCH_LINES_MAX = 12;
 /** More than a tool may say. */
 const UNFOLDED_CHARS_MAX = 1024 * 1024;
-/** What is quicker needs no time beside it. */
+/** Shorter calls show no duration. */
 const TOLD_FROM_MS = 1_000;
 
-/** What a turn does besides talking, each in as few lines as tell it apart: `/expand` shows the whole. */
+/** Short lines about a turn's reasoning and tool calls; `/expand` shows them in full. */
 export function createWorkLines(paint: Paint, now: () => number): (event: AgentEvent) => readonly string[] {
   const patches = new Map<string, string>();
   let thinkingSinceMs: number | undefined;
   let thoughts = "";
   let wasReported = false;
-  /** Told where the thinking ends, though the whole of it may be told of later. */
+  /** Printed when the reasoning ends, before its complete text may arrive. */
   const printThoughts = (): readonly string[] => {
     if (thinkingSinceMs === undefined) return [];
     const time = seconds(now() - thinkingSinceMs);
@@ -77,7 +77,7 @@ function resultLine(
   return paint.dim(`  ⎿ ${ended}${text === "" ? "(nothing)" : oneLine(first, RESULT_CHARS_MAX)}${rest}${time}`);
 }
 
-/** What a command said, line by line; the shell tells the model of it in one line of JSON. */
+/** A command's output by line; the model gets it as one line of JSON. */
 export function unfolded(json: string): string {
   if (!json.startsWith("{") || json.length > UNFOLDED_CHARS_MAX) return json;
   try {
