@@ -257,7 +257,7 @@ function bareMessage(message: Message): Message {
 export function serveReading(port: MessagePort): void {
   let given: Record<string, unknown> = {};
   const read = async (name: keyof Readings): Promise<void> => {
-    const answering = READERS[name](given as never, () => undefined);
+    const answering = READERS[name](given as never, () => undefined); // The pieces are this reader's input.
     given = {};
     const answer: Answer = await answering.then(
       (found) => ({ answer: found }),
