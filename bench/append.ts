@@ -9,7 +9,7 @@ import {
   openEmbeddedStore,
   type Runtime,
   type Store,
-} from "../src/index.ts";
+} from "@rkat/node";
 import { median, publish } from "./report.ts";
 
 const WRITERS = [1, 16, 256];

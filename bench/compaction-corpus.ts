@@ -1,7 +1,7 @@
-import type { Receipt } from "../src/contract/compaction.ts";
-import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { checkSummary, cutInvented } from "../src/core/grounding/groundedness.ts";
-import { createScriptedModel, type ScriptedStep } from "../src/providers/scripted.ts";
+import type { Receipt } from "@rkat/core/contract/compaction";
+import { runCompaction } from "@rkat/core/compaction/run-compaction";
+import { checkSummary, cutInvented } from "@rkat/core/grounding/groundedness";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";
 import { askingFor, composeFor, foldHistory } from "./compaction-stage.ts";
 

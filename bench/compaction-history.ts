@@ -1,6 +1,6 @@
-import type { EntryBody } from "../src/contract/entry.ts";
-import type { AssistantBlock, Content, Message, ToolResult } from "../src/contract/message.ts";
-import { estimateTokens } from "../src/core/tokens.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import type { AssistantBlock, Content, Message, ToolResult } from "@rkat/core/contract/message";
+import { estimateTokens } from "@rkat/core/turn/tokens";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";
 
 export const SYSTEM_PROMPT = "You are an agent with a shell. Be brief, and name files and numbers exactly.";

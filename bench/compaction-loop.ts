@@ -2,10 +2,10 @@
 // event loop, CPU of all threads and memory, each context in a process of its own. With a name: only that, as JSON.
 import { spawn } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Message } from "../src/contract/message.ts";
-import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
-import { createSystemClock } from "../src/service/system-clock.ts";
+import type { Message } from "@rkat/core/contract/message";
+import { runCompaction } from "@rkat/core/compaction/run-compaction";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { tileHistory } from "./compaction-history.ts";
 import { askingFor, composeFor, cpuMs, foldHistory } from "./compaction-stage.ts";
 import { median, publish } from "./report.ts";

@@ -1,8 +1,8 @@
 // A process of its own that compacts one context a few times and prints what it cost: `<tokens> <rounds>`. With no
 // rounds it only builds the history, which is what the memory of the others is compared with.
-import { recoverByExpanding } from "../src/core/compaction/receipt.ts";
-import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
+import { recoverByExpanding } from "@rkat/core/compaction/receipt";
+import { runCompaction } from "@rkat/core/compaction/run-compaction";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { type History, tileHistory } from "./compaction-history.ts";
 import { askingFor, composeFor, cpuMs, foldHistory } from "./compaction-stage.ts";
 import { median } from "./report.ts";

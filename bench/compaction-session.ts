@@ -1,6 +1,6 @@
-import type { Message } from "../src/contract/message.ts";
-import { assistantText, contentText } from "../src/core/tokens.ts";
-import { createRuntime, createScriptedModel, type ModelRequest } from "../src/index.ts";
+import type { Message } from "@rkat/core/contract/message";
+import { assistantText, contentText } from "@rkat/core/turn/tokens";
+import { createRuntime, createScriptedModel, type ModelRequest } from "@rkat/node";
 import { corpusTurns, SYSTEM_PROMPT, tileHistory } from "./compaction-history.ts";
 import { cpuMs } from "./compaction-stage.ts";
 import { median } from "./report.ts";

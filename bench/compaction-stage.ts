@@ -1,10 +1,10 @@
-import type { Message } from "../src/contract/message.ts";
-import type { Compacting } from "../src/core/compaction/prepare.ts";
-import type { Asking } from "../src/core/model-call.ts";
-import type { ModelClient } from "../src/ports/model.ts";
-import { extractiveSummary } from "../src/providers/offline/summary.ts";
-import { compactingFor } from "../src/service/compaction-part.ts";
-import { type CompactionOptions, composeCompaction } from "../src/service/session-settings.ts";
+import type { Message } from "@rkat/core/contract/message";
+import type { Compacting } from "@rkat/core/compaction/prepare";
+import type { Asking } from "@rkat/core/turn/model-call";
+import type { ModelClient } from "@rkat/core/ports/model";
+import { extractiveSummary } from "@rkat/core/providers/offline/summary";
+import { compactingFor } from "@rkat/core/compactions/compaction-part";
+import { type CompactionOptions, composeCompaction } from "@rkat/core/sessions/session-settings";
 import { createFoldedSession, type FoldedSession } from "../test/compaction/folded-session.ts";
 import { createVirtualClock } from "../test/support/virtual-clock.ts";
 import { bodyOf, SYSTEM_PROMPT } from "./compaction-history.ts";

@@ -2,7 +2,7 @@
 // say of the corpus, and a long session from end to end.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createOfflineModel } from "../src/providers/offline/offline.ts";
+import { createOfflineModel } from "@rkat/core/providers/offline/offline";
 import { labellingModel, measureUnseen, type UnseenReading } from "../test/support/unseen-sentences.ts";
 import { addKept, type CorpusReading, type Kept, measureCorpus } from "./compaction-corpus.ts";
 import { type Deciding, measureDeciding } from "./compaction-deciding.ts";

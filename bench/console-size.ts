@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { formatTable } from "./table.ts";
 
-const folder = join(import.meta.dirname, "../dist/console");
+const folder = join(import.meta.dirname, "../packages/server/dist/console");
 const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
 const rows = files.map(({ parentPath, name }) => {
   const bytes = readFileSync(join(parentPath, name));

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultConfig } from "../src/config/settings.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
-import { newRealmKey } from "../src/sealed-realm.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { newRealmKey } from "@rkat/node/sealed-realm";
 import { median, publish } from "./report.ts";
 
 const ROUNDS = Number(process.env.ROUNDS ?? 15);

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { openEmbeddedStore } from "../src/index.ts";
+import { openEmbeddedStore } from "@rkat/node";
 import { blocksOf } from "./growth-loop.ts";
 import { FLAT, type GrowthRow, LINEAR, rowsOf } from "./growth-rows.ts";
 import { cpuOf, created, type Features, idOf, imported, inFolder, open, passage } from "./growth-stage.ts";

@@ -1,4 +1,4 @@
-import { createInMemoryStore, type HookOptions, type HookPoint } from "../src/index.ts";
+import { createInMemoryStore, type HookOptions, type HookPoint } from "@rkat/node";
 import { type Contender, converse } from "./conversation.ts";
 import { openModelServer } from "./model-server.ts";
 import { median, publish } from "./report.ts";

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRuntime, createScriptedModel, type EntryBody, openEmbeddedStore, type Store } from "../src/index.ts";
+import { createRuntime, createScriptedModel, type EntryBody, openEmbeddedStore, type Store } from "@rkat/node";
 import { median, publish } from "./report.ts";
 
 const SIZES = [10_000, 100_000];

@@ -1,5 +1,5 @@
-import { createScanner, type Scanner } from "../src/stores/recall/scanner.ts";
-import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "../src/stores/recall/simd.ts";
+import { createScanner, type Scanner } from "@rkat/node/recall-index/scanner";
+import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "@rkat/node/recall-index/simd";
 import { createRandom } from "../test/crash/random.ts";
 import { DIMENSIONS } from "./memory-store-data.ts";
 import { median } from "./report.ts";

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { openPrivateDb } from "../src/stores/embedded/private-db.ts";
+import { openPrivateDb } from "@rkat/node/tables/private-db";
 
 /** What a memory takes on the disk, by what it is for. */
 export interface StoredBytes {

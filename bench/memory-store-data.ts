@@ -1,5 +1,5 @@
-import { toChunk } from "../src/memory/chunk.ts";
-import type { MemoryBatch, MemoryStore, NewChunk } from "../src/ports/memory.ts";
+import { toChunk } from "@rkat/core/recall/chunk";
+import type { MemoryBatch, MemoryStore, NewChunk } from "@rkat/core/ports/memory";
 import { createRandom } from "../test/crash/random.ts";
 import { timeOf } from "./memory-store-stopwatch.ts";
 import { createPassageText, type PassageText } from "./memory-store-text.ts";

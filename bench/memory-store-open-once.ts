@@ -1,6 +1,6 @@
 // Opens a memory in a process of its own and searches once; prints what each took.
-import { bestByTerms } from "../src/memory/rank.ts";
-import { openMemoryStore } from "../src/stores/recall/open.ts";
+import { bestByTerms } from "@rkat/core/recall/rank";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { type Time, timeOf } from "./memory-store-stopwatch.ts";
 
 export interface Opened {

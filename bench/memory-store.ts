@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bestByTerms } from "../src/memory/rank.ts";
-import type { MemoryStore } from "../src/ports/memory.ts";
-import { openMemoryStore } from "../src/stores/recall/open.ts";
-import { termsOf } from "../src/text/terms.ts";
+import { bestByTerms } from "@rkat/core/recall/rank";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
+import { termsOf } from "@rkat/core/text/terms";
 import { createMemoryData, fillMemory } from "./memory-store-data.ts";
 import { formatSize, sizesAsked } from "./memory-store-sizes.ts";
 import { formatSpread, type Spread, spreadOf, timeOf } from "./memory-store-stopwatch.ts";

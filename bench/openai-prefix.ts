@@ -1,8 +1,8 @@
 // What finding the session of a stateless conversation costs, by how long the conversation is: CPU of the process.
-import { createInMemoryStore, createRuntime, createScriptedModel } from "../src/index.ts";
-import { readTalk } from "../src/surfaces/openai/chat-messages.ts";
-import { runChat } from "../src/surfaces/openai/chat-turn.ts";
-import { createConversations, hashTalk } from "../src/surfaces/openai/conversations.ts";
+import { createInMemoryStore, createRuntime, createScriptedModel } from "@rkat/node";
+import { readTalk } from "@rkat/server/openai/chat-messages";
+import { runChat } from "@rkat/server/openai/chat-turn";
+import { createConversations, hashTalk } from "@rkat/server/openai/conversations";
 import { publish } from "./report.ts";
 
 const LENGTHS = [100, 500, 1_000, 2_000];

@@ -1,17 +1,17 @@
 // A process with a server of sessions, and one that does nothing but what whoever runs a server makes it do besides a
 // turn, once with and once without that. Tells its CPU when asked.
 
-import { defaultConfig } from "../src/config/settings.ts";
-import type { EntryBody } from "../src/contract/entry.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
-import type { Dispatch } from "../src/service/dispatch.ts";
-import { createSystemClock } from "../src/service/system-clock.ts";
-import { openRestServer } from "../src/surfaces/rest/serve.ts";
-import { errorAnswer, jsonAnswer } from "../src/surfaces/wire/http-answer.ts";
-import { openHttpServer } from "../src/surfaces/wire/http-server.ts";
-import { createJournal } from "../src/surfaces/wire/journal.ts";
-import { createOperator, type Operator } from "../src/surfaces/wire/operator.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
+import type { Dispatch } from "@rkat/core/runtime/dispatch";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openRestServer } from "@rkat/server/rest/serve";
+import { errorAnswer, jsonAnswer } from "@rkat/server/http/http-answer";
+import { openHttpServer } from "@rkat/server/http/http-server";
+import { createJournal } from "@rkat/server/http/journal";
+import { createOperator, type Operator } from "@rkat/server/http/operator";
 
 const [folder = "", model = ""] = process.argv.slice(2);
 const clock = createSystemClock();

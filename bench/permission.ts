@@ -1,4 +1,4 @@
-import { createPolicy, type JudgedCall, judgeCall } from "../src/core/permission/judge.ts";
+import { createPolicy, type JudgedCall, judgeCall } from "@rkat/core/permission/judge";
 import { HOSTILE_SIGNS } from "../test/permission/hostile-signs.ts";
 import { median, publish } from "./report.ts";
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRuntime, createScriptedModel, openEmbeddedStore, type Store } from "../src/index.ts";
+import { createRuntime, createScriptedModel, openEmbeddedStore, type Store } from "@rkat/node";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 
 const TURNS = 100;

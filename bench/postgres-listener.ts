@@ -1,5 +1,5 @@
 // Hears a session that another process writes to, and tells when each of its events came.
-import { createRuntime, createScriptedModel, openEmbeddedStore } from "../src/index.ts";
+import { createRuntime, createScriptedModel, openEmbeddedStore } from "@rkat/node";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 
 const [place = "", sessionId = ""] = process.argv.slice(2);

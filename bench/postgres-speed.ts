@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "pg";
-import { type EntryBody, openEmbeddedStore, type Store } from "../src/index.ts";
+import { type EntryBody, openEmbeddedStore, type Store } from "@rkat/node";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 import { converse } from "./conversation.ts";
 import { openModelServer } from "./model-server.ts";

@@ -1,5 +1,5 @@
-import { createRecall, type Recall, type RecallParts } from "../src/memory/recall.ts";
-import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
+import { createRecall, type Recall, type RecallParts } from "@rkat/core/recall/recall";
+import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
 
 /** So far apart no turn is near another. */
 const TURNS_APART = 1_000;

@@ -1,13 +1,13 @@
-import { MemorySearch } from "../src/contract/memory.ts";
-import { turnsAround } from "../src/memory/around.ts";
-import { passageFor, splitText, toChunk, tokensIn } from "../src/memory/chunk.ts";
-import { bestByTerms } from "../src/memory/rank.ts";
-import { createRecall, type Recall } from "../src/memory/recall.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
-import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
-import { SCORE_MIN } from "../src/service/memory-operations.ts";
-import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
-import { queryTerms } from "../src/text/terms.ts";
+import { MemorySearch } from "@rkat/core/contract/memory";
+import { turnsAround } from "@rkat/core/recall/around";
+import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
+import { bestByTerms } from "@rkat/core/recall/rank";
+import { createRecall, type Recall } from "@rkat/core/recall/recall";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
+import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
+import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
+import { queryTerms } from "@rkat/core/text/terms";
 import { withoutEach } from "./recall-ablation.ts";
 import type { Step } from "./recall-data.ts";
 

@@ -1,9 +1,9 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocalEmbedder } from "../src/embedders/local.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
-import { openMemoryStore } from "../src/stores/recall/open.ts";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { measureBandwidth } from "./memory-store-bandwidth.ts";
 import { measureBytes } from "./memory-store-bytes.ts";
 import { createMemoryData, fillMemory, type MemoryData } from "./memory-store-data.ts";

@@ -1,4 +1,4 @@
-import type { Embedder } from "../src/ports/embedder.ts";
+import type { Embedder } from "@rkat/core/ports/embedder";
 import { DIMENSIONS } from "./memory-store-data.ts";
 
 /** Vectors that cost nothing to make; keeping them counts. */

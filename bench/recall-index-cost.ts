@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { chunksOf } from "../src/memory/chunk.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
-import type { MemoryBatch } from "../src/ports/memory.ts";
-import { createEmbedding } from "../src/service/embedding.ts";
-import { createSystemClock } from "../src/service/system-clock.ts";
-import { openMemoryStore } from "../src/stores/recall/open.ts";
+import { chunksOf } from "@rkat/core/recall/chunk";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { MemoryBatch } from "@rkat/core/ports/memory";
+import { createEmbedding } from "@rkat/core/memory/embedding";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { medianTime, type Time, timeOf } from "./memory-store-stopwatch.ts";
 import type { DataSet, Said } from "./recall-data.ts";
 

@@ -1,12 +1,12 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
 
-import { createLocalEmbedder } from "../src/embedders/local.ts";
-import { rememberTexts, withGrasp } from "../src/embedders/open-embedder.ts";
-import { passageFor, splitText, toChunk } from "../src/memory/chunk.ts";
-import { createRecall, type Recall } from "../src/memory/recall.ts";
-import type { MemoryStore } from "../src/ports/memory.ts";
-import { SCORE_MIN } from "../src/service/memory-operations.ts";
-import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
+import { rememberTexts, withGrasp } from "@rkat/node/embedders/open-embedder";
+import { passageFor, splitText, toChunk } from "@rkat/core/recall/chunk";
+import { createRecall, type Recall } from "@rkat/core/recall/recall";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
+import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 
 interface Doc {
   readonly id: string;

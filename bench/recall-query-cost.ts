@@ -1,6 +1,6 @@
-import { createRecall } from "../src/memory/recall.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
-import type { MemoryStore } from "../src/ports/memory.ts";
+import { createRecall } from "@rkat/core/recall/recall";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { MemoryStore } from "@rkat/core/ports/memory";
 import { type Spread, spreadOf, type Time, timeOf } from "./memory-store-stopwatch.ts";
 
 const RUNS = 200;

@@ -1,8 +1,8 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { createLocalEmbedder } from "../src/embedders/local.ts";
-import { createStaticEmbedder, withGrasp } from "../src/embedders/open-embedder.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
+import { createStaticEmbedder, withGrasp } from "@rkat/node/embedders/open-embedder";
+import type { Embedder } from "@rkat/core/ports/embedder";
 import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";
 import { measureCosts, measureQuestions } from "./recall-costs.ts";
 import { type DataSet, loadDataSets, type Question } from "./recall-data.ts";

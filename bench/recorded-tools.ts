@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Tool } from "../src/ports/tool.ts";
+import type { Tool } from "@rkat/core/ports/tool";
 
 /** The state of this repository that the recordings are about: the same however it goes on. */
 const COMMIT = "871482a";

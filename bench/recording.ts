@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { AssistantBlock, Message } from "../src/contract/message.ts";
-import { estimateTokens, toolTokens } from "../src/core/tokens.ts";
-import type { ModelClient, ModelRequest } from "../src/ports/model.ts";
-import type { Tool } from "../src/ports/tool.ts";
-import { createOfflineModel } from "../src/providers/offline/offline.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../src/runtime.ts";
-import { writeRecordedLog } from "../src/service/recorded-log.ts";
-import { createReplayClock, type ReplayClock } from "../src/service/replay-clock.ts";
+import type { AssistantBlock, Message } from "@rkat/core/contract/message";
+import { estimateTokens, toolTokens } from "@rkat/core/turn/tokens";
+import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createOfflineModel } from "@rkat/core/providers/offline/offline";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { writeRecordedLog } from "@rkat/core/replay/recorded-log";
+import { createReplayClock, type ReplayClock } from "@rkat/core/replay/replay-clock";
 
 /** What a scripted model does next, knowing what its tools have just given. */
 type Step = (results: readonly string[]) => { readonly say?: string; readonly calls?: readonly Call[] };

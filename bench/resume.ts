@@ -6,9 +6,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EntryBody } from "../src/contract/entry.ts";
-import { toNewEntries } from "../src/core/entry-events.ts";
-import { openEmbeddedStore } from "../src/runtime-on-disk.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { median, publish } from "./report.ts";
 
 const RUNS = Number(process.env.RUNS ?? 15);

@@ -1,4 +1,4 @@
-import { createRuntime, type EventStream, type HookOptions, type Session, type Store } from "../src/index.ts";
+import { createRuntime, type EventStream, type HookOptions, type Session, type Store } from "@rkat/node";
 import { type Contender, SYSTEM_PROMPT, TOOL } from "./conversation.ts";
 import { MODEL } from "./model-server.ts";
 

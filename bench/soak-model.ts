@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { chatFrames, type Reply, refusalBody } from "../src/conformance/model-server.ts";
+import { chatFrames, type Reply, refusalBody } from "@rkat/conformance/model-server";
 import { below, chance, pick } from "../test/compaction/chances.ts";
 import { createRandom } from "../test/crash/random.ts";
 import { DIRECTIVES, MARKER, received } from "./soak/prompts.ts";

@@ -1,7 +1,7 @@
 // A program that uses rkat without a server, in a process of its own: told how many turns to run, it runs them.
-const built = new URL("../dist/index.js", import.meta.url).href;
+const built = new URL("../packages/node/dist/index.js", import.meta.url).href;
 // The build of this source.
-const { loadConfig, openRuntime } = (await import(built)) as typeof import("../src/index.ts");
+const { loadConfig, openRuntime } = (await import(built)) as typeof import("@rkat/node");
 
 const [stateFolder = ""] = process.argv.slice(2);
 const { env } = process;

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { languageOf } from "../src/surfaces/cli/highlight.ts";
-import { createPaint } from "../src/surfaces/cli/io.ts";
-import { createMarkdownStream } from "../src/surfaces/cli/markdown.ts";
-import { withoutControls } from "../src/surfaces/wire/terminal-text.ts";
+import { languageOf } from "rkat/chat/highlight";
+import { createPaint } from "rkat/io";
+import { createMarkdownStream } from "rkat/chat/markdown";
+import { withoutControls } from "@rkat/server/http/terminal-text";
 import { median, publish } from "./report.ts";
 
 /**

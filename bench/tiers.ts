@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultConfig } from "../src/config/settings.ts";
-import { createInMemoryStore, createRuntime } from "../src/runtime.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { median, publish } from "./report.ts";
 import { factIn, memoryText, type PlantedFact } from "./tiers-life.ts";
 

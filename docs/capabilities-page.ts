@@ -1,6 +1,6 @@
-import { BUILDS, CAPABILITY_ABSENT, Capability } from "../src/contract/capability.ts";
-import { OPERATIONS } from "../src/contract/operations.ts";
-import { describeCapabilities } from "../src/service/dispatch.ts";
+import { BUILDS, CAPABILITY_ABSENT, Capability } from "@rkat/core/contract/capability";
+import { OPERATIONS } from "@rkat/core/contract/operations";
+import { describeCapabilities } from "@rkat/core/runtime/dispatch";
 import { code, markdownTable, page } from "./markdown.ts";
 
 const SWITCHES: Readonly<Record<Capability, string>> = {
@@ -33,7 +33,7 @@ export function capabilitiesPage(): string {
     description,
     status === "Available" ? "yes" : "no",
   ]);
-  return page("Capabilities", "src/contract/operations.ts", [
+  return page("Capabilities", "packages/core/src/contract/operations.ts", [
     "A runtime is composed of capabilities, and each can be left out: by not giving its part to the SDK, and for the command line and the servers by `features` in the configuration or by `RKAT_FEATURES`. Operations that need an absent one are refused with the same code and the same sentence on every surface; none of its code is loaded.",
     markdownTable(["capability", "how the SDK gets it", "without it", "the sentence"], parts),
     "## Builds",

@@ -1,18 +1,18 @@
-import { VARIABLES } from "../src/config/config-layers.ts";
-import { ERRORS } from "../src/contract/error.ts";
-import { createProgram } from "../src/surfaces/cli/command-line.ts";
-import { type CommandEntry, commandTree } from "../src/surfaces/cli/commands/complete-line.ts";
-import type { OptionEntry } from "../src/surfaces/cli/help.ts";
-import type { Io, Output } from "../src/surfaces/cli/io.ts";
-import type { Parts } from "../src/surfaces/cli/parts.ts";
-import { SELECTOR_NOTE } from "../src/surfaces/cli/session-selector.ts";
+import { VARIABLES } from "@rkat/core/config/config-layers";
+import { ERRORS } from "@rkat/core/contract/error";
+import { createProgram } from "rkat/command-line";
+import { type CommandEntry, commandTree } from "rkat/commands/complete-line";
+import type { OptionEntry } from "rkat/help";
+import type { Io, Output } from "rkat/io";
+import type { Parts } from "rkat/parts";
+import { SELECTOR_NOTE } from "rkat/session-selector";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** The manual of `rkat`, written from the commands as they are declared. */
 export function cliPage(): string {
   const root = declaredCommands();
   const commands = root.commands.flatMap(withHeld);
-  return page("The command line", "src/surfaces/cli", [
+  return page("The command line", "packages/rkat/src", [
     "## NAME",
     `rkat: ${lowerFirst(root.description)}`,
     "## SYNOPSIS",

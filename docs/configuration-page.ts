@@ -1,5 +1,5 @@
-import { VARIABLES } from "../src/config/config-layers.ts";
-import { configFileSchema } from "../src/config/spell-config.ts";
+import { VARIABLES } from "@rkat/core/config/config-layers";
+import { configFileSchema } from "@rkat/core/config/spell-config";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** As much of a JSON schema as the configuration uses. */
@@ -25,7 +25,7 @@ export function configurationPage(): string {
   const { features, ...sections } = properties;
   const tables = Object.entries(sections).flatMap(([name, schema]) => sectionsOf(name, schema));
   const variables = VARIABLES.map(({ name, path }) => [code(name), code(path.join("."))]);
-  return page("Configuration", "src/config/config-schema.ts", [
+  return page("Configuration", "packages/core/src/config/config-schema.ts", [
     "TOML, in `rkat.toml` or `.rkat/config.toml` of the project (the nearest parent folder that has one), else in `~/.rkat/config.toml`. Over it lie the realm's own `config.toml`, which `rkat config set` and `config/patch` write, then the variables below, then flags and what a request says. An unknown key is an error that names the nearest known one. Keys of providers are never written here: the configuration names the variable that holds one. `rkat init` writes a commented file, `rkat config get` shows what holds, `rkat doctor` where it comes from.",
     "Of a project's files, what starts a program, names an address or the variable of a key, or lets a model act is left out until you trust them with `rkat trust`; [security.md](security.md#what-a-project-may-do) lists these keys. `RKAT_TRUST=1` trusts them for one process.",
     'Durations are written like `"500ms"`, `"30s"`, `"1h30m"`. Where there is no default, the meaning says what applies without the key.',

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
-import { ERRORS } from "../src/contract/error.ts";
-import { OPERATIONS } from "../src/contract/operations.ts";
-import { z } from "../src/contract/schema.ts";
+import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
+import { ERRORS } from "@rkat/core/contract/error";
+import { OPERATIONS } from "@rkat/core/contract/operations";
+import { z } from "@rkat/core/contract/schema";
 import { capabilitiesPage } from "./capabilities-page.ts";
 import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
@@ -38,7 +38,7 @@ function operationsPage(): string {
   const rows: readonly (readonly [string, Operation])[] = Object.entries(OPERATIONS);
   const overview = rows.map(([name, { summary }]) => [`[\`${name}\`](#${name.toLowerCase()})`, summary]);
   const sections = rows.map(([name, operation]) => operationSection(name, operation));
-  return page("Operations", "src/contract/operations.ts", [
+  return page("Operations", "packages/core/src/contract/operations.ts", [
     "What a client can ask for. Every surface offers the same operations with the same fields and the same errors. Over HTTP a token must have the scope that is named, or `admin`; [tokens.md](tokens.md) has the rest.",
     markdownTable(["operation", "what it does"], overview),
     ...sections,
@@ -143,7 +143,7 @@ function errorsPage(): string {
     row.category,
     row.meaning,
   ]);
-  return page("Errors", "src/contract/error.ts", [
+  return page("Errors", "packages/core/src/contract/error.ts", [
     "One table for every surface: JSON-RPC sends the number and puts the code into `error.data.code`, HTTP sends the status with the code in its body, MCP answers with a tool error that carries the code, and the command line exits with the exit code.",
     markdownTable(["code", "JSON-RPC", "HTTP", "exit", "category", "meaning"], rows),
   ]);

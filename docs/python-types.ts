@@ -1,4 +1,4 @@
-import { z } from "../src/contract/schema.ts";
+import { z } from "@rkat/core/contract/schema";
 
 /** As much of a JSON schema as the contract uses. */
 export interface Schema {

@@ -33,7 +33,7 @@ async function useClient(client: Client): Promise<readonly string[]> {
 
 // A server of its own, as `npx rkat serve` starts it, on a free port.
 const folder = await mkdtemp(join(tmpdir(), "rkat-remote-"));
-const rkat = join(import.meta.dirname, "../dist/cli.js");
+const rkat = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
 const args = ["serve", "--port", "0", "--json", "--isolated", "--state-root", folder];
 const server = spawn(process.execPath, [rkat, ...args], { stdio: ["ignore", "pipe", "ignore"] });
 const [line] = await once(server.stdout, "data");

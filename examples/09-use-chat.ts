@@ -11,7 +11,7 @@ import type { UiChatData, UiChatMetadata } from "rkat/client";
 import { serveChatPage } from "./use-chat/serve.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "rkat-use-chat-"));
-const rkat = join(import.meta.dirname, "../dist/cli.js");
+const rkat = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
 const args = ["serve", "--port", "0", "--json", "--isolated", "--state-root", folder];
 const env = { ...process.env, RKAT_MODEL: process.env.RKAT_MODEL ?? "offline" };
 const server = spawn(process.execPath, [rkat, ...args], { env, stdio: ["ignore", "pipe", "ignore"] });

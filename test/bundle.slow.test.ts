@@ -146,7 +146,7 @@ async function run(file: string, name: string) {
 }
 
 // It is built before the tests are run; whoever runs this file alone may not have.
-describe.skipIf(!existsSync(join(root, "dist/index.js")) || !existsSync("/proc"))("a bundled program", () => {
+describe.skipIf(!existsSync(join(root, "packages/node/dist/index.js")) || !existsSync("/proc"))("a bundled program", () => {
   for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
     const bundled = async (program: string, place: string): Promise<string> => {
       const made = join(folder, "project", bundler, program);
@@ -202,7 +202,7 @@ describe.skipIf(!existsSync(join(root, "dist/index.js")) || !existsSync("/proc")
 
   it("[G10] under Deno is told in a sentence that a folder cannot be kept", async () => {
     const script = `globalThis.Deno = {};
-      const { openRuntime } = await import(${JSON.stringify(join(root, "dist/index.js"))});
+      const { openRuntime } = await import(${JSON.stringify(join(root, "packages/node/dist/index.js"))});
       await openRuntime({ stateFolder: process.argv[1], model: "offline", env: {} }).catch(({ code, message }) =>
         console.log(code, message));`;
     const args = ["--input-type=module", "-e", script, join(folder, "deno")];

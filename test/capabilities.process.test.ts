@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../src/config/load-config.ts";
-import { BUILDS, CAPABILITY_ABSENT, type Capability } from "../src/contract/capability.ts";
-import type { Runtime } from "../src/runtime.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { BUILDS, CAPABILITY_ABSENT, type Capability } from "@rkat/core/contract/capability";
+import type { Runtime } from "@rkat/core/create-runtime";
+import { openRuntime } from "@rkat/node/open-runtime";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -115,7 +115,7 @@ describe("builds", () => {
       import { registerHooks } from "node:module";
       const urls = [];
       registerHooks({ load: (url, context, next) => (urls.push(url), next(url, context)) });
-      const { openRuntime, defaultConfig } = await import(${JSON.stringify(join(import.meta.dirname, "../src/index.ts"))});
+      const { openRuntime, defaultConfig } = await import(${JSON.stringify(join(import.meta.dirname, "../packages/node/src/index.ts"))});
       const config = { ...defaultConfig(), features: [] };
       const runtime = await openRuntime({ stateFolder: ${JSON.stringify(join(root, "absent"))}, config, env: {}, model: "offline" });
       await runtime.createSession("Hello.");

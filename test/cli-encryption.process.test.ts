@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openEmbeddedStore } from "../src/runtime-on-disk.ts";
-import { newRealmKey } from "../src/sealed-realm.ts";
-import { openKeyFile } from "../src/stores/embedded/key-file.ts";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { newRealmKey } from "@rkat/node/sealed-realm";
+import { openKeyFile } from "@rkat/node/log/key-file";
 import { useCommandLine } from "./support/command-line.ts";
 
 const line = useCommandLine();

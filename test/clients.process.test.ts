@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { connect } from "../src/client.ts";
+import { connect } from "@rkat/client";
 import { openServedRuntime } from "./clients/served-runtime.ts";
 import { type ClientWay, describeClient } from "./contract/client.ts";
 import { describeSessionMethods } from "./contract/session-methods.ts";

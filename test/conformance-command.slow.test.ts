@@ -3,12 +3,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { conformanceToml } from "../src/conformance/conformance.ts";
+import { conformanceToml } from "@rkat/conformance/conformance";
 import { startRkat } from "./support/rkat-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-conformance-command-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
-const DOOR = join(import.meta.dirname, "../dist/cli.js");
+const DOOR = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
 const MS_MAX = 120_000;
 
 describe("rkat conformance", () => {

@@ -14,7 +14,7 @@ import { startRpc } from "./support/rpc-process.ts";
 // Each test starts several processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const cli = join(import.meta.dirname, "../dist/cli.js");
+const cli = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
 const ASKS = "run `echo rk$((40+2))`";
 const DENIED = { status: 403, body: { code: "PERMISSION_DENIED", category: "permission" } };
 

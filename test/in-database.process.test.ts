@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../src/config/settings.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
-import { openRuntime } from "../src/runtime-on-disk.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { useCommandLine } from "./support/command-line.ts";
 import { databaseFor, withPostgres } from "./support/postgres.ts";
 
@@ -175,7 +175,7 @@ describe("the driver of PostgreSQL", () => {
     import { registerHooks } from "node:module";
     const urls = [];
     registerHooks({ load: (url, context, next) => (urls.push(url), next(url, context)), ${hook} });
-    const { openRuntime } = await import(${JSON.stringify(join(import.meta.dirname, "../src/index.ts"))});
+    const { openRuntime } = await import(${JSON.stringify(join(import.meta.dirname, "../packages/node/src/index.ts"))});
     try {
       const runtime = await openRuntime({ env: {}, model: "offline", ${options} });
       await runtime.createSession("Hello.");

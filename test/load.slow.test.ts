@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "../src/providers/scripted.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openEventReader } from "./support/event-reader.ts";
 import { type Caller, serveRest } from "./support/rest-server.ts";
 

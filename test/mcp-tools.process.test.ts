@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { McpServerConfig } from "../src/ports/mcp-server.ts";
-import { createRuntime } from "../src/runtime.ts";
-import { createSystemClock } from "../src/service/system-clock.ts";
+import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { caller, createClient } from "./support/mcp-connection.ts";
 import { isRunning, openHttpServer, pidsOf, program, reported, runtimeWith } from "./support/mcp-servers.ts";
 import { startRkat } from "./support/rkat-process.ts";
@@ -348,7 +348,7 @@ describe("MCP servers of a folder", () => {
     expect((await rest.ended).code).toBe(143);
 
     const client = createClient();
-    const args = [join(import.meta.dirname, "../src/mcp.ts")];
+    const args = [join(import.meta.dirname, "../packages/rkat/src/mcp.ts")];
     const env = { PATH: process.env.PATH ?? "", HOME: folder };
     const transport = new StdioClientTransport({ command: process.execPath, args, cwd: folder, env, stderr: "ignore" });
     await client.connect(transport);
@@ -370,7 +370,7 @@ describe("MCP servers of a folder", () => {
   });
 
   it("[G9] can be rkat itself: a memory that another rkat uses as its tools", async () => {
-    const cli = join(import.meta.dirname, "../dist/cli.js");
+    const cli = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
     const remember = {
       name: "mcp__memory__agent_remember",
       args: { agent: "ada", content: "The host is called tern." },

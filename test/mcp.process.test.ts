@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EXTRA_TOOLS } from "../src/contract/mcp-tools.ts";
-import { OPERATIONS } from "../src/contract/operations.ts";
+import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
+import { OPERATIONS } from "@rkat/core/contract/operations";
 import { caller, createClient } from "./support/mcp-connection.ts";
 
 const root = join(import.meta.dirname, "..");
-const door = join(root, "dist/mcp.js");
-const cli = join(root, "dist/cli.js");
+const door = join(root, "packages/rkat/dist/mcp.js");
+const cli = join(root, "packages/rkat/dist/cli.js");
 
 let home: string;
 beforeAll(() => {

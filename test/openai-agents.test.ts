@@ -11,7 +11,7 @@ import {
 import OpenAI from "openai";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createInMemoryStore } from "../src/runtime.ts";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

@@ -3,7 +3,7 @@ import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/
 import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
 import { afterEach, describe, expect, it } from "vitest";
-import { createInMemoryStore } from "../src/runtime.ts";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

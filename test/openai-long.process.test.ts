@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { estimateTokens } from "../src/core/tokens.ts";
-import { createScriptedModel } from "../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../src/runtime.ts";
+import { estimateTokens } from "@rkat/core/turn/tokens";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { complete, openChatServer } from "./support/chat-server.ts";
 import { byEffort } from "./support/effort.ts";
 

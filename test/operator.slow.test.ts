@@ -12,7 +12,7 @@ import { createCaller } from "./support/rest-server.ts";
 // Each test starts processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const cli = join(import.meta.dirname, "../dist/cli.js");
+const cli = join(import.meta.dirname, "../packages/rkat/dist/cli.js");
 const TIMEOUT = { timeout: 60_000 };
 
 let folder: string;

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../src/config/settings.ts";
-import { nodeFault } from "../src/service/node-version.ts";
-import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { nodeFault } from "@rkat/core/runtime/node-version";
+import { openApiDocument } from "@rkat/server/rest/openapi";
 
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");

@@ -1,9 +1,9 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ModelClient } from "../src/ports/model.ts";
-import type { Tool } from "../src/ports/tool.ts";
-import { createModelResolver } from "../src/providers/resolve.ts";
-import { createRuntime } from "../src/runtime.ts";
+import type { ModelClient } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createModelResolver } from "@rkat/core/providers/resolve";
+import { createRuntime } from "@rkat/core/create-runtime";
 import { byEffort } from "./support/effort.ts";
 import { fc } from "./support/property.ts";
 import { configWith, listen } from "./support/runtime.ts";

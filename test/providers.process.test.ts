@@ -1,4 +1,4 @@
-import { createModelResolver } from "../src/providers/resolve.ts";
+import { createModelResolver } from "@rkat/core/providers/resolve";
 import { describeModelClient } from "./contract/model-client.ts";
 import { anthropicWire } from "./wire/anthropic.ts";
 import { geminiWire } from "./wire/gemini.ts";

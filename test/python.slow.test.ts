@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { OPERATIONS } from "../src/contract/operations.ts";
+import { OPERATIONS } from "@rkat/core/contract/operations";
 
 const client = join(import.meta.dirname, "../sdks/python");
 const SUITE_MS_MAX = 600_000;

@@ -9,8 +9,8 @@ import { type Caller, createCaller, eventsUntil, readEvents, serveRest } from ".
 import { testSeed } from "./support/seed.ts";
 
 const root = join(import.meta.dirname, "..");
-const door = join(root, "src/rest.ts");
-const cli = join(root, "dist/cli.js");
+const door = join(root, "packages/rkat/src/rest.ts");
+const cli = join(root, "packages/rkat/dist/cli.js");
 
 let home: string;
 beforeAll(() => {

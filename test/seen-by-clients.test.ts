@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ERRORS } from "../src/contract/error.ts";
-import { AgentEvent } from "../src/contract/event.ts";
-import { z } from "../src/contract/schema.ts";
-import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
+import { ERRORS } from "@rkat/core/contract/error";
+import { AgentEvent } from "@rkat/core/contract/event";
+import { z } from "@rkat/core/contract/schema";
+import { openApiDocument } from "@rkat/server/rest/openapi";
 import { useCommandLine } from "./support/command-line.ts";
 import { connectMcp } from "./support/mcp-connection.ts";
 import { connectRpc } from "./support/rpc-connection.ts";

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { judge } from "../src/surfaces/cli/commands/start-turn.ts";
-import { noticeOf, verboseLineOf } from "../src/surfaces/cli/commands/turn-view.ts";
-import { createWorkLines } from "../src/surfaces/cli/commands/work-lines.ts";
-import { alignColumns, createPaint } from "../src/surfaces/cli/io.ts";
-import { withoutControls } from "../src/surfaces/wire/terminal-text.ts";
+import { judge } from "rkat/commands/start-turn";
+import { noticeOf, verboseLineOf } from "rkat/commands/turn-view";
+import { createWorkLines } from "rkat/commands/work-lines";
+import { alignColumns, createPaint } from "rkat/io";
+import { withoutControls } from "@rkat/server/http/terminal-text";
 import { useCommandLine } from "./support/command-line.ts";
 
 /** Renames the window, in both spellings of the sign that begins such a sequence, and clears the screen. */

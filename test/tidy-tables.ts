@@ -1,7 +1,7 @@
 import { parseSync } from "rolldown/utils";
-import { AgentEvent } from "../src/contract/event.ts";
-import { OPERATIONS, type OperationName, operationOf } from "../src/contract/operations.ts";
-import { PROVIDER_NAMES } from "../src/contract/session.ts";
+import { AgentEvent } from "@rkat/core/contract/event";
+import { OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
+import { PROVIDER_NAMES } from "@rkat/core/contract/session";
 import type { SourceFile } from "./source-files.ts";
 import type { Rule } from "./tidy-rules.ts";
 

@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../../src/conformance/driver.ts";
+import { type Fields, isFields } from "@rkat/conformance/driver";
 import { MARKER, received } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */

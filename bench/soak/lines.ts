@@ -1,5 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { type Fields, isFields } from "../../src/conformance/driver.ts";
+import { type Fields, isFields } from "@rkat/conformance/driver";
 
 /** What a request rejects with when its server has gone away. */
 export class Gone extends Error {}

@@ -1,4 +1,4 @@
-import { isFields } from "../../src/conformance/driver.ts";
+import { isFields } from "@rkat/conformance/driver";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import {
   faultsOfAgent,

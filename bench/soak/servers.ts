@@ -1,11 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { commandsOf, createCliDriver } from "../../src/conformance/cli-driver.ts";
-import { type Fields, failure, isFields, type Outcome } from "../../src/conformance/driver.ts";
-import { connectHttp, openMcpDriver } from "../../src/conformance/mcp-driver.ts";
-import { createRestDriver } from "../../src/conformance/rest-driver.ts";
-import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
+import { commandsOf, createCliDriver } from "@rkat/conformance/cli-driver";
+import { type Fields, failure, isFields, type Outcome } from "@rkat/conformance/driver";
+import { connectHttp, openMcpDriver } from "@rkat/conformance/mcp-driver";
+import { createRestDriver } from "@rkat/conformance/rest-driver";
+import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { Gone, linkTo } from "./lines.ts";
 
 export type ServerName = "rest" | "mcp-http" | "rpc" | "mcp";
@@ -227,6 +227,6 @@ function lineWith(stream: NodeJS.ReadableStream, pattern: RegExp): Promise<strin
 
 /** The command line, a process a call, on the same folder as the servers. */
 export function createCommandLine({ root, folder, stateRoot, env }: Place): Server["call"] {
-  const args = [`--max-old-space-size=${HEAP_MB}`, `${root}/dist/cli.js`, "--realm", REALM, "--state-root", stateRoot];
+  const args = [`--max-old-space-size=${HEAP_MB}`, `${root}/packages/rkat/dist/cli.js`, "--realm", REALM, "--state-root", stateRoot];
   return createCliDriver(commandsOf({ command: process.execPath, args, cwd: folder, env })).call;
 }

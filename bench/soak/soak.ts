@@ -1,5 +1,5 @@
-import { type Fields, isFields, type Outcome } from "../../src/conformance/driver.ts";
-import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
+import { type Fields, isFields, type Outcome } from "@rkat/conformance/driver";
+import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import type { Book } from "./book.ts";
 import { Gone } from "./lines.ts";

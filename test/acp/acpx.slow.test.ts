@@ -9,7 +9,7 @@ import { called, openStage, type Stage, said } from "./editor.ts";
 const root = join(import.meta.dirname, "../..");
 const require = createRequire(import.meta.url);
 const ACPX = require.resolve("acpx");
-const AGENT = `${process.execPath} ${join(root, "dist/cli.js")} acp`;
+const AGENT = `${process.execPath} ${join(root, "packages/rkat/dist/cli.js")} acp`;
 const PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch";
 
 let stage: Stage;

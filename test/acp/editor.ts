@@ -14,9 +14,9 @@ import {
   type RequestPermissionRequest,
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import { chatFrames, type Reply } from "../../src/conformance/model-server.ts";
+import { chatFrames, type Reply } from "@rkat/conformance/model-server";
 
-const CLI = join(import.meta.dirname, "../../dist/cli.js");
+const CLI = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 
 /** What the model is asked: the texts of its messages, the last one last. */
 export type Script = (asked: { readonly texts: readonly string[]; readonly body: string }) => Reply;

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { createInMemoryStore, type Runtime } from "../../src/runtime.ts";
-import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { createInMemoryStore, type Runtime } from "@rkat/core/create-runtime";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-agents-"));

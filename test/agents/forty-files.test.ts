@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { Message } from "../../src/contract/message.ts";
-import { estimateTokens } from "../../src/core/tokens.ts";
-import type { ModelRequest } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import type { Message } from "@rkat/core/contract/message";
+import { estimateTokens } from "@rkat/core/turn/tokens";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 
 const WINDOW = 16_000;
 const FILES = 40;

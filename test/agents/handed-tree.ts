@@ -1,4 +1,4 @@
-import type { Tool } from "../../src/ports/tool.ts";
+import type { Tool } from "@rkat/core/ports/tool";
 import { handing, type Plan, planned } from "../support/plan-model.ts";
 
 export const LOOK: Tool = {

@@ -1,7 +1,7 @@
 // Runs a turn that hands out tasks, in a folder, and kills itself at one of its calls to what it keeps; or answers a question.
 
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { createPlanModel } from "../support/plan-model.ts";
 import { LOOK, TREE, WIPE } from "./handed-tree.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { AgentEntryBody } from "../../src/contract/agent.ts";
-import { foldAgent } from "../../src/core/agent/tiers.ts";
-import { agentId } from "../../src/service/agent/agent-log.ts";
-import type { Agents } from "../../src/service/agent/agents.ts";
-import { createStoreInMemory } from "../../src/stores/in-memory.ts";
+import type { AgentEntryBody } from "@rkat/core/contract/agent";
+import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { agentId } from "@rkat/core/agents/agent-log";
+import type { Agents } from "@rkat/core/agents/agents";
+import { createStoreInMemory } from "@rkat/core/stores/in-memory";
 import { agentsWith, countingSummariser } from "../support/agents.ts";
 import { byEffort } from "../support/effort.ts";
 

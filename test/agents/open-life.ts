@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { foldAgent } from "../../src/core/agent/tiers.ts";
-import { createVault } from "../../src/projections/vault.ts";
-import { type Agents, createAgents } from "../../src/service/agent/agents.ts";
-import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { openStore } from "../../src/stores/embedded/open.ts";
-import { createStoreInMemory } from "../../src/stores/in-memory.ts";
+import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { createVault } from "@rkat/node/projections/vault";
+import { type Agents, createAgents } from "@rkat/core/agents/agents";
+import type { SummariseTexts } from "@rkat/core/agents/tier-summariser";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openStore } from "@rkat/node/log/open";
+import { createStoreInMemory } from "@rkat/core/stores/in-memory";
 
 /** What a summary says follows from what it is of, and from nothing else. */
 const summarise: SummariseTexts = async (texts) => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { AgentReceipt } from "../../src/contract/agent.ts";
-import type { Receipt } from "../../src/contract/compaction.ts";
-import { foldAgent } from "../../src/core/agent/tiers.ts";
-import { agentId } from "../../src/service/agent/agent-log.ts";
-import type { Agents } from "../../src/service/agent/agents.ts";
-import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";
-import { createStoreInMemory } from "../../src/stores/in-memory.ts";
+import type { AgentReceipt } from "@rkat/core/contract/agent";
+import type { Receipt } from "@rkat/core/contract/compaction";
+import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { agentId } from "@rkat/core/agents/agent-log";
+import type { Agents } from "@rkat/core/agents/agents";
+import type { SummariseTexts } from "@rkat/core/agents/tier-summariser";
+import { createStoreInMemory } from "@rkat/core/stores/in-memory";
 import { agentsWith } from "../support/agents.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/property.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, wrapLanguageModel } from "ai";
 import { expect, it } from "vitest";
-import { type CompactionReport, createCompaction } from "../../src/ai-sdk.ts";
+import { type CompactionReport, createCompaction } from "@rkat/core/ai-sdk";
 import { isSummaryRequest, LOOP, tokensOf, WINDOW } from "./scripted-agent.ts";
 
 const STEPS = 300;

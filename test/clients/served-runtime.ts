@@ -1,8 +1,8 @@
-import type { Message } from "../../src/contract/message.ts";
-import type { ModelRequest } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
+import type { Message } from "@rkat/core/contract/message";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 
 /** The runtime every client of the suite talks to, wherever it runs; `unkept` has no capability. */
 export function openServedRuntime(kind: string, onDie: () => void = () => {}): Runtime {

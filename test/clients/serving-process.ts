@@ -1,6 +1,6 @@
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { openRestServer } from "../../src/surfaces/rest/serve.ts";
-import { serveRpc } from "../../src/surfaces/rpc/serve.ts";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openRestServer } from "@rkat/server/rest/serve";
+import { serveRpc } from "@rkat/server/rpc/serve";
 import { openServedRuntime } from "./served-runtime.ts";
 
 // Serves the suite's runtime over stdin and stdout (`rpc`), or over HTTP, telling its address on stdout (`rest`).

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { COMPACTION_PROMPT } from "../../src/core/compaction/shown-messages.ts";
-import type { ModelClient, ModelRequest } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
+import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
+import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 
 /** A model that says much, looks things up in every third turn, and sums up when it is asked to. */
 export function createCompactingModel(beforeSummary: (number: number) => Promise<void>): ModelClient {

@@ -1,8 +1,8 @@
 // Runs turns of a session and compacts it until it is killed, telling its parent of everything it has done.
 import { flushCompileCache } from "node:module";
 import { setImmediate } from "node:timers/promises";
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { createCompactingModel, look, OFTEN } from "./compacting-model.ts";
 
 // It never ends by itself, so what it compiled would not be kept for the next one.

@@ -1,7 +1,7 @@
-import { grammarFaults } from "../../src/core/compaction/grammar.ts";
-import { assembleContext, type CompactionRecord, isIn, type Placed } from "../../src/core/context.ts";
-import { estimateTokens } from "../../src/core/tokens.ts";
-import type { WholeState } from "../../src/core/whole-state.ts";
+import { grammarFaults } from "@rkat/core/compaction/grammar";
+import { assembleContext, type CompactionRecord, isIn, type Placed } from "@rkat/core/state/context";
+import { estimateTokens } from "@rkat/core/turn/tokens";
+import type { WholeState } from "@rkat/core/state/whole-state";
 
 /** What is wrong with a context, whatever was done to it before; one sentence for each rule that is broken. */
 export function brokenRules(state: WholeState): readonly string[] {

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { judgeTurnBoundary } from "../../src/core/boundary.ts";
-import { foldAhead } from "../../src/core/session-state.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { compactingFor } from "../../src/service/compaction-part.ts";
-import { composeCompaction } from "../../src/service/session-settings.ts";
+import { judgeTurnBoundary } from "@rkat/core/turn/boundary";
+import { foldAhead } from "@rkat/core/state/session-state";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { compactingFor } from "@rkat/core/compactions/compaction-part";
+import { composeCompaction } from "@rkat/core/sessions/session-settings";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 import { createFoldedSession } from "./folded-session.ts";
 

@@ -1,8 +1,8 @@
-import type { Message } from "../../src/contract/message.ts";
-import { pinnedIn } from "../../src/core/compaction/shown-messages.ts";
-import { type CompactionRecord, isIn } from "../../src/core/context.ts";
-import { contentTokens } from "../../src/core/tokens.ts";
-import type { WholeState } from "../../src/core/whole-state.ts";
+import type { Message } from "@rkat/core/contract/message";
+import { pinnedIn } from "@rkat/core/compaction/shown-messages";
+import { type CompactionRecord, isIn } from "@rkat/core/state/context";
+import { contentTokens } from "@rkat/core/turn/tokens";
+import type { WholeState } from "@rkat/core/state/whole-state";
 import { brokenByCompaction, type Earlier } from "./context-rules.ts";
 
 /** What an eviction is held against: the session right before it. */

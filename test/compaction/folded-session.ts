@@ -1,6 +1,6 @@
-import type { Entry, EntryBody, EntryBodyOf } from "../../src/contract/entry.ts";
-import { spanOf } from "../../src/core/entry-events.ts";
-import { applyEntry, foldSession, type WholeState } from "../../src/core/whole-state.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "@rkat/core/contract/entry";
+import { spanOf } from "@rkat/core/state/entry-events";
+import { applyEntry, foldSession, type WholeState } from "@rkat/core/state/whole-state";
 import { created, idOf } from "../support/entries.ts";
 
 /** A session without a store: what is appended is numbered, kept and folded at once. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { grammarFaults } from "../../src/core/compaction/grammar.ts";
-import { DefaultCompactor } from "../../src/core/compaction/policy.ts";
-import { isSummary, summaryMessage } from "../../src/core/compaction/shown-messages.ts";
-import type { Compactor } from "../../src/ports/compactor.ts";
-import { createInMemoryStore } from "../../src/runtime.ts";
-import type { Session } from "../../src/service/session-handle.ts";
+import { grammarFaults } from "@rkat/core/compaction/grammar";
+import { DefaultCompactor } from "@rkat/core/compaction/policy";
+import { isSummary, summaryMessage } from "@rkat/core/compaction/shown-messages";
+import type { Compactor } from "@rkat/core/ports/compactor";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Session } from "@rkat/core/sessions/session-handle";
 import { scriptedRuntime } from "../support/runtime.ts";
 import { createCompactingModel, look } from "./compacting-model.ts";
 

@@ -1,6 +1,6 @@
 // Works on a session until a compaction is prepared, or until one is in force, and tells its parent of it.
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { createHeldModel } from "../support/held-summaries.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
 import { goOn, isCompacted, READY, saidMuch, waitForEvent } from "../support/prepared-sessions.ts";

@@ -1,5 +1,5 @@
-import type { EntryBody } from "../../src/contract/entry.ts";
-import type { AssistantBlock, Content, ContentBlock, Message, ToolResult } from "../../src/contract/message.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import type { AssistantBlock, Content, ContentBlock, Message, ToolResult } from "@rkat/core/contract/message";
 import { type Random, randomHistory } from "../support/random-history.ts";
 import { below, chance, pick } from "./chances.ts";
 

@@ -1,6 +1,6 @@
-import type { EntryBody } from "../../src/contract/entry.ts";
-import type { ToolUseBlock } from "../../src/contract/message.ts";
-import type { WholeState } from "../../src/core/whole-state.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import type { ToolUseBlock } from "@rkat/core/contract/message";
+import type { WholeState } from "@rkat/core/state/whole-state";
 import type { Random } from "../support/random-history.ts";
 import { chance, pick } from "./chances.ts";
 

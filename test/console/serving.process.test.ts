@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { browserWords } from "../../src/surfaces/rest/open-browser.ts";
+import { browserWords } from "@rkat/server/rest/open-browser";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
 
 // Each test starts a server, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
 
 const BYTES_MAX = 90_000;
-const folder = join(import.meta.dirname, "../../dist/console");
+const folder = join(import.meta.dirname, "../../packages/server/dist/console");
 
 describe("what serves the console", () => {
   it("[G8] gives the page to anybody, with a policy that lets nothing else in, and asks for it again each time", async () => {

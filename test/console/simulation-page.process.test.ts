@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { Figures, SimulatedRun, Simulation } from "../../src/contract/simulation.ts";
-import { keptPage } from "../../src/surfaces/cli/session-page.ts";
+import type { Figures, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
+import { keptPage } from "rkat/session-page";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 
 const HOSTILE = '</script><img src=x onerror="alert(1)">';

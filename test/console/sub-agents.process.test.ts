@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { handingOut } from "../support/handing-runtime.ts";
 import { serveRuntime } from "../support/rest-server.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Client, Tool } from "../../src/client.ts";
+import type { Client, Tool } from "@rkat/client";
 
 /** A tool that a client brings. */
 export const weather = (execute: Tool["execute"]): Tool => ({

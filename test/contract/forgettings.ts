@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import type { Forgettings } from "../../src/ports/forgettings.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { verifyReceipt } from "../../src/stores/receipts.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import type { Forgettings } from "@rkat/core/ports/forgettings";
+import type { Store } from "@rkat/core/ports/store";
+import { verifyReceipt } from "@rkat/core/stores/receipts";
 import { created, idOf, said } from "../support/entries.ts";
 import type { OpenStore } from "./store.ts";
 

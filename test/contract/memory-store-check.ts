@@ -1,4 +1,4 @@
-import type { MemoryStore } from "../../src/ports/memory.ts";
+import type { MemoryStore } from "@rkat/core/ports/memory";
 import { idOf } from "../support/entries.ts";
 
 /** Opens a memory in one place; what it returns the second time, after the first was closed, is that place restarted. */

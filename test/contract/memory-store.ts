@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Scope } from "../../src/ports/memory.ts";
+import type { Scope } from "@rkat/core/ports/memory";
 import { idOf } from "../support/entries.ts";
 import {
   batchOf,

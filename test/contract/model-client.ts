@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { AssistantBlock, ContentBlock, Message, ToolUseBlock } from "../../src/contract/message.ts";
-import type { ModelClient, ModelPart, ModelRequest } from "../../src/ports/model.ts";
+import type { AssistantBlock, ContentBlock, Message, ToolUseBlock } from "@rkat/core/contract/message";
+import type { ModelClient, ModelPart, ModelRequest } from "@rkat/core/ports/model";
 import type { Json, Refusal, Scenario, WireFormat } from "../wire/scenario.ts";
 import { openWireServer, type WireServer } from "../wire/server.ts";
 

@@ -1,6 +1,6 @@
 // Appends to sessions of a folder or a database until it is killed, telling its parent of every append that was acknowledged.
 import { flushCompileCache } from "node:module";
-import { toNewEntries } from "../../src/core/entry-events.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { bodiesOf, sessionIds } from "./expected.ts";
 import { openPlace } from "./open-place.ts";
 

@@ -3,11 +3,11 @@
 import { flushCompileCache } from "node:module";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RuntimeError } from "../../src/contract/error.ts";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import type { Hold, Store } from "../../src/ports/store.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createRuntime, type Runtime } from "../../src/runtime.ts";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import type { Hold, Store } from "@rkat/core/ports/store";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import { openPostgresStore } from "../support/postgres-store.ts";
 import type { CrowdOrder } from "./crowd.ts";
 import { bodiesOf } from "./expected.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { toNewEntries } from "../../src/core/entry-events.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { idOf } from "../support/entries.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";

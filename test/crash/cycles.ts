@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import type { EntryBody } from "../../src/contract/entry.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
 import { bodiesOf, sessionIds } from "./expected.ts";
 import { openPlace } from "./open-place.ts";
 

@@ -1,4 +1,4 @@
-import type { EntryBody } from "../../src/contract/entry.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
 import { answered, created, idOf, said } from "../support/entries.ts";
 
 export const sessionIds = [1, 2, 3, 4].map(idOf);

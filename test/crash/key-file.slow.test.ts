@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { messageOf } from "../../src/contract/error.ts";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import type { Seal } from "../../src/ports/seal.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import { rotateKeyFile } from "../../src/stores/embedded/key-file.ts";
+import { messageOf } from "@rkat/core/contract/error";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import type { Seal } from "@rkat/core/ports/seal";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { rotateKeyFile } from "@rkat/node/log/key-file";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { realmKey, sealIn } from "../support/seals.ts";

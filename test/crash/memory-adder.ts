@@ -1,7 +1,7 @@
 // Adds to the memory of a folder until it is killed, telling its parent of every batch that was taken in.
 import { flushCompileCache } from "node:module";
-import type { MemoryStore } from "../../src/ports/memory.ts";
-import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, vectorAt } from "./memory-expected.ts";
 
 // It never ends by itself, so what it compiled would not be kept for the next one.
@@ -13,8 +13,8 @@ const store = url === undefined ? openMemoryStore({ folder, warn }) : await open
 
 /** Searched in the database by those whose folder says so. */
 async function openShared(address: string): Promise<MemoryStore> {
-  const { openDatabase } = await import("../../src/stores/postgres/open.ts");
-  const { createPostgresMemory } = await import("../../src/stores/postgres/memory.ts");
+  const { openDatabase } = await import("@rkat/postgres/open");
+  const { createPostgresMemory } = await import("@rkat/postgres/memory");
   const { connection } = await openDatabase({ url: address, realm, poolMax: 4, warn });
   const way = folder.endsWith("database") ? "database" : "local";
   return createPostgresMemory({ connection, realm, folder, version: 1, way, warn });

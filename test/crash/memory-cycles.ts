@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import type { MemoryStore } from "../../src/ports/memory.ts";
-import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { EVERYTHING, matchAll, textsOf } from "../support/memory-chunks.ts";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, textAt, vectorAt } from "./memory-expected.ts";
 

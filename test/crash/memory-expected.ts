@@ -1,4 +1,4 @@
-import type { MemoryBatch } from "../../src/ports/memory.ts";
+import type { MemoryBatch } from "@rkat/core/ports/memory";
 import { idOf } from "../support/entries.ts";
 import { batchOf } from "../support/memory-chunks.ts";
 

@@ -1,6 +1,6 @@
-import { foldRow } from "../../src/core/session-row.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { openStore } from "../../src/stores/embedded/open.ts";
+import { foldRow } from "@rkat/core/state/session-row";
+import type { Store } from "@rkat/core/ports/store";
+import { openStore } from "@rkat/node/log/open";
 
 /**
  * The store of a folder, or of a database by its URL, alone, without the rest of the runtime: a process that is to be

@@ -1,6 +1,6 @@
 // Seals for owners in a folder's keys, or changes its realm's key to and fro until it is killed, telling what it did.
 import { join } from "node:path";
-import { openKeyFile, rotateKeyFile } from "../../src/stores/embedded/key-file.ts";
+import { openKeyFile, rotateKeyFile } from "@rkat/node/log/key-file";
 import { realmKey } from "../support/seals.ts";
 
 const [what = "", folder = "", ...owners] = process.argv.slice(2);

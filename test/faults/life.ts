@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { defaultConfig } from "../../src/config/settings.ts";
-import { RuntimeError } from "../../src/contract/error.ts";
-import { createHashingEmbedder } from "../../src/embedders/open-embedder.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import type { Runtime } from "../../src/service/runtime-calls.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 
 /** Everything a life was told is kept. */
 export interface Kept {

@@ -1,7 +1,7 @@
 // A model that does not stop, in a process with little memory: what became of the turn, as a line.
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 
 const [folder = ""] = process.argv.slice(2);
 const DELTAS = 80 * 1_024;

@@ -23,7 +23,7 @@ describe(library === undefined ? `settings on a full disk (left out: ${WHY_NOT})
     mkdirSync(disk);
     writeFileSync(join(disk, "rkat.toml"), BEFORE);
     orderFailure(command, first, constants.errno.ENOSPC);
-    const cli = join(import.meta.dirname, "../../src/cli.ts");
+    const cli = join(import.meta.dirname, "../../packages/rkat/src/cli.ts");
     const env = { PATH: process.env.PATH, HOME: root, ...failingEnv(library ?? "", disk, command) };
     const { status, stderr } = spawnSync(process.execPath, [cli, "doctor", "--fix", "--yes"], { cwd: disk, env });
     return { status, stderr: stderr.toString(), text: readFileSync(join(disk, "rkat.toml"), "utf8") };

@@ -1,12 +1,12 @@
 // Forgets a text in a folder and kills itself at one of its calls to what it keeps: before the call, or right after it.
 import { join } from "node:path";
-import { foldAgent } from "../../src/core/agent/tiers.ts";
-import { CHUNKS_VERSION } from "../../src/memory/chunk.ts";
-import { createVault } from "../../src/projections/vault.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import { openStore } from "../../src/stores/embedded/open.ts";
-import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
+import { createVault } from "@rkat/node/projections/vault";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { openStore } from "@rkat/node/log/open";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { createTalkingModel, embedder } from "./planted-secrets.ts";
 
 const [folder = "", secret = "", dieAt = "0", moment = "before"] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 // Begins and ends jobs and keeps receipts in a folder until it is killed, telling its parent of each that was acknowledged.
-import { createForgettingFiles } from "../../src/stores/embedded/forgetting-files.ts";
+import { createForgettingFiles } from "@rkat/node/log/forgetting-files";
 
 const [folder = "", life = "0"] = process.argv.slice(2);
 const kept = createForgettingFiles({ folder, warn: (sentence) => process.stderr.write(`${sentence}\n`) });

@@ -1,9 +1,9 @@
-import { COMPACTION_PROMPT } from "../../src/core/compaction/shown-messages.ts";
-import type { Embedder } from "../../src/ports/embedder.ts";
-import type { ModelClient } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import type { Runtime } from "../../src/runtime.ts";
+import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { ModelClient } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import type { Runtime } from "@rkat/core/create-runtime";
 import { createRandom } from "../crash/random.ts";
 
 /** A secret of random letters, digits and blanks: no part of it is said otherwise. */

@@ -1,5 +1,5 @@
 // Prunes a state folder until it is killed, telling its parent when it begins and when it has ended.
-import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { configWith } from "../support/runtime.ts";
 
 const [stateFolder = ""] = process.argv.slice(2);

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../../src/config/settings.ts";
-import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
-import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import { lookFor } from "./look.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./planted-secrets.ts";
 
@@ -181,7 +181,7 @@ describe("forgetting by what it is about", { timeout: TIMEOUT_MS }, () => {
       reportAsked();
       return new Promise<string>((done) => signal.addEventListener("abort", () => done("stopped")));
     };
-    const { createScriptedModel } = await import("../../src/providers/scripted.ts");
+    const { createScriptedModel } = await import("@rkat/core/providers/scripted");
     const model = createScriptedModel([{ calls: [{ name: "wait" }] }, { text: "done" }]);
     const runtime = await openRuntime({ ...base, model, tools: [waiting], stateFolder: folder });
     const running = runtime.createSession(`${LEAK}.`);

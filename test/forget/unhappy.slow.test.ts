@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultConfig } from "../../src/config/settings.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import type { Runtime } from "../../src/runtime.ts";
-import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import type { Runtime } from "@rkat/core/create-runtime";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import { lookFor } from "./look.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./planted-secrets.ts";
 

@@ -65,7 +65,7 @@ describe("hooks of the configuration", () => {
   });
 
   it("[N1] what it is told is no longer than configured, and says so", async () => {
-    const { fitPayload } = await import("../../src/core/hook-payload.ts");
+    const { fitPayload } = await import("@rkat/core/turn/hook-payload");
     const call = {
       point: "pre_tool_execution" as const,
       session_id: "s",

@@ -2,12 +2,12 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Caller } from "../../src/contract/caller.ts";
-import type { AgentEvent } from "../../src/contract/event.ts";
-import { HookEntry } from "../../src/contract/hook.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
-import type { HookOptions } from "../../src/service/hooks.ts";
+import type { Caller } from "@rkat/core/contract/caller";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import { HookEntry } from "@rkat/core/contract/hook";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { HookOptions } from "@rkat/core/sessions/hooks";
 import { isRunning } from "../support/mcp-servers.ts";
 import { configWith } from "../support/runtime.ts";
 

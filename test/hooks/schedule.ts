@@ -1,5 +1,5 @@
-import { HookEntry, HookPoint, hookFault } from "../../src/contract/hook.ts";
-import type { HookOptions } from "../../src/service/hooks.ts";
+import { HookEntry, HookPoint, hookFault } from "@rkat/core/contract/hook";
+import type { HookOptions } from "@rkat/core/sessions/hooks";
 import { below, chance, pick } from "../compaction/chances.ts";
 
 type Random = () => number;

@@ -1,6 +1,6 @@
-import type { JsonSchema } from "../../src/contract/requests.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { serveStdio } from "../../src/surfaces/acp/serve-stdio.ts";
+import type { JsonSchema } from "@rkat/core/contract/requests";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { serveStdio } from "@rkat/server/acp/serve-stdio";
 import type { Attack, AttackOptions } from "./attack.ts";
 import { createCases } from "./inputs.ts";
 import { attackLines, type LineSurface, wronged } from "./lines.ts";

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { ERRORS, type ErrorCode } from "@rkat/core/contract/error";
 
 export interface AttackOptions {
   readonly seed: number;

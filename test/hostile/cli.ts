@@ -2,17 +2,17 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { tryHook } from "../../src/composed-hooks.ts";
-import { subAgentsOf } from "../../src/composed-tools.ts";
-import { formatToml, parseToml } from "../../src/config/config-file.ts";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { configFileSchema } from "../../src/config/spell-config.ts";
-import { ERRORS } from "../../src/contract/error.ts";
-import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { inspectDatabase, openDatabaseTokens } from "../../src/runtime-in-database.ts";
-import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { tryHook } from "@rkat/core/composed-hooks";
+import { subAgentsOf } from "@rkat/core/composed-tools";
+import { formatToml, parseToml } from "@rkat/node/config/config-file";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { configFileSchema } from "@rkat/core/config/spell-config";
+import { ERRORS } from "@rkat/core/contract/error";
+import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import {
   backUpStore,
   copyStore,
@@ -22,10 +22,10 @@ import {
   verifyBackup,
   verifyDatabase,
   writeArchive,
-} from "../../src/store-places.ts";
-import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
-import type { Io } from "../../src/surfaces/cli/io.ts";
-import type { Parts } from "../../src/surfaces/cli/parts.ts";
+} from "@rkat/node/store-places";
+import { runCommandLine } from "rkat/command-line";
+import type { Io } from "rkat/io";
+import type { Parts } from "rkat/parts";
 import { below, chance, pick } from "../compaction/chances.ts";
 import { createRandom } from "../crash/random.ts";
 import { type Attack, type AttackOptions, answered, createScore, handles, heapBytes, leakedSince } from "./attack.ts";
@@ -39,7 +39,7 @@ const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
-  encryption: () => import("../../src/sealed-realm.ts"),
+  encryption: () => import("@rkat/node/sealed-realm"),
   inspectDatabase,
   openDatabaseTokens,
   verifyDatabase,
@@ -70,7 +70,7 @@ const PARTS: Parts = {
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
   }),
 };
-const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 const ENV = { RKAT_MODEL: "offline", NO_COLOR: "1" };
 /** Weights that every search would load for itself are not what is attacked. */
 const CONFIGURATION = '[memory]\nembedder = "hashing"\n';

@@ -1,14 +1,14 @@
-import { blocksOf, cutSentences } from "../../src/core/grounding/cut-sentences.ts";
-import { denialsIn } from "../../src/core/grounding/denials.ts";
-import { hasMarks, marksOf, piecesOf, withoutNumbers } from "../../src/core/grounding/exactness.ts";
-import { asksIn, exitCodesIn, rulesIn, unmarkedIn } from "../../src/core/grounding/specifics.ts";
-import { atomsIn } from "../../src/text/atoms.ts";
-import { canonicalPiece, verbatim } from "../../src/text/canonical.ts";
-import { daysIn, momentsIn, monthsIn, monthsOfYearsIn } from "../../src/text/dates.ts";
-import { collectOffers, figuresIn } from "../../src/text/numbers.ts";
-import { quotableSentences, sentencesOf } from "../../src/text/sentences.ts";
-import { termsOf } from "../../src/text/terms.ts";
-import { stemsOf, tokensOf } from "../../src/text/words.ts";
+import { blocksOf, cutSentences } from "@rkat/core/grounding/cut-sentences";
+import { denialsIn } from "@rkat/core/grounding/denials";
+import { hasMarks, marksOf, piecesOf, withoutNumbers } from "@rkat/core/grounding/exactness";
+import { asksIn, exitCodesIn, rulesIn, unmarkedIn } from "@rkat/core/grounding/specifics";
+import { atomsIn } from "@rkat/core/text/atoms";
+import { canonicalPiece, verbatim } from "@rkat/core/text/canonical";
+import { daysIn, momentsIn, monthsIn, monthsOfYearsIn } from "@rkat/core/text/dates";
+import { collectOffers, figuresIn } from "@rkat/core/text/numbers";
+import { quotableSentences, sentencesOf } from "@rkat/core/text/sentences";
+import { termsOf } from "@rkat/core/text/terms";
+import { stemsOf, tokensOf } from "@rkat/core/text/words";
 import { countSteps } from "../support/counted-steps.ts";
 
 const QUESTION = marksOf("Is it open now?");

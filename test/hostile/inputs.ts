@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../src/contract/requests.ts";
+import type { JsonSchema } from "@rkat/core/contract/requests";
 import { below, chance, pick } from "../compaction/chances.ts";
 import type { Random } from "../support/random-history.ts";
 

@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { ERRORS, type ErrorCode } from "@rkat/core/contract/error";
 import { chance, pick } from "../compaction/chances.ts";
 import { type Attack, answered, createScore, heapBytes } from "./attack.ts";
 import { broken, type Draw, nasty, toJson } from "./inputs.ts";

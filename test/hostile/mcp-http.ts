@@ -1,6 +1,6 @@
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
-import { createServers } from "../../src/surfaces/mcp/server.ts";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { listenHttp } from "@rkat/server/mcp/serve-http";
+import { createServers } from "@rkat/server/mcp/server";
 import { chance, pick } from "../compaction/chances.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, type HostileRequest, odditiesFor, type RequestParts, requestOf } from "./http.ts";

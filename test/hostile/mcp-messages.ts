@@ -1,5 +1,5 @@
-import type { JsonSchema } from "../../src/contract/requests.ts";
-import { createTools } from "../../src/surfaces/mcp/tools.ts";
+import type { JsonSchema } from "@rkat/core/contract/requests";
+import { createTools } from "@rkat/server/mcp/tools";
 import { chance, pick } from "../compaction/chances.ts";
 import { createCases, type Draw, fitting, mutated, nasty } from "./inputs.ts";
 import { wronged } from "./lines.ts";

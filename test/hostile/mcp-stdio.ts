@@ -1,6 +1,6 @@
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { serveStdio } from "../../src/surfaces/mcp/serve-stdio.ts";
-import { createServers } from "../../src/surfaces/mcp/server.ts";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { serveStdio } from "@rkat/server/mcp/serve-stdio";
+import { createServers } from "@rkat/server/mcp/server";
 import type { Attack, AttackOptions } from "./attack.ts";
 import { attackLines } from "./lines.ts";
 import { createMessages } from "./mcp-messages.ts";

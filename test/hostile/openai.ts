@@ -1,14 +1,14 @@
-import { ERRORS, type ErrorCode, NO_MODEL } from "../../src/contract/error.ts";
-import { ChatRequest } from "../../src/contract/openai-chat.ts";
+import { ERRORS, type ErrorCode, NO_MODEL } from "@rkat/core/contract/error";
+import { ChatRequest } from "@rkat/core/contract/openai-chat";
 import {
   CompactRequest,
   CreateConversation,
   CreateItems,
   CreateResponse,
-} from "../../src/contract/openai-responses.ts";
-import type { JsonSchema } from "../../src/contract/requests.ts";
-import { z } from "../../src/contract/schema.ts";
-import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
+} from "@rkat/core/contract/openai-responses";
+import type { JsonSchema } from "@rkat/core/contract/requests";
+import { z } from "@rkat/core/contract/schema";
+import { mountOpenAi } from "@rkat/server/openai/mount";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, odditiesFor, requestOf } from "./http.ts";

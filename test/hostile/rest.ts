@@ -1,7 +1,7 @@
-import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
-import { OPERATION_NAMES } from "../../src/contract/operations.ts";
-import type { JsonSchema } from "../../src/contract/requests.ts";
-import { inputPlaces } from "../../src/surfaces/rest/operation-shape.ts";
+import { ERRORS, type ErrorCode } from "@rkat/core/contract/error";
+import { OPERATION_NAMES } from "@rkat/core/contract/operations";
+import type { JsonSchema } from "@rkat/core/contract/requests";
+import { inputPlaces } from "@rkat/server/rest/operation-shape";
 import { chance, pick } from "../compaction/chances.ts";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

@@ -1,7 +1,7 @@
-import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
-import { type JsonSchema, operationSchema } from "../../src/contract/requests.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { serveRpc } from "../../src/surfaces/rpc/serve.ts";
+import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
+import { type JsonSchema, operationSchema } from "@rkat/core/contract/requests";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { serveRpc } from "@rkat/server/rpc/serve";
 import type { Attack, AttackOptions } from "./attack.ts";
 import { createCases } from "./inputs.ts";
 import { attackLines, type LineSurface, wronged } from "./lines.ts";

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHashingEmbedder } from "../../src/embedders/open-embedder.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import type { Runtime } from "../../src/runtime.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import type { Runtime } from "@rkat/core/create-runtime";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { createRandom } from "../crash/random.ts";
 import { type Attack, type AttackOptions, handles, leakedSince } from "./attack.ts";
 import type { Draw } from "./inputs.ts";

@@ -1,6 +1,6 @@
-import type { JsonSchema } from "../../src/contract/requests.ts";
-import { UiChatRequest } from "../../src/contract/ui-chat.ts";
-import { mountUi } from "../../src/surfaces/openai/mount.ts";
+import type { JsonSchema } from "@rkat/core/contract/requests";
+import { UiChatRequest } from "@rkat/core/contract/ui-chat";
+import { mountUi } from "@rkat/server/openai/mount";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, odditiesFor, requestOf } from "./http.ts";

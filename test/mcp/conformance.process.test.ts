@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
-import { createServers, type McpServer } from "../../src/surfaces/mcp/server.ts";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { listenHttp } from "@rkat/server/mcp/serve-http";
+import { createServers, type McpServer } from "@rkat/server/mcp/server";
 import { createEverythingServer } from "./everything-server.ts";
 
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { toChunk } from "../../src/memory/chunk.ts";
-import { createRecall } from "../../src/memory/recall.ts";
-import type { Embedder } from "../../src/ports/embedder.ts";
-import type { MemoryStore, NewChunk } from "../../src/ports/memory.ts";
+import { toChunk } from "@rkat/core/recall/chunk";
+import { createRecall } from "@rkat/core/recall/recall";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { MemoryStore, NewChunk } from "@rkat/core/ports/memory";
 import { MEMORY_STORES } from "./memory-stores.ts";
 
 const CROWD = 100_000;

@@ -1,5 +1,5 @@
 // Opens one folder twice at a time, again and again, and searches through both: each loads a model of its own.
-import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { openRuntime } from "@rkat/node/open-runtime";
 
 const SEARCHES_MAX = 60;
 const [stateFolder = "", rounds = "1"] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 // Ends in the way it is told, so many milliseconds after it began to load the local model and to embed by it.
-import { createLocalEmbedder } from "../../src/embedders/local.ts";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
 
 const [ending = "", afterMs = "0"] = process.argv.slice(2);
 const embedder = createLocalEmbedder();

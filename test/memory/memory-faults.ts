@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import type { Runtime } from "../../src/runtime.ts";
-import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import type { Runtime } from "@rkat/core/create-runtime";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { WORD } from "./planted-facts.ts";
 
 interface Asked {

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { MemoryStore } from "../../src/ports/memory.ts";
-import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
-import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 
 /** Both kinds of memory, each opened in a new place. */
 export const MEMORY_STORES: readonly [name: string, open: () => MemoryStore][] = [

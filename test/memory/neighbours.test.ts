@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { toChunk } from "../../src/memory/chunk.ts";
-import { createRecall } from "../../src/memory/recall.ts";
-import type { Embedder } from "../../src/ports/embedder.ts";
-import type { MemoryStore } from "../../src/ports/memory.ts";
-import { createEmbedding } from "../../src/service/embedding.ts";
+import { toChunk } from "@rkat/core/recall/chunk";
+import { createRecall } from "@rkat/core/recall/recall";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { createEmbedding } from "@rkat/core/memory/embedding";
 import { createRandom } from "../crash/random.ts";
 import { batchOf } from "../support/memory-chunks.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BUILDS } from "../../src/contract/capability.ts";
+import { BUILDS } from "@rkat/core/contract/capability";
 import { CLIENTS, essenceOf, type Opened, playScenario, useStage, type Way } from "./stage.ts";
 import { MS_MAX } from "./surfaces.ts";
 

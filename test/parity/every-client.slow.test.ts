@@ -1,4 +1,4 @@
-import { SCENARIOS } from "../../src/conformance/conformance.ts";
+import { SCENARIOS } from "@rkat/conformance/conformance";
 import { CLIENTS } from "./stage.ts";
 import { describeSurfaces } from "./surfaces.ts";
 

@@ -1,4 +1,4 @@
-import { SCENARIOS } from "../../src/conformance/conformance.ts";
+import { SCENARIOS } from "@rkat/conformance/conformance";
 import { describeSurfaces } from "./surfaces.ts";
 
 describeSurfaces(["rpc", "rest", "mcp", "mcp-http", "cli"], () => SCENARIOS);

@@ -2,19 +2,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "../../src/conformance/conformance.ts";
-import { type Driver, openRuntimeDriver } from "../../src/conformance/driver.ts";
-import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
-import { createRestDriver } from "../../src/conformance/rest-driver.ts";
-import { readPresent } from "../../src/conformance/run-scenario.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
-import { readIfThere } from "../../src/surfaces/wire/realm.ts";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "@rkat/conformance/conformance";
+import { type Driver, openRuntimeDriver } from "@rkat/conformance/driver";
+import { type ModelServer, openModelServer } from "@rkat/conformance/model-server";
+import { createRestDriver } from "@rkat/conformance/rest-driver";
+import { readPresent } from "@rkat/conformance/run-scenario";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { readIfThere } from "@rkat/node/config/realm";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { essenceOf, type Opened, playScenario, useStage } from "./stage.ts";
 import { ALL } from "./surfaces.ts";
 
-const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 const MS_MAX = 120_000;
 
 withPostgres("every scenario with the realm in a database", () => {

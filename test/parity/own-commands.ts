@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
-import type { RunningCommand } from "../../src/conformance/cli-driver.ts";
-import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
-import type { Io } from "../../src/surfaces/cli/io.ts";
+import type { RunningCommand } from "@rkat/conformance/cli-driver";
+import { runCommandLine } from "rkat/command-line";
+import type { Io } from "rkat/io";
 import { NO_INPUT, PARTS } from "../support/command-line.ts";
 
 /** Commands without a process each: what they print and end with is the same, and a hundred of them are quick. */

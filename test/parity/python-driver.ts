@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Child, type Start, startChild } from "../../src/conformance/child.ts";
-import { type Driver, eventIn, type Fields, isFields, type Outcome } from "../../src/conformance/driver.ts";
-import { OPERATIONS } from "../../src/contract/operations.ts";
+import { type Child, type Start, startChild } from "@rkat/conformance/child";
+import { type Driver, eventIn, type Fields, isFields, type Outcome } from "@rkat/conformance/driver";
+import { OPERATIONS } from "@rkat/core/contract/operations";
 
 const PYTHON_CLIENT = join(import.meta.dirname, "../../sdks/python");
 

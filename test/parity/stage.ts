@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { connect } from "../../src/client.ts";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { createCliDriver } from "../../src/conformance/cli-driver.ts";
+import { connect } from "@rkat/client";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { createCliDriver } from "@rkat/conformance/cli-driver";
 import {
   openRestServer,
   openTarget,
@@ -13,19 +13,19 @@ import {
   type Stage,
   settleFolder,
   TOKEN,
-} from "../../src/conformance/conformance.ts";
+} from "@rkat/conformance/conformance";
 import {
   type Driver,
   lackOfTurns,
   openRuntimeDriver,
   type ReportedEvent,
   runsTurn,
-} from "../../src/conformance/driver.ts";
-import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
-import { normalised, readPresent, runScenario, type ScenarioRun } from "../../src/conformance/run-scenario.ts";
-import type { Capability } from "../../src/contract/capability.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
-import { readIfThere } from "../../src/surfaces/wire/realm.ts";
+} from "@rkat/conformance/driver";
+import { type ModelServer, openModelServer } from "@rkat/conformance/model-server";
+import { normalised, readPresent, runScenario, type ScenarioRun } from "@rkat/conformance/run-scenario";
+import type { Capability } from "@rkat/core/contract/capability";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { readIfThere } from "@rkat/node/config/realm";
 import { ownCommands } from "./own-commands.ts";
 import { openPythonDriver } from "./python-driver.ts";
 
@@ -69,7 +69,7 @@ export function useStage(): (way: Way, features: readonly Capability[]) => Promi
   };
 }
 
-const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 
 async function openWay(way: Way, stage: Stage): Promise<Driver> {
   if (way === "cli") {

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getuid, pid, env as processEnv } from "node:process";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { createShellTools, type ShellTools } from "../../src/tools/shell.ts";
+import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { createShellTools, type ShellTools } from "@rkat/core/tools/shell";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/security.md"), "utf8");
 const wrapper = /^```sh file=\/opt\/rkat-run\/bash\n(.*?)^```$/ms.exec(page)?.[1] ?? "";

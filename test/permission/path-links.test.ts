@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { PermissionRules } from "../../src/contract/permission.ts";
-import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { readLink } from "../../src/tools/project-path.ts";
+import type { PermissionRules } from "@rkat/core/contract/permission";
+import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { readLink } from "@rkat/core/tools/project-path";
 
 let root: string;
 let linkedRoot: string;

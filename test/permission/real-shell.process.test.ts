@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from "vitest";
-import { readShellLine } from "../../src/core/permission/shell.ts";
-import { programOf, type ShellLine } from "../../src/core/permission/shell-command.ts";
+import { readShellLine } from "@rkat/core/permission/shell";
+import { programOf, type ShellLine } from "@rkat/core/permission/shell-command";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../../src/runtime.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createCaller, serveRuntime } from "../support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";

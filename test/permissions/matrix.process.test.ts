@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { Scope } from "../../src/contract/caller.ts";
-import { EXTRA_TOOLS } from "../../src/contract/mcp-tools.ts";
-import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
-import { createTools } from "../../src/surfaces/mcp/tools.ts";
+import { Scope } from "@rkat/core/contract/caller";
+import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
+import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
+import { createTools } from "@rkat/server/mcp/tools";
 import { type Bearer, serveBoth, tokenFolder } from "../support/tokens.ts";
 
 // The keys of the table are its names.

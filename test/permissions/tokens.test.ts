@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore } from "../../src/runtime.ts";
-import { createCallers } from "../../src/surfaces/wire/callers.ts";
-import { tokenFor } from "../../src/surfaces/wire/guard.ts";
-import { openTokenFiles } from "../../src/surfaces/wire/token-files.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { createCallers } from "@rkat/server/http/callers";
+import { tokenFor } from "@rkat/server/http/guard";
+import { openTokenFiles } from "@rkat/server/http/token-files";
 import { useCommandLine } from "../support/command-line.ts";
 import { readEvents, serveOperated } from "../support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";

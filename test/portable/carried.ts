@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
-import type { Entry } from "../../src/contract/entry.ts";
-import { assembleContext, hashContext } from "../../src/core/context.ts";
-import { applyEntry, foldSession } from "../../src/core/whole-state.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
-import { appendEntries } from "../../src/service/portable-log.ts";
-import { type ImportedFile, importFile, sessionLines } from "../../src/service/session-lines.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
+import type { Entry } from "@rkat/core/contract/entry";
+import { assembleContext, hashContext } from "@rkat/core/state/context";
+import { applyEntry, foldSession } from "@rkat/core/state/whole-state";
+import type { Store } from "@rkat/core/ports/store";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
+import { appendEntries } from "@rkat/core/transfer/portable-log";
+import { type ImportedFile, importFile, sessionLines } from "@rkat/core/transfer/session-lines";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 
 const { signal } = new AbortController();
 

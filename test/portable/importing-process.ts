@@ -1,11 +1,11 @@
 // Imports a file into a folder, telling its parent how far it is; it is killed on the way.
 import { createReadStream } from "node:fs";
 import { setImmediate } from "node:timers/promises";
-import { createRuntime } from "../../src/runtime.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import type { Dispatch } from "../../src/service/dispatch.ts";
-import { importFile } from "../../src/service/session-lines.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import type { Dispatch } from "@rkat/core/runtime/dispatch";
+import { importFile } from "@rkat/core/transfer/session-lines";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 
 const [folder = "", path = ""] = process.argv.slice(2);
 const store = await openEmbeddedStore(folder);

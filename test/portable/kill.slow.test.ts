@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, describe, expect, it } from "vitest";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { below } from "../compaction/chances.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Message } from "../../src/contract/message.ts";
-import { checkSummary } from "../../src/core/grounding/groundedness.ts";
-import { classify } from "../../src/core/grounding/occurrence.ts";
-import { specificsOf } from "../../src/core/grounding/specifics.ts";
+import type { Message } from "@rkat/core/contract/message";
+import { checkSummary } from "@rkat/core/grounding/groundedness";
+import { classify } from "@rkat/core/grounding/occurrence";
+import { specificsOf } from "@rkat/core/grounding/specifics";
 
 const yieldToEventLoop = () => undefined;
 const created_at = "2026-01-05T10:30:00.000Z";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Asking } from "../../src/core/model-call.ts";
-import type { ModelClient } from "../../src/ports/model.ts";
-import { createOfflineModel } from "../../src/providers/offline/offline.ts";
+import type { Asking } from "@rkat/core/turn/model-call";
+import type { ModelClient } from "@rkat/core/ports/model";
+import { createOfflineModel } from "@rkat/core/providers/offline/offline";
 import { labellingModel, measureUnseen } from "../support/unseen-sentences.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MEMORY_RETRIEVAL } from "../../src/contract/memory.ts";
+import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
 import {
   asFrame,
   createRpcClient,
@@ -351,7 +351,7 @@ describe("a client of the 0.6 line", () => {
 
 describe("how clients start and end it", () => {
   it("[G2] as rkat-rpc and as rkat rpc; the end of stdin and SIGTERM end it, with nothing but JSON said", async () => {
-    const doors = [undefined, [join(import.meta.dirname, "../../src/cli.ts"), "rpc"]];
+    const doors = [undefined, [join(import.meta.dirname, "../../packages/rkat/src/cli.ts"), "rpc"]];
     for (const door of doors) {
       const { child, exited } = startRpc(home, [], door === undefined ? {} : { door });
       const own = createRpcClient(child.stdin, child.stdout); // It fails on a line that is no JSON.

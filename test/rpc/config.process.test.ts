@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseToml } from "../../src/config/config-file.ts";
+import { parseToml } from "@rkat/node/config/config-file";
 import { asFrame, type Frame, failure, type RpcClient } from "../support/rpc-client.ts";
 import { startRpc } from "../support/rpc-process.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../src/contract/event.ts";
-import type { Message, ToolUseBlock } from "../../src/contract/message.ts";
-import type { FailureKind, ModelClient, ModelPart } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import type { Message, ToolUseBlock } from "@rkat/core/contract/message";
+import type { FailureKind, ModelClient, ModelPart } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/property.ts";
 import { configWith, listen } from "../support/runtime.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { PermissionRules } from "../../src/contract/permission.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import type { PermissionRules } from "@rkat/core/contract/permission";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 
 const SKILL = {
   name: "echoing",

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import { readIfThere } from "../../src/surfaces/wire/realm.ts";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { readIfThere } from "@rkat/node/config/realm";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";

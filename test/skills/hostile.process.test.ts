@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { readIfThere } from "../../src/surfaces/wire/realm.ts";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { readIfThere } from "@rkat/node/config/realm";
 import { byEffort } from "../support/effort.ts";
 
 let root: string;

@@ -1,5 +1,5 @@
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { SKILL, scriptFor } from "./resumed-skill.ts";
 
 // Runs turns of a session that loads a skill, and kills itself, as no handler can notice, at the first event of a type.

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { RuntimeError } from "../../src/contract/error.ts";
-import type { Message } from "../../src/contract/message.ts";
-import type { ModelRequest } from "../../src/ports/model.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
+import { RuntimeError } from "@rkat/core/contract/error";
+import type { Message } from "@rkat/core/contract/message";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { configWith, listen, typesOf } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

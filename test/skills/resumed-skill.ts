@@ -1,6 +1,6 @@
-import type { Message } from "../../src/contract/message.ts";
-import type { ModelRequest } from "../../src/ports/model.ts";
-import type { ScriptedStep } from "../../src/providers/scripted.ts";
+import type { Message } from "@rkat/core/contract/message";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import type { ScriptedStep } from "@rkat/core/providers/scripted";
 
 export const TEXT = "Word for word: the wombat signs last.";
 export const SKILL = { name: "signing", description: "How releases are signed.", body: TEXT };

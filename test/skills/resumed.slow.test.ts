@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { byEffort } from "../support/effort.ts";
 import { SKILL, scriptFor, TEXT, timesIn } from "./resumed-skill.ts";
 

@@ -4,9 +4,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import { backUpStore, restoreBackup, verifyBackup } from "../../src/store-places.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";
 import { below } from "../compaction/chances.ts";
 import { isExpected } from "../crash/cycles.ts";
 import { sessionIds } from "../crash/expected.ts";

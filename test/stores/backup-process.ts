@@ -2,13 +2,13 @@
 import { closeSync, cpSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import { messageOf, RuntimeError } from "../../src/contract/error.ts";
-import { foldAgent } from "../../src/core/agent/tiers.ts";
-import { foldRow } from "../../src/core/session-row.ts";
-import { backUpFolder } from "../../src/stores/embedded/backup.ts";
-import { verifyBackup } from "../../src/stores/embedded/backup-reader.ts";
-import { verifyFolder } from "../../src/stores/embedded/open.ts";
-import { restoreFolder } from "../../src/stores/embedded/restore.ts";
+import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { foldRow } from "@rkat/core/state/session-row";
+import { backUpFolder } from "@rkat/node/backup/backup";
+import { verifyBackup } from "@rkat/node/backup/backup-reader";
+import { verifyFolder } from "@rkat/node/log/open";
+import { restoreFolder } from "@rkat/node/backup/restore";
 
 /** What is to be done: `from` is a state folder, `place` a back-up of it, `to` a folder to restore to. */
 export interface BackupOrder {

@@ -16,11 +16,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import { backUpStore, restoreBackup, verifyBackup } from "../../src/store-places.ts";
-import { openFolderTarget } from "../../src/stores/embedded/backup-target.ts";
-import { encodeRecord } from "../../src/stores/embedded/record.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";
+import { openFolderTarget } from "@rkat/node/backup/backup-target";
+import { encodeRecord } from "@rkat/node/log/record";
 import { created, idOf, said } from "../support/entries.ts";
 import { differenceOf, everythingInFolder, fillRealm } from "./random-store.ts";
 

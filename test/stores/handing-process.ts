@@ -1,8 +1,8 @@
 // Appends to the sessions of a folder, holding each only for an append or two, so that they go from process to process;
 // tells what was acknowledged until it is killed.
 import { setImmediate } from "node:timers/promises";
-import { RuntimeError } from "../../src/contract/error.ts";
-import { toNewEntries } from "../../src/core/entry-events.ts";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { bodiesOf, sessionIds } from "../crash/expected.ts";
 import { openPlace } from "../crash/open-place.ts";
 

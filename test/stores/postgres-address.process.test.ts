@@ -3,9 +3,9 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { type Connection, createConnection } from "../../src/stores/postgres/connection.ts";
-import { openDatabase } from "../../src/stores/postgres/open.ts";
-import type { Query } from "../../src/stores/postgres/transaction.ts";
+import { type Connection, createConnection } from "@rkat/postgres/connection";
+import { openDatabase } from "@rkat/postgres/open";
+import type { Query } from "@rkat/postgres/transaction";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 

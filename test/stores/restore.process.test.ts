@@ -3,9 +3,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { verifyStore } from "../../src/runtime-on-disk.ts";
-import { backUpStore, listBackups, restoreBackup } from "../../src/store-places.ts";
-import { knownBackups } from "../../src/stores/embedded/known-backups.ts";
+import { verifyStore } from "@rkat/node/open-runtime";
+import { backUpStore, listBackups, restoreBackup } from "@rkat/node/store-places";
+import { knownBackups } from "@rkat/node/backup/known-backups";
 import { differenceOf, everythingInFolder, fillRealm } from "./random-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-restore-"));

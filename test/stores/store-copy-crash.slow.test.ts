@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Client } from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { copyStore, verifyDatabase } from "../../src/store-places.ts";
+import { copyStore, verifyDatabase } from "@rkat/node/store-places";
 import { createRandom } from "../crash/random.ts";
 import { callsCounted, compileFailingDisk, failingEnv, orderFailure, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";

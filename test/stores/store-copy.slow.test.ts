@@ -2,9 +2,9 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { toNewEntries } from "../../src/core/entry-events.ts";
-import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
-import { copyStore, verifyDatabase } from "../../src/store-places.ts";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { copyStore, verifyDatabase } from "@rkat/node/store-places";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";

@@ -1,16 +1,16 @@
 import { PassThrough } from "node:stream";
 import type { AgentContext, RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../src/contract/event.ts";
-import { questionIn } from "../../src/contract/sub-agents.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
-import { askPerson } from "../../src/surfaces/acp/questions.ts";
-import { updatesOf } from "../../src/surfaces/acp/updates.ts";
-import type { Parts } from "../../src/surfaces/cli/parts.ts";
-import { askingClient } from "../../src/surfaces/mcp/questions.ts";
-import { createUiEncoder } from "../../src/surfaces/openai/ui-encoder.ts";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import { questionIn } from "@rkat/core/contract/sub-agents";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { askPerson } from "@rkat/server/acp/questions";
+import { updatesOf } from "@rkat/server/acp/updates";
+import type { Parts } from "rkat/parts";
+import { askingClient } from "@rkat/server/mcp/questions";
+import { createUiEncoder } from "@rkat/server/ui-stream/ui-encoder";
 import { NO_INPUT, useCommandLine } from "../support/command-line.ts";
 import { handingOut } from "../support/handing-runtime.ts";
 

@@ -1,9 +1,9 @@
-import { foldAgent, type Windows } from "../../src/core/agent/tiers.ts";
-import type { AgentStore } from "../../src/service/agent/agent-log.ts";
-import { type Agents, createAgents } from "../../src/service/agent/agents.ts";
-import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { createStoreInMemory } from "../../src/stores/in-memory.ts";
+import { foldAgent, type Windows } from "@rkat/core/agent-memory/tiers";
+import type { AgentStore } from "@rkat/core/agents/agent-log";
+import { type Agents, createAgents } from "@rkat/core/agents/agents";
+import type { SummariseTexts } from "@rkat/core/agents/tier-summariser";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { createStoreInMemory } from "@rkat/core/stores/in-memory";
 
 /** A summariser that says the first sentence and the last of what it reads, and keeps count. */
 export function countingSummariser() {

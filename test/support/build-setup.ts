@@ -9,5 +9,5 @@ export function setup(): void {
   const timeOf = (path: string) => statSync(join(root, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const sources = globSync(["src/**/*.ts", "console/**/*.{ts,tsx,css}", "build/*.ts"], { cwd: root });
   const newest = Math.max(...sources.map(timeOf));
-  if (newest > timeOf("dist/cli.js")) execFileSync("npm", ["run", "--silent", "build"], { cwd: root, stdio: "pipe" });
+  if (newest > timeOf("packages/rkat/dist/cli.js")) execFileSync("npm", ["run", "--silent", "build"], { cwd: root, stdio: "pipe" });
 }

@@ -1,5 +1,5 @@
-import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
-import type { RestService } from "../../src/surfaces/rest/serve.ts";
+import { mountOpenAi } from "@rkat/server/openai/mount";
+import type { RestService } from "@rkat/server/rest/serve";
 import { openServerHere } from "./server-here.ts";
 
 /** A server of OpenAI's endpoints, on a port of this machine. */

@@ -2,17 +2,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import { tryHook } from "../../src/composed-hooks.ts";
-import { subAgentsOf } from "../../src/composed-tools.ts";
-import { formatToml, parseToml } from "../../src/config/config-file.ts";
-import { loadConfig } from "../../src/config/load-config.ts";
-import { configFileSchema } from "../../src/config/spell-config.ts";
-import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
-import { inspectDatabase, openDatabaseTokens } from "../../src/runtime-in-database.ts";
-import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
+import { tryHook } from "@rkat/core/composed-hooks";
+import { subAgentsOf } from "@rkat/core/composed-tools";
+import { formatToml, parseToml } from "@rkat/node/config/config-file";
+import { loadConfig } from "@rkat/node/config/load-config";
+import { configFileSchema } from "@rkat/core/config/spell-config";
+import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import {
   backUpStore,
   copyStore,
@@ -22,11 +22,11 @@ import {
   verifyBackup,
   verifyDatabase,
   writeArchive,
-} from "../../src/store-places.ts";
-import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
-import type { Io } from "../../src/surfaces/cli/io.ts";
-import type { Parts } from "../../src/surfaces/cli/parts.ts";
-import { runOwnCommand } from "../../src/tools/shell.ts";
+} from "@rkat/node/store-places";
+import { runCommandLine } from "rkat/command-line";
+import type { Io } from "rkat/io";
+import type { Parts } from "rkat/parts";
+import { runOwnCommand } from "@rkat/core/tools/shell";
 
 /** The parts of the real command, with providers that are the same on every machine. */
 export const PARTS: Parts = {
@@ -36,7 +36,7 @@ export const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
-  encryption: () => import("../../src/sealed-realm.ts"),
+  encryption: () => import("@rkat/node/sealed-realm"),
   verifyDatabase,
   copyStore,
   backUpStore,

@@ -1,7 +1,7 @@
-import type { ModelRequest } from "../../src/ports/model.ts";
-import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { openRuntime } from "../../src/runtime-on-disk.ts";
-import type { Parts } from "../../src/surfaces/cli/parts.ts";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
+import type { Parts } from "rkat/parts";
 
 /** A configuration with which a few short turns are worth compacting. */
 export const CONFIGURATION = `[compaction]

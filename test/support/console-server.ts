@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Caller, createCaller } from "./rest-server.ts";
 
-export const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+export const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 
 interface ServerOptions {
   readonly flags?: readonly string[];

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { z } from "zod";
-import { Message } from "../../src/contract/message.ts";
+import { Message } from "@rkat/core/contract/message";
 
 const CompactionCase = z.strictObject({
   name: z.string(),

@@ -1,4 +1,4 @@
-import type { EntryBody } from "../../src/contract/entry.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
 
 export function idOf(number: number): string {
   return `01900000-0000-7000-8000-${number.toString(16).padStart(12, "0")}`;

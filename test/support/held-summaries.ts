@@ -1,6 +1,6 @@
-import { COMPACTION_PROMPT } from "../../src/core/compaction/shown-messages.ts";
-import type { ModelClient, ModelRequest } from "../../src/ports/model.ts";
-import { createScriptedModel, type ScriptedModel } from "../../src/providers/scripted.ts";
+import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
+import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel, type ScriptedModel } from "@rkat/core/providers/scripted";
 
 export const SAID = "All of this was said while the kettle boiled and the rain went on. ".repeat(4);
 export const SUMMARY = "All of this was said while the kettle boiled and the rain went on.";

@@ -1,4 +1,4 @@
-import type { Runtime } from "../../src/runtime.ts";
+import type { Runtime } from "@rkat/core/create-runtime";
 
 const PER_SESSION = ["readSession", "readHistory", "readContext", "listModelCalls", "listCompactions"] as const;
 const MORE_PER_SESSION = ["listPins", "listRewrites"] as const;

@@ -2,8 +2,8 @@ import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "vitest";
-import type { Io, Output, Terminal } from "../../src/surfaces/cli/io.ts";
-import type { Parts } from "../../src/surfaces/cli/parts.ts";
+import type { Io, Output, Terminal } from "rkat/io";
+import type { Parts } from "rkat/parts";
 import { type CommandLine, NO_INPUT } from "./command-line.ts";
 import { createDrawnTerminal } from "./drawn-terminal.ts";
 

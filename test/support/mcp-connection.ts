@@ -1,9 +1,9 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { createServers } from "../../src/surfaces/mcp/server.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { createServers } from "@rkat/server/mcp/server";
 
 export const REALM = "test-realm";
 

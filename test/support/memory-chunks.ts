@@ -1,4 +1,4 @@
-import type { Chunk, LexicalMatches, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../src/ports/memory.ts";
+import type { Chunk, LexicalMatches, MemoryBatch, MemoryStore, NewChunk, Scope } from "@rkat/core/ports/memory";
 
 export const EMBEDDER = "embedder/one";
 export const EVERYTHING: Scope = { discardedOnly: false };

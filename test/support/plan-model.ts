@@ -1,6 +1,6 @@
-import type { Message } from "../../src/contract/message.ts";
-import type { ModelRequest } from "../../src/ports/model.ts";
-import { createScriptedModel, type ScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
+import type { Message } from "@rkat/core/contract/message";
+import type { ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel, type ScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 
 /** What a model is to do, written into the prompt: an answer after the other. Tasks of sub-agents are plans as well. */
 export type Plan = readonly ScriptedStep[];

@@ -5,8 +5,8 @@ import type {
   Message,
   StopReason,
   ToolResult,
-} from "../../src/contract/message.ts";
-import type { Grammar } from "../../src/core/compaction/grammar.ts";
+} from "@rkat/core/contract/message";
+import type { Grammar } from "@rkat/core/compaction/grammar";
 
 /** A history of a kind that bricked sessions somewhere, and who refuses it. */
 interface Planted {

@@ -1,6 +1,6 @@
-import { foldRow } from "../../src/core/session-row.ts";
-import type { Store } from "../../src/ports/store.ts";
-import { openDatabase, type PostgresOptions } from "../../src/stores/postgres/open.ts";
+import { foldRow } from "@rkat/core/state/session-row";
+import type { Store } from "@rkat/core/ports/store";
+import { openDatabase, type PostgresOptions } from "@rkat/postgres/open";
 
 /** The sessions of a database, without the rest of the runtime; closing them closes the database. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import type { AgentEvent, AgentEventOf, AgentEventType } from "../../src/contract/event.ts";
-import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime.ts";
-import type { Session } from "../../src/service/session-handle.ts";
+import type { AgentEvent, AgentEventOf, AgentEventType } from "@rkat/core/contract/event";
+import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { Session } from "@rkat/core/sessions/session-handle";
 import { type HeldModel, SAID } from "./held-summaries.ts";
 import { listen } from "./runtime.ts";
 

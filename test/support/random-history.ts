@@ -7,8 +7,8 @@ import type {
   StopReason,
   ToolResult,
   ToolUseBlock,
-} from "../../src/contract/message.ts";
-import { INTERRUPTED } from "../../src/core/tool-batch.ts";
+} from "@rkat/core/contract/message";
+import { INTERRUPTED } from "@rkat/core/turn/tool-batch";
 
 /** Numbers in [0, 1); `test/crash/random.ts` makes them from a seed. */
 export type Random = () => number;

@@ -1,9 +1,9 @@
 import { onTestFinished, vi } from "vitest";
-import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
-import { createJournal, type LogForm } from "../../src/surfaces/wire/journal.ts";
-import { createOperator, type Operator, type OperatorParts } from "../../src/surfaces/wire/operator.ts";
+import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openRestServer, type RestService } from "@rkat/server/rest/serve";
+import { createJournal, type LogForm } from "@rkat/server/http/journal";
+import { createOperator, type Operator, type OperatorParts } from "@rkat/server/http/operator";
 
 export const REALM = "test-realm";
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 
-const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 
 interface Ended {
   readonly code: number | null;

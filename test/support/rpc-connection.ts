@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
-import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { serveRpc } from "../../src/surfaces/rpc/serve.ts";
+import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { serveRpc } from "@rkat/server/rpc/serve";
 import { createRpcClient } from "./rpc-client.ts";
 
 export const REALM = "test-realm";

@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createRpcClient, type RpcClient } from "./rpc-client.ts";
 
-const DOOR = join(import.meta.dirname, "../../dist/rpc.js");
+const DOOR = join(import.meta.dirname, "../../packages/rkat/dist/rpc.js");
 
 export interface RpcProcess {
   readonly child: ChildProcessWithoutNullStreams;

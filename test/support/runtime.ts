@@ -1,10 +1,10 @@
-import type { Config } from "../../src/config/config-schema.ts";
-import { defaultConfig } from "../../src/config/settings.ts";
-import type { AgentEvent } from "../../src/contract/event.ts";
-import type { RunResult } from "../../src/contract/session.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
-import type { EventStream, Session } from "../../src/service/session-handle.ts";
+import type { Config } from "@rkat/core/config/config-schema";
+import { defaultConfig } from "@rkat/core/config/settings";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import type { RunResult } from "@rkat/core/contract/session";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { EventStream, Session } from "@rkat/core/sessions/session-handle";
 import { createVirtualClock } from "./virtual-clock.ts";
 
 /** A runtime on a scripted model and a virtual clock, with no environment. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Seal } from "../../src/ports/seal.ts";
-import { openKeyFile } from "../../src/stores/embedded/key-file.ts";
+import type { Seal } from "@rkat/core/ports/seal";
+import { openKeyFile } from "@rkat/node/log/key-file";
 
 /** A realm's key that follows from a name. */
 export function realmKey(name: string): Buffer {

@@ -1,5 +1,5 @@
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openRestServer, type RestService } from "@rkat/server/rest/serve";
 
 /** A server on a port of this machine that says nothing and wants no token. */
 export function openServerHere(

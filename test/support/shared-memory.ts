@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import type { MemoryStore } from "../../src/ports/memory.ts";
-import { createPostgresMemory, type PostgresMemoryOptions } from "../../src/stores/postgres/memory.ts";
-import { type Database, openDatabase } from "../../src/stores/postgres/open.ts";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import { createPostgresMemory, type PostgresMemoryOptions } from "@rkat/postgres/memory";
+import { type Database, openDatabase } from "@rkat/postgres/open";
 
 export type Way = PostgresMemoryOptions["way"];
 

@@ -1,7 +1,7 @@
-import type { ModelFailure } from "../../src/ports/model.ts";
-import type { Tool } from "../../src/ports/tool.ts";
-import type { ScriptedStep } from "../../src/providers/scripted.ts";
-import type { RuntimeOptions } from "../../src/runtime.ts";
+import type { ModelFailure } from "@rkat/core/ports/model";
+import type { Tool } from "@rkat/core/ports/tool";
+import type { ScriptedStep } from "@rkat/core/providers/scripted";
+import type { RuntimeOptions } from "@rkat/core/create-runtime";
 import { scriptedRuntime } from "./runtime.ts";
 import { openTracing, type SpanTree } from "./tracing.ts";
 

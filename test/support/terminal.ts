@@ -7,7 +7,7 @@ import { describe, it, onTestFinished, vi } from "vitest";
 import { type ControlledModel, WAIT_MS_MAX } from "./controlled-model.ts";
 import { findProgram } from "./find-program.ts";
 
-const CLI = join(import.meta.dirname, "../../dist/cli.js");
+const CLI = join(import.meta.dirname, "../../packages/rkat/dist/cli.js");
 const tmuxPath = findProgram(["tmux"]);
 // There it must be: tests that leave themselves out would be taken for tests that pass.
 if (tmuxPath === undefined && process.env.CI === "true") throw new Error("no terminal: tmux is not in PATH");

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { onTestFinished } from "vitest";
-import type { Token } from "../../src/contract/token.ts";
-import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
-import { createServers } from "../../src/surfaces/mcp/server.ts";
-import { createToken, openTokenFiles, revokeToken } from "../../src/surfaces/wire/token-files.ts";
+import type { Token } from "@rkat/core/contract/token";
+import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { listenHttp } from "@rkat/server/mcp/serve-http";
+import { createServers } from "@rkat/server/mcp/server";
+import { createToken, openTokenFiles, revokeToken } from "@rkat/server/http/token-files";
 import { caller, createClient } from "./mcp-connection.ts";
 import { serveRuntime } from "./rest-server.ts";
 

@@ -1,9 +1,9 @@
 import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
 import { onTestFinished } from "vitest";
-import type { UiChatData, UiChatMetadata } from "../../src/contract/ui-chat.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../../src/runtime.ts";
-import { mountUi } from "../../src/surfaces/openai/mount.ts";
-import type { RestService } from "../../src/surfaces/rest/serve.ts";
+import type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { mountUi } from "@rkat/server/openai/mount";
+import type { RestService } from "@rkat/server/rest/serve";
 import { scriptedRuntime } from "./runtime.ts";
 import { openServerHere } from "./server-here.ts";
 

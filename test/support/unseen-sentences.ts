@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { ground } from "../../src/core/compaction/ground.ts";
-import type { Asking } from "../../src/core/model-call.ts";
-import type { ModelClient, ModelRequest } from "../../src/ports/model.ts";
-import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { ground } from "@rkat/core/compaction/ground";
+import type { Asking } from "@rkat/core/turn/model-call";
+import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { compactionCorpus } from "./corpus.ts";
 
 const Unseen = z.record(z.string(), z.strictObject({ honest: z.array(z.string()), invented: z.array(z.string()) }));

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/ports/clock.ts";
+import type { Clock } from "@rkat/core/ports/clock";
 
 /** Rounds of the event loop in which nothing slept anew before the time is moved. */
 const IDLE_ROUNDS = 4;

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from "../../src/providers/provider-settings.ts";
+import type { ProviderConfig } from "@rkat/core/providers/provider-settings";
 
 /** One answer of a model, in no provider's words. */
 export interface Scenario {

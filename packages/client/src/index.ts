@@ -1,0 +1,39 @@
+import { createConnect } from "./connect.ts";
+import { workerFile } from "@rkat/core/ports/package-file";
+
+/**
+ * Connects to where sessions run: `{ url, token }` a server over HTTP, `{ command, args }` a server started as a command
+ * (without one, the package's own), `{ runtime }` a runtime of this process. What comes back is the same for all three.
+ */
+export const connect = createConnect(async (options) => {
+  const { openStdio } = await import("./stdio.ts");
+  return openStdio(options, { env: process.env, node: process.execPath, server: workerFile("rpc") });
+});
+
+export type { CommandOptions, ConnectOptions, RuntimeOption } from "./connect.ts";
+export type { HttpOptions } from "./http.ts";
+export type { AgentCompacted, AgentContext, AgentStatus } from "@rkat/core/contract/agent";
+export type { Compaction, CompactResult } from "@rkat/core/contract/compaction";
+export { describeEvent, type EventLine } from "@rkat/core/contract/describe-event";
+export { type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
+export type { AgentEvent, AgentEventOf, AgentEventType } from "@rkat/core/contract/event";
+export type { MemoryHit, MemoryResults } from "@rkat/core/contract/memory";
+export type { Content, Message } from "@rkat/core/contract/message";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "@rkat/core/contract/rewrite";
+export type { RewriteResult, TranscriptRevision } from "@rkat/core/contract/rewrite-operations";
+export type { RunResult } from "@rkat/core/contract/session";
+export type { SessionContext } from "@rkat/core/contract/session-context";
+export type { SessionHistory, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
+export type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
+export type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
+export type { Agent } from "@rkat/core/agents/agent-handle";
+export type { Delivery } from "@rkat/core/sessions/event-queue";
+export type { Runtime as Client } from "@rkat/core/runtime/runtime-calls";
+export type {
+  EventStream,
+  RewriteOptions,
+  Session,
+  SessionOptions,
+  TurnOptions,
+  TurnResult,
+} from "@rkat/core/sessions/session-handle";

@@ -1,0 +1,96 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import type { Compaction, Receipt as Received } from "@rkat/core/contract/compaction";
+import { formatCount } from "./format.ts";
+import { linkTo } from "./router.ts";
+import type { SessionView } from "./session-view.ts";
+
+/** Where the facts of removed messages are now, from the best case to the worst. */
+const CLASSES = [
+  ["in_summary", "in the summary", "The summary contains it."],
+  ["in_tail", "in kept messages", "A kept message contains it."],
+  ["pinned", "pinned", "A pinned message contains it."],
+  ["recoverable", "only in the log", "It is no longer in the context. It can be brought back."],
+  ["lost", "lost", "It is no longer stored anywhere."],
+] as const;
+export type FactClass = (typeof CLASSES)[number][0];
+
+/** The receipt of a compaction as a bar. */
+export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "total"> }): JSX.Element {
+  if (receipt.total === 0) return <p class="soft">The removed messages contain no names, numbers, paths or rules.</p>;
+  const label = CLASSES.filter(([name]) => receipt[name] > 0)
+    .map(([name, title]) => `${formatCount(receipt[name])} ${title}`)
+    .join(", ");
+  return (
+    <div class="receipt-bar" role="img" aria-label={`Of ${formatCount(receipt.total)} facts: ${label}`}>
+      {CLASSES.map(([name, title]) => (
+        <span
+          key={name}
+          class={`fact-${name}`}
+          title={`${formatCount(receipt[name])} ${title}`}
+          style={{ flexGrow: receipt[name] }}
+        />
+      ))}
+    </div>
+  );
+}
+
+const ITEMS_MAX = 200;
+
+/** The facts of the removed messages, listed by where they are now. */
+export function Receipt({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
+  const { receipt } = compaction;
+  // Lost facts are listed at once; a longer list would push the messages down.
+  const chosen = useSignal<FactClass | undefined>(receipt.lost > 0 ? "lost" : undefined);
+  const unverified = receipt.unverified ?? [];
+  const items = receipt.items.filter(({ status }) => status === chosen.value);
+  const meaning = CLASSES.find(([name]) => name === chosen.value)?.[2];
+  return (
+    <section class="card stack" aria-label="Receipt">
+      <h2>{formatCount(receipt.total)} facts in the removed messages: names, numbers, paths, rules</h2>
+      <ReceiptBar receipt={receipt} />
+      <div class="row">
+        {CLASSES.map(([name, title]) => (
+          <button
+            key={name}
+            type="button"
+            class="fact-choice"
+            aria-pressed={chosen.value === name}
+            disabled={receipt[name] === 0}
+            onClick={() => {
+              chosen.value = chosen.value === name ? undefined : name;
+            }}
+          >
+            <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(receipt[name])} {title}
+          </button>
+        ))}
+        <span class="soft">
+          {formatCount(unverified.length)} unverified sentences · {formatCount(receipt.invented.length)} invented
+        </span>
+      </div>
+      {meaning !== undefined && (
+        <p class="soft">
+          {meaning}
+          {chosen.value === "recoverable" && ` A memory search found ${formatCount(receipt.found_by_search)} of them.`}
+        </p>
+      )}
+      {items.length > 0 && (
+        <ul class="fact-list">
+          {items.slice(0, ITEMS_MAX).map(({ kind, text, seq }, index) => (
+            <li key={index}>
+              <span class="soft">{kind}</span> <bdi class="mono">{text}</bdi>{" "}
+              <a
+                class="source"
+                href={linkTo(["sessions", view.id, "compactions", compaction.compaction_id], { seq })}
+                aria-label={`from message ${seq}`}
+              >
+                #{seq}
+              </a>
+            </li>
+          ))}
+          {items.length > ITEMS_MAX && <li class="soft">and {formatCount(items.length - ITEMS_MAX)} more</li>}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,306 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import type { Compaction } from "@rkat/core/contract/compaction";
+import { Receipt } from "../compaction-receipt.tsx";
+import { RemovedMessages } from "../compaction-removed.tsx";
+import { readSentences, type SummarySentence } from "../compaction-sentences.ts";
+import { formatCost, formatCount, formatSize, formatTime, formatTokens } from "../format.ts";
+import { Action, Badge, Loaded, Note, useRequest } from "../parts.tsx";
+import { linkTo, route } from "../router.ts";
+import { hasScope } from "../server.ts";
+import type { SessionView } from "../session-view.ts";
+import { economyText, TRIGGERS } from "./session-compactions.tsx";
+
+/** More messages than this are not shown here; the receipt covers all of them. */
+const COMPARED_MAX = 1_000;
+
+/** One compaction: what it removed, its summary, its receipt, and how to undo it. */
+export function CompactionScreen({ view, id }: { view: SessionView; id: string }): JSX.Element {
+  const compaction = view.compactions.value.find(({ compaction_id }) => compaction_id === id);
+  const earlier = compaction === undefined ? [] : chainOf(view.compactions.value, compaction);
+  const request = useRequest(async () => {
+    if (compaction === undefined) return undefined;
+    const [messages, sentences] = await Promise.all([
+      view.messagesIn(
+        [...earlier, compaction].flatMap(({ discarded }) => discarded),
+        COMPARED_MAX,
+      ),
+      readSentences(view, compaction),
+    ]);
+    return { messages, sentences };
+  }, [view, id, compaction === undefined]);
+  if (compaction === undefined) {
+    return (
+      <Note kind="plain">
+        Unknown compaction. <a href={linkTo(["sessions", view.id, "compactions"])}>All compactions</a>
+      </Note>
+    );
+  }
+  const seq = Number(route.value.query.get("seq") ?? Number.NaN);
+  return (
+    <div class="stack compaction">
+      <Overview view={view} compaction={compaction} />
+      <Receipt view={view} compaction={compaction} />
+      <Loaded request={request}>
+        {(found) => (
+          <div class="columns">
+            <RemovedMessages
+              view={view}
+              compaction={compaction}
+              earlier={earlier}
+              messages={found?.messages ?? []}
+              goTo={Number.isInteger(seq) ? seq : undefined}
+            />
+            <SummaryColumn view={view} compaction={compaction} sentences={found?.sentences ?? []} />
+          </div>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+/** The earlier compactions whose summaries this one includes, oldest first. */
+function chainOf(all: readonly Compaction[], compaction: Compaction): readonly Compaction[] {
+  const before = all.find(({ compaction_id }) => compaction_id === compaction.superseded);
+  return before === undefined ? [] : [...chainOf(all, before), before];
+}
+
+function Overview({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
+  const { tokens_before, tokens_after, messages_before, messages_after, usage, notes, instructions, native, evicted } =
+    compaction;
+  const isConfirming = useSignal(false);
+  return (
+    <section class="stack" aria-label="Overview">
+      <div class="row">
+        <h2>
+          {evicted === undefined ? "Compaction" : "Eviction"} of {formatTime(compaction.created_at)}
+        </h2>
+        <Badge>{TRIGGERS[compaction.trigger]}</Badge>
+        {compaction.undone && <Badge tone="warn">undone: the removed messages are back in context</Badge>}
+        <span class="grow" />
+        {hasScope("run") && !compaction.undone && (
+          <button
+            type="button"
+            aria-expanded={isConfirming.value}
+            onClick={() => {
+              isConfirming.value = !isConfirming.value;
+            }}
+          >
+            Undo …
+          </button>
+        )}
+      </div>
+      {isConfirming.value && !compaction.undone && (
+        <Undo view={view} compaction={compaction} onCancel={() => (isConfirming.value = false)} />
+      )}
+      <div class="before-after">
+        <Size name="Before" tokens={tokens_before} of={tokens_before} messages={messages_before} />
+        <Size name="After" tokens={tokens_after} of={tokens_before} messages={messages_after} />
+      </div>
+      {evicted !== undefined && (
+        <p class="soft">
+          {formatCount(evicted.outputs)} tool outputs were shortened to one line each: {formatCount(evicted.superseded)}{" "}
+          repeated by a later call, {formatCount(evicted.failed)} of failed calls, {formatCount(evicted.large)} old and
+          large. No model was called. The model can read the full outputs with recall_output.
+        </p>
+      )}
+      <p class="soft" hidden={evicted !== undefined}>
+        The summary used {formatCount(usage.input_tokens)} input and {formatCount(usage.output_tokens)} output tokens of{" "}
+        <bdi>{compaction.model}</bdi>
+        {usage.cost === undefined ? "" : `, ${formatCost(usage.cost)}`}.
+        {instructions !== undefined && (
+          <>
+            {" "}
+            Instructions: <span class="text">{instructions}</span>
+          </>
+        )}
+      </p>
+      {native !== undefined && (
+        <p class="soft">
+          The log also has a compaction made by <bdi>{native.provider}</bdi> ({formatSize(native.bytes)}), which only
+          that provider can read.{" "}
+          {native.refused
+            ? "The provider refused it later, so the summary is sent."
+            : `Calls to ${native.model} send it instead of the summary.`}
+        </p>
+      )}
+      {compaction.economy !== undefined && <p class="soft">Estimate: {economyText(compaction.economy)}.</p>}
+      {compaction.prepared !== undefined && (
+        <p class="soft">The summary was prepared in advance, at {formatTime(compaction.prepared.at)}.</p>
+      )}
+      {notes.map((note) => (
+        <Note key={note} kind="plain">
+          <bdi>{note}</bdi>
+        </Note>
+      ))}
+    </section>
+  );
+}
+
+function Size(props: { name: string; tokens: number; of: number; messages: number }): JSX.Element {
+  const { name, tokens, of, messages } = props;
+  return (
+    <div class="size">
+      <span>{name}</span>
+      <span class="size-bar" aria-hidden="true">
+        <span style={{ width: `${(100 * tokens) / Math.max(1, of)}%` }} />
+      </span>
+      <span>
+        {formatTokens(tokens)} tokens, {formatCount(messages)} messages
+      </span>
+    </div>
+  );
+}
+
+/** Shows the effect of the undo and asks for confirmation. */
+function Undo(props: { view: SessionView; compaction: Compaction; onCancel: () => void }): JSX.Element {
+  const { view, compaction, onCancel } = props;
+  const later = view.compactions.value.filter(({ seq, undone }) => seq > compaction.seq && !undone);
+  const undo = async (): Promise<void> => {
+    await view.handle.undoCompaction(compaction.compaction_id);
+    onCancel();
+    await view.refresh();
+  };
+  return (
+    <div class="note confirm" role="status">
+      <p>
+        The removed messages replace the summary in the context: the context grows by about{" "}
+        {formatTokens(Math.max(0, compaction.tokens_before - compaction.tokens_after))} tokens. Later messages stay.
+      </p>
+      {later.length > 0 && (
+        <p>
+          {later.length === 1 ? "A later compaction is" : `${formatCount(later.length)} later compactions are`} based on
+          this one and will be undone too: {later.map((one) => formatTime(one.created_at)).join(", ")}.
+        </p>
+      )}
+      <div class="row">
+        <Action class="primary" run={undo}>
+          Undo compaction
+        </Action>
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** The summary, each sentence with links to its sources, the user's rules, and the kept messages. */
+function SummaryColumn(props: {
+  view: SessionView;
+  compaction: Compaction;
+  sentences: readonly SummarySentence[];
+}): JSX.Element {
+  const { view, compaction, sentences } = props;
+  const { receipt, rules = [], summary_by, summary_tokens, superseded } = compaction;
+  const base = ["sessions", view.id, "compactions"];
+  return (
+    <section class="column" aria-label="Summary">
+      <h2>
+        {summary_by === "none" ? "No summary" : `Replaced by a summary of ${formatTokens(summary_tokens)} tokens`}
+      </h2>
+      <p class="soft">
+        {AUTHORS[summary_by]} Numbers link to the messages that a sentence comes from.
+        {superseded !== undefined && (
+          <>
+            {" "}
+            It also replaces <a href={linkTo([...base, superseded])}>the previous summary</a>.
+          </>
+        )}
+      </p>
+      <div class="summary">
+        {sentences.map(({ text, seqs }, index) => (
+          <p key={index} class="summary-sentence">
+            <span class="text">{text}</span>{" "}
+            {seqs.map((seq) => (
+              <a
+                key={seq}
+                class="source"
+                href={linkTo([...base, compaction.compaction_id], { seq })}
+                aria-label={`from message ${seq}`}
+              >
+                #{seq}
+              </a>
+            ))}
+            {isAmong(receipt.unverified ?? [], text) && <Badge tone="warn">unverified</Badge>}
+            {isAmong(
+              receipt.invented.map(({ sentence }) => sentence),
+              text,
+            ) && <Badge tone="bad">invented</Badge>}
+          </p>
+        ))}
+      </div>
+      {rules.length > 0 && (
+        <>
+          <h3>User rules, kept verbatim</h3>
+          <ul class="bare">
+            {rules.map(({ seq, text, follows }) => (
+              <li key={`${seq} ${text}`}>
+                <span class="text">{text}</span>{" "}
+                <a class="source" href={linkTo([...base, compaction.compaction_id], { seq })}>
+                  #{seq}
+                </a>
+                {!follows && <Badge>in the summary</Badge>}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {receipt.invented.length > 0 && (
+        <>
+          <h3>Invented</h3>
+          <p class="soft">
+            {receipt.invented_cut
+              ? "The messages do not support these statements; they were removed from the summary."
+              : "The messages do not support these statements; they are still in the summary."}
+          </p>
+          <ul class="bare">
+            {receipt.invented.map(({ text, sentence }, index) => (
+              <li key={index}>
+                <bdi class="mono">{text}</bdi> <span class="soft text">{sentence}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <KeptMessages view={view} compaction={compaction} />
+    </section>
+  );
+}
+
+const AUTHORS = {
+  model: "Written by the model.",
+  curator: "Written by a curator.",
+  extractive: "Made of sentences from the conversation.",
+  none: "Only tool results were removed.",
+} as const;
+
+/** The receipt may have a sentence with other white space or more text around it. */
+function isAmong(sentences: readonly string[], text: string): boolean {
+  const plain = text.replace(/\s+/g, " ").trim();
+  return plain !== "" && sentences.some((one) => one.replace(/\s+/g, " ").includes(plain));
+}
+
+function KeptMessages({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
+  const { kept, receipt } = compaction;
+  return (
+    <>
+      <h3>Kept unchanged</h3>
+      {kept.length === 0 && <p class="soft">Only the system prompt.</p>}
+      <ul class="bare">
+        {kept.map(({ from_seq, to_seq }) => (
+          <li key={from_seq}>
+            <a href={linkTo(["sessions", view.id], { seq: from_seq })}>
+              {from_seq === to_seq ? `Message #${from_seq}` : `Messages #${from_seq} to #${to_seq}`}
+            </a>
+          </li>
+        ))}
+        {receipt.pruned.length > 0 && (
+          <li class="soft">
+            {formatCount(receipt.pruned.length)} tool results were replaced by a reference; the log has the full text.
+          </li>
+        )}
+      </ul>
+    </>
+  );
+}

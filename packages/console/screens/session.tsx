@@ -1,0 +1,368 @@
+import { type Signal, signal, useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
+import type { SessionInfo } from "@rkat/core/contract/session-info";
+import { formatCost, formatCount, formatDuration, formatId, formatTime, formatTokens } from "../format.ts";
+import { Action, Badge, Note, Spinner, textField } from "../parts.tsx";
+import { linkTo, route } from "../router.ts";
+import { client, handleError, hasCapability, hasScope } from "../server.ts";
+import { openSessionView, type SessionView } from "../session-view.ts";
+import { parentageOf } from "../sub-agents.ts";
+import { Transcript } from "../transcript.tsx";
+import { LongText } from "../transcript-text.tsx";
+import { CompactionScreen } from "./session-compaction.tsx";
+import { CompactionsScreen } from "./session-compactions.tsx";
+import { ContextScreen, ContextStrip } from "./session-context.tsx";
+import { TONES } from "./sessions.tsx";
+
+/** The route `#/sessions/ID` and those below it. All of them share one view of the session. */
+export function SessionScreen({ path }: { path: readonly string[] }): JSX.Element {
+  const [id = "", part, which] = path;
+  const view = useMemo(() => openSessionView(id), [id]);
+  useEffect(() => () => view.close(), [view]);
+  if (view.info.value === undefined) {
+    if (view.problem.value === undefined) return <Spinner label="Loading" />;
+    return (
+      <div class="stack">
+        <h1>Session</h1>
+        <Note kind="bad">
+          <bdi>{view.problem}</bdi>
+        </Note>
+        <a href={linkTo(["sessions"])}>All sessions</a>
+      </div>
+    );
+  }
+  return (
+    <div class={`session ${part === undefined ? "whole" : ""}`}>
+      <Head view={view} part={part} />
+      <Body view={view} part={part} which={which} />
+    </div>
+  );
+}
+
+function Body(props: { view: SessionView; part: string | undefined; which: string | undefined }): JSX.Element {
+  const { view, part, which } = props;
+  if (part === "context") return <ContextScreen view={view} seq={numberOf(which)} />;
+  if (part === "compactions" && which !== undefined) return <CompactionScreen key={which} view={view} id={which} />;
+  if (part === "compactions") return <CompactionsScreen view={view} />;
+  return (
+    <>
+      <ContextStrip view={view} />
+      <Transcript key={view.id} view={view} seq={numberOf(route.value.query.get("seq") ?? undefined)} />
+      <div class="session-foot">
+        <Approvals view={view} />
+        <PromptBox view={view} />
+      </div>
+    </>
+  );
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+const TABS = [
+  ["Transcript", undefined],
+  ["Context", "context"],
+  ["Compactions", "compactions"],
+] as const;
+
+function Head({ view, part }: { view: SessionView; part: string | undefined }): JSX.Element | null {
+  const info = view.info.value;
+  if (info === undefined) return null;
+  const { state, usage } = info;
+  const parentage = parentageOf(info.labels);
+  return (
+    <header class="session-head">
+      <div class="row">
+        <h1 class="session-title" title={view.id}>
+          <bdi>{info.title || `Session ${formatId(view.id)}`}</bdi>
+        </h1>
+        <Badge tone={TONES[state] ?? "plain"}>{state}</Badge>
+        {!view.isConnected.value && (
+          <span class="badge warn" role="status">
+            Connection lost. Reconnecting …
+          </span>
+        )}
+        <span class="grow" />
+        {hasScope("run") && state !== "archived" && (
+          <Action
+            class="quiet"
+            title="An archived session can be read but runs no more turns"
+            run={async () => {
+              await view.handle.archive();
+              await view.refresh();
+            }}
+          >
+            Archive
+          </Action>
+        )}
+      </div>
+      <div class="row session-facts">
+        {parentage !== undefined && (
+          <a href={linkTo(["sessions", parentage.parent])}>
+            Sub-agent <bdi>{parentage.agent}</bdi> of {formatId(parentage.parent)}
+          </a>
+        )}
+        <span>
+          <bdi>{info.model}</bdi>
+        </span>
+        <span>{formatCount(view.count.value)} messages</span>
+        <span title={usage === undefined ? "" : `${usage.input_tokens} input, ${usage.output_tokens} output`}>
+          {formatTokens(info.total_tokens)} tokens
+        </span>
+        {info.cost !== undefined && <span>{formatCost(info.cost)}</span>}
+        <span title={view.id}>{formatId(view.id)}</span>
+        <span>{formatTime(info.updated_at)}</span>
+        {Object.entries(info.labels ?? {}).map(([key, value]) => (
+          <Badge key={key}>
+            <bdi>
+              {key}={value}
+            </bdi>
+          </Badge>
+        ))}
+        {(info.budgets ?? []).map((budget) => (
+          <Gauge key={budget.type} budget={budget} />
+        ))}
+      </div>
+      {state === "interrupted" && (
+        <Note kind="plain">
+          The process ended during a turn. The messages up to that point are kept; the next message continues from
+          there.
+        </Note>
+      )}
+      {view.problem.value !== undefined && view.isConnected.value && (
+        <Note kind="bad">
+          <bdi>{view.problem}</bdi>
+        </Note>
+      )}
+      <nav class="session-tabs" aria-label="Session views">
+        {TABS.filter(([, of]) => of !== "compactions" || hasCapability("session_compaction")).map(([name, of]) => (
+          <a
+            key={name}
+            href={linkTo(["sessions", view.id, ...(of === undefined ? [] : [of])])}
+            aria-current={of === part ? "page" : undefined}
+          >
+            {name}
+            {of === "compactions" && view.compactions.value.length > 0 ? ` (${view.compactions.value.length})` : ""}
+          </a>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+type Budget = NonNullable<SessionInfo["budgets"]>[number];
+
+const BUDGET_NAMES = { tokens: "tokens", time: "time per turn", tool_calls: "tool calls", cost: "cost" } as const;
+
+/** A limit of the session and how much of it is used. */
+function Gauge({ budget }: { budget: Budget }): JSX.Element {
+  const { type, limit, used } = budget;
+  if (used === undefined) {
+    return (
+      <span class="gauge">
+        {BUDGET_NAMES[type]}: limit {amountOf(type, limit)}
+      </span>
+    );
+  }
+  const label = `${BUDGET_NAMES[type]}: ${amountOf(type, used)} of ${amountOf(type, limit)}`;
+  const share = limit === 0 ? 1 : used / limit;
+  return (
+    <span class={`gauge ${share >= 1 ? "bad" : share >= 0.8 ? "warn" : ""}`}>
+      <meter min={0} max={limit} high={limit * 0.8} value={Math.min(used, limit)} aria-label={label} />
+      {label}
+    </span>
+  );
+}
+
+function amountOf(type: Budget["type"], amount: number): string {
+  switch (type) {
+    case "tokens":
+      return formatTokens(amount);
+    case "time":
+      return formatDuration(amount);
+    case "tool_calls":
+      return formatCount(amount);
+    case "cost":
+      return formatCost({ amount });
+  }
+}
+
+type Approval = SessionView["approvals"]["value"][number];
+
+/** The tool calls that wait for approval. */
+function Approvals({ view }: { view: SessionView }): JSX.Element | null {
+  if (view.approvals.value.length === 0) return null;
+  return (
+    <section class="approvals" aria-label="Pending approvals">
+      {view.approvals.value.map((approval) => (
+        <ApprovalCard key={approval.approval_id} view={view} approval={approval} />
+      ))}
+    </section>
+  );
+}
+
+function ApprovalCard({ view, approval }: { view: SessionView; approval: Approval }): JSX.Element {
+  const { session_id, approval_id, calls, expires_at } = approval;
+  const reason = useSignal("");
+  const always = [...new Set(calls.flatMap((call) => call.always ?? []))];
+  const answer =
+    (decision: "allow" | "deny", remember: "once" | "session" | "project" = "once") =>
+    async (): Promise<void> => {
+      const given = decision === "deny" && reason.value.trim() !== "" ? { reason: reason.value.trim() } : {};
+      await client()
+        .session(session_id)
+        .answerApproval({ approvalId: approval_id, decision, remember, ...given });
+      await view.refresh();
+    };
+  return (
+    <div class="card approval">
+      <h2>
+        {calls.length === 1 ? "A tool call is" : `${calls.length} tool calls are`} waiting for approval{" "}
+        <Badge tone="warn">expires {formatTime(expires_at)}</Badge>{" "}
+        {session_id !== view.id && <a href={linkTo(["sessions", session_id])}>from a sub-agent</a>}
+      </h2>
+      {calls.map((call) => (
+        <div key={call.id} class="approval-call">
+          <p>
+            <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
+          </p>
+          <LongText text={JSON.stringify(call.args, null, 2)} isCode />
+        </div>
+      ))}
+      {!hasScope("approve") && (
+        <p class="soft">
+          To answer here, use a token with the approve scope. On the server, you can also run{" "}
+          <code>rkat session approve {session_id}</code>.
+        </p>
+      )}
+      {hasScope("approve") && (
+        <div class="row">
+          <Action class="primary" run={answer("allow")}>
+            Allow once
+          </Action>
+          {always.length > 0 &&
+            (["session", "project"] as const).map((reach) => (
+              <Action key={reach} run={answer("allow", reach)}>
+                Allow for this {reach}
+              </Action>
+            ))}
+          <span class="grow" />
+          <input
+            aria-label="Reason for denying, sent to the model"
+            placeholder="Reason (sent to the model)"
+            {...textField(reason)}
+          />
+          <Action class="danger" run={answer("deny")}>
+            Deny
+          </Action>
+        </div>
+      )}
+      {hasScope("approve") && always.length > 0 && (
+        <p class="soft">
+          Allowing for this session or project will also allow:{" "}
+          {always.map((rule) => (
+            <bdi key={rule} class="mono">
+              {rule}{" "}
+            </bdi>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const DRAFT_KEY = "rkat-draft-";
+const drafts = new Map<string, Signal<string>>();
+
+/** The unsent message of a session. It survives navigation and a reload of the page. */
+function draftOf(id: string): Signal<string> {
+  const draft = drafts.get(id) ?? signal(sessionStorage.getItem(DRAFT_KEY + id) ?? "");
+  drafts.set(id, draft);
+  return draft;
+}
+
+function saveDraft(id: string, text: string): void {
+  draftOf(id).value = text;
+  if (text === "") sessionStorage.removeItem(DRAFT_KEY + id);
+  else sessionStorage.setItem(DRAFT_KEY + id, text);
+}
+
+function PromptBox({ view }: { view: SessionView }): JSX.Element | null {
+  const isSending = useSignal(false);
+  const problem = useSignal<string | undefined>(undefined);
+  const draft = draftOf(view.id);
+  const info = view.info.value;
+  if (!hasScope("run") || info === undefined || info.state === "archived") return null;
+  const isRunning = info.state === "running";
+  const send = async (): Promise<void> => {
+    const text = draft.value;
+    if (text.trim() === "" || isSending.value) return;
+    isSending.value = true;
+    problem.value = undefined;
+    let hasStarted = false;
+    const onStart = (): void => {
+      if (hasStarted) return;
+      hasStarted = true;
+      isSending.value = false;
+      // If the user has typed more in the meantime, the draft stays.
+      if (draft.value === text) saveDraft(view.id, "");
+    };
+    try {
+      // The session view shows the response; the stream only tells that the turn has started.
+      for await (const _ of view.handle.stream(text)) onStart();
+      onStart();
+    } catch (thrown) {
+      // The transcript shows the error of a turn that has started.
+      if (!hasStarted) problem.value = handleError(thrown);
+    } finally {
+      isSending.value = false;
+      view.refresh().catch(() => {}); // The session view reports a lost connection.
+    }
+  };
+  return (
+    <form
+      class="prompt"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        aria-label="Your message"
+        placeholder="Type a message. Ctrl+Enter sends it."
+        rows={Math.min(8, Math.max(2, draft.value.split("\n").length))}
+        value={draft}
+        onInput={(event) => saveDraft(view.id, event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          void send();
+        }}
+      />
+      <div class="prompt-side">
+        {isRunning ? (
+          <Action
+            class="danger"
+            run={async () => {
+              await view.handle.interrupt();
+              await view.refresh();
+            }}
+          >
+            Interrupt
+          </Action>
+        ) : (
+          <button type="submit" class="primary" disabled={isSending.value || draft.value.trim() === ""}>
+            {isSending.value ? "Sending …" : "Send"}
+          </button>
+        )}
+      </div>
+      {problem.value !== undefined && (
+        <p class="note bad" role="alert">
+          Not sent: <bdi>{problem}</bdi>
+        </p>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,109 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import type { Content } from "@rkat/core/contract/message";
+import { formatCount, formatSize } from "./format.ts";
+import { Action } from "./parts.tsx";
+import { client } from "./server.ts";
+
+/** A page that renders a megabyte of text is slow. */
+const CHARS_MAX = 20_000;
+const BLOB = /the full output is blob ([\w:-]{1,200}) …\]/;
+
+/** Plain text. Markup in it is shown, not interpreted. */
+export function LongText({ text, isCode = false }: { text: string; isCode?: boolean }): JSX.Element {
+  const isWhole = useSignal(false);
+  const shown = isWhole.value ? text : text.slice(0, CHARS_MAX);
+  const blob = BLOB.exec(text)?.[1];
+  return (
+    <>
+      {isCode ? <pre class="text">{shown}</pre> : <div class="text">{shown}</div>}
+      {shown.length < text.length && (
+        <button
+          type="button"
+          onClick={() => {
+            isWhole.value = true;
+          }}
+        >
+          Show all {formatCount(text.length)} characters
+        </button>
+      )}
+      {blob !== undefined && <Blob id={blob} />}
+    </>
+  );
+}
+
+/** Content stored by reference: a long tool output or a binary file. */
+function Blob({ id }: { id: string }): JSX.Element {
+  const text = useSignal<string | undefined>(undefined);
+  const image = useSignal<string | undefined>(undefined);
+  const load = async (): Promise<void> => {
+    const { mediaType, data } = await client().readBlob(id);
+    if (SHOWN_IMAGES.includes(mediaType)) image.value = `data:${mediaType};base64,${base64Of(data)}`;
+    else text.value = new TextDecoder().decode(data);
+  };
+  if (image.value !== undefined) return <img class="message-image" src={image.value} alt="Attached to this message" />;
+  if (text.value !== undefined) {
+    return (
+      <>
+        <p class="soft">Full output, {formatSize(text.value.length)}:</p>
+        <LongText text={text.value} isCode />
+      </>
+    );
+  }
+  return <Action run={load}>Show full output</Action>;
+}
+
+/** Image formats that cannot contain scripts. */
+const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+function base64Of(data: Uint8Array): string {
+  let binary = "";
+  for (const byte of data) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
+/** The content of a message or a tool result: text, images, and a placeholder for other formats. */
+export function ContentView({ content, isCode = false }: { content: Content; isCode?: boolean }): JSX.Element {
+  if (typeof content === "string") return <LongText text={content} isCode={isCode} />;
+  return (
+    <>
+      {content.map((block, index) => {
+        if (block.type === "text") return <LongText key={index} text={block.text} isCode={isCode} />;
+        if (block.source === "blob") return <Blob key={index} id={block.blob_id} />;
+        // Not loaded: the request would tell another server that the transcript is being read.
+        if (block.source === "url") {
+          return (
+            <p key={index} class="soft">
+              (image at <bdi>{block.url}</bdi>)
+            </p>
+          );
+        }
+        if (!SHOWN_IMAGES.includes(block.media_type)) {
+          return (
+            <p key={index} class="soft">
+              ({block.type}, <bdi>{block.media_type}</bdi>, {formatSize((block.data.length * 3) / 4)})
+            </p>
+          );
+        }
+        const source = `data:${block.media_type};base64,${block.data}`;
+        return <img key={index} class="message-image" src={source} alt="In this message" />;
+      })}
+    </>
+  );
+}
+
+/** The text of a content, for excerpts and sizes. */
+export function plainText(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.map((block) => (block.type === "text" ? block.text : `(${block.type})`)).join("\n");
+}
+
+const EXCERPT_CHARS = 90;
+
+export function excerpt(text: string): string {
+  const line = text
+    .slice(0, EXCERPT_CHARS * 2)
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length > EXCERPT_CHARS ? `${line.slice(0, EXCERPT_CHARS)}…` : line;
+}

@@ -1,0 +1,29 @@
+import type { MemoryMetadata } from "../contract/agent.ts";
+import type { MemoryResults } from "../contract/memory.ts";
+import type { OperationOutput } from "../contract/operations.ts";
+import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../runtime/operation-calls.ts";
+
+/** A named agent with memories. Every operation on an agent is a method. */
+export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "note"> {
+  readonly name: string;
+  /** Adds a memory. A compaction that becomes due starts in the background. */
+  remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
+  /** Keeps a private note, which the context shows when it is relevant; resolves with the number of notes. */
+  note(content: string, title?: string): Promise<number>;
+  /** Whether a compaction is due. */
+  shouldCompact(): Promise<boolean>;
+  /** Searches all this agent remembers. */
+  recall(query: string, options?: OptionsOf<"searchHistory", "query" | "agent">): Promise<MemoryResults>;
+}
+
+export function createAgentHandle(ask: Ask, name: string): Agent {
+  const methods = createMethodsAbout(ask, "agent", name);
+  return {
+    ...methods,
+    name,
+    remember: (content, metadata) => methods.remember(content, { metadata }),
+    note: async (content, title) => (await methods.note(content, { title })).notes,
+    shouldCompact: async () => (await methods.status()).compaction_due,
+    recall: (query, options) => ask("searchHistory", { query, agent: name }, options),
+  };
+}

@@ -1,0 +1,389 @@
+import type { CompactionTrigger, UserRule } from "../contract/compaction.ts";
+import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import type { Usage } from "../contract/event.ts";
+import type { Message } from "../contract/message.ts";
+import type { ToolSpec } from "../ports/model.ts";
+import { type Hash, messagesOf, type Placed, rangesOf } from "../state/context.ts";
+import { addUsage } from "../turn/cost.ts";
+import { type Asking, waitFor } from "../turn/model-call.ts";
+import { isSummaryOf } from "../turn/native-summary.ts";
+import { estimateTokens } from "../turn/tokens.ts";
+import type { WholeState } from "../state/whole-state.ts";
+import { economyOf, priceNote } from "./economy.ts";
+import { type Passed, passGates } from "./gates.ts";
+import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
+import { compactNatively } from "./native.ts";
+import { keptOf, type Plan, partsOf } from "./plan.ts";
+import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
+import { basisOf, callHook, type Made, publishedEntry } from "./published.ts";
+import {
+  inheritedFrom,
+  originalsOf,
+  type ReceiptSource,
+  recoverByExpanding,
+  workerFor,
+  writeReceipt,
+} from "./receipt.ts";
+import type { Retained } from "./retain.ts";
+import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
+import { extracted, type Summarised, summarise, summariseByCascade } from "./summarise.ts";
+import { carryRules, inheritedRules } from "./user-rules.ts";
+
+/** One compaction of a locked session. */
+export interface CompactionJob {
+  readonly state: WholeState;
+  readonly compacting: Compacting;
+  readonly asking: Asking;
+  readonly trigger: CompactionTrigger;
+  readonly instructions?: string | undefined;
+  readonly tools?: readonly ToolSpec[] | undefined;
+  readonly skill?: string | undefined;
+  /** How long the model will have been idle when it takes effect; defaults to the idle time until now. */
+  readonly idleMs?: number | undefined;
+  readonly compactionId?: string | undefined;
+  /** Since when the turn waits for it; defaults to its start. */
+  readonly begunMs?: number | undefined;
+  append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
+}
+
+export type CompactionOutcome =
+  | { readonly compacted: true; readonly compactionId: string }
+  | { readonly compacted: false; readonly reason: string };
+
+/**
+ * Compacts a context: plan, summary, gates, receipt, then one entry. Nothing changes before that entry is durable;
+ * earlier failures emit `compaction_failed`. If there is nothing to remove, nothing is emitted.
+ */
+export async function runCompaction(given: CompactionJob): Promise<CompactionOutcome> {
+  const { compacting, asking, trigger, begunMs = asking.clock.now() } = given;
+  // The started and completed events share this id.
+  const job = { ...given, compactionId: asking.clock.newId() };
+  const planned = await plan(job);
+  if ("nothing" in planned) return { compacted: false, reason: planned.nothing };
+  await job.append([started(job, "error" in planned ? undefined : planned)]);
+  const made = "error" in planned ? planned : await make(job, planned);
+  if ("error" in made) return fail(job, made.error, made.usage);
+  await job.append(() => {
+    const isWaitedFor = compacting.prepares && trigger !== "manual";
+    const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
+    return [...(compacting.hooks.reported?.() ?? []), publishedEntry(job.state, made, waited)];
+  });
+  await callHook(job, made.compaction.compaction_id);
+  return { compacted: true, compactionId: made.compaction.compaction_id };
+}
+
+type Unmade = { readonly error: string; readonly usage?: Usage | undefined };
+
+/** Makes a compaction up to its entry without changing the state; the caller activates it later, or not. */
+export async function prepareCompaction(
+  job: Omit<CompactionJob, "append">,
+  hash: Hash,
+): Promise<EntryBodyOf<"compaction_prepared"> | Unmade | { readonly nothing: string }> {
+  const planned = await plan(job);
+  if ("nothing" in planned || "error" in planned) return planned;
+  const made = await make(job, planned);
+  if ("error" in made) return made;
+  const { transcript, shown } = job.state;
+  const lengths = { transcript: transcript.length, shown: shown.length };
+  return { kind: "compaction_prepared", ...made, basis: { ...lengths, sha256: basisOf(job.state, lengths, hash) } };
+}
+
+type Making = Omit<CompactionJob, "append">;
+
+async function plan({ state, compacting, trigger, asking }: Making): Promise<Prepared | Unmade | { nothing: string }> {
+  try {
+    await asking.clock.yieldToEventLoop();
+    const prepared = prepare(state, compacting, { trigger, contextWindow: asking.model.contextWindow });
+    await asking.clock.yieldToEventLoop();
+    return prepared;
+  } catch (thrown) {
+    return { error: messageOf(thrown) };
+  }
+}
+
+/** Everything in the entry except its time. */
+async function make(job: Making, prepared: Prepared): Promise<Made | Unmade> {
+  const { compacting, trigger, asking } = job;
+  const veto = await askHook(job, prepared);
+  if (veto !== undefined) return { error: veto };
+  const summarised = await summaryFor(job, prepared);
+  if (!summarised.ok) return summarised;
+  const grounded = await ground({ compacting, asking, source: messagesOf(prepared.source.shown) }, summarised);
+  const { usage } = grounded;
+  const attempt = grounded.ok ? await tryMake(job, prepared, grounded) : { error: grounded.error };
+  if (!("error" in attempt)) return attempt;
+  if (trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
+    return { error: attempt.error, usage };
+  }
+  // The session cannot continue as it is: an extractive summary is better than none.
+  const { compactor, extract } = compacting;
+  const why = `the summary was refused (${attempt.error})`;
+  const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, usage);
+  const last = await tryMake(job, prepared, ungrounded(spare));
+  return "error" in last ? { error: last.error, usage } : last;
+}
+
+async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made | Unmade> {
+  try {
+    return await fill(job, prepared, grounded);
+  } catch (thrown) {
+    // A store failure also fails the turn. Any other failure is reported with the compaction's usage.
+    if (thrown instanceof RuntimeError) throw thrown;
+    return { error: messageOf(thrown) };
+  }
+}
+
+/** A gate rejected it or the compactor failed: the context stays as it is. */
+class Rejected extends Error {}
+
+function started({ state, compacting, asking, compactionId }: CompactionJob, planned: Prepared | undefined): EntryBody {
+  const economy = planned && economyOf(state, compacting, { ...asking, planned });
+  return {
+    kind: "event",
+    event: {
+      type: "compaction_started",
+      input_tokens: state.lastInputTokens,
+      estimated_history_tokens: state.shownTokens,
+      message_count: state.shown.length,
+      ...(compactionId === undefined ? {} : { compaction_id: compactionId }),
+      ...(economy === undefined ? {} : { economy }),
+    },
+  };
+}
+
+async function fail(job: CompactionJob, error: string, usage?: Usage): Promise<CompactionOutcome> {
+  const spent = usage === undefined ? {} : { usage };
+  const reported = job.compacting.hooks.reported?.() ?? [];
+  await job.append([...reported, { kind: "compaction_failed", error: job.asking.redact(error), ...spent }]);
+  return { compacted: false, reason: error };
+}
+
+async function askHook(job: Making, prepared: Prepared): Promise<string | undefined> {
+  const { compacting, state, trigger, asking } = job;
+  const { before } = compacting.hooks;
+  if (before === undefined) return undefined;
+  const plan = {
+    sessionId: state.sessionId,
+    trigger,
+    ...rangesIn(prepared),
+    messagesBefore: prepared.source.shown.length,
+    tokensBefore: estimateTokens(messagesOf(prepared.source.shown)),
+  };
+  try {
+    const reason = await waitFor(asking, (signal) => before(plan, signal));
+    return typeof reason === "string" && reason !== "" ? `vetoed: ${reason}` : undefined;
+  } catch (thrown) {
+    return `the hook before compaction failed: ${messageOf(thrown)}`;
+  }
+}
+
+const NO_SUMMARY: Written = {
+  ok: true,
+  summary: "",
+  by: "none",
+  tokens: 0,
+  usage: { input_tokens: 0, output_tokens: 0 },
+  notes: [],
+};
+
+async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Extract<Summarised, { ok: false }>> {
+  const { discarded } = prepared.retained.plan;
+  // Pruning alone discards no messages, so there is nothing to summarise.
+  if (discarded.length === 0) return NO_SUMMARY;
+  const { compactor, curator, extract, strategy } = job.compacting;
+  const work = {
+    asking: job.asking,
+    compactor,
+    extract,
+    shown: prepared.summarised,
+    instructions: job.instructions,
+    mustSucceed: job.trigger === "overflow",
+  };
+  const summarised =
+    strategy === CASCADE && curator === undefined
+      ? await summariseByCascade({ ...work, leaving: prepared.leaving })
+      : await summarise({ ...work, curator, discarded: curator === undefined ? [] : copiesOf(discarded) });
+  return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
+}
+
+/** A curator receives copies: its changes must not reach the session. */
+function copiesOf(placed: readonly Placed[]): readonly Message[] {
+  return structuredClone(messagesOf(placed));
+}
+
+async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made> {
+  const { state, compacting, asking } = job;
+  const { source, transcript } = prepared;
+  const { yieldToEventLoop } = asking.clock;
+  const retained = retainAgain(job, prepared, grounded.summary);
+  await yieldToEventLoop();
+  const compaction_id = job.compactionId ?? asking.clock.newId();
+  const created_at = new Date(asking.clock.now()).toISOString();
+  const { passed, rules, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
+    passGates(retained, {
+      transcript,
+      compactions: state.compactions,
+      shown: source.shown,
+      pins: state.pins,
+      seq: state.lastSeq + 1,
+      summary: { summary: grounded.summary, rules: carried, created_at, compaction_id },
+      mayDiscardMore: grounded.isOfDiscarded !== true,
+    }),
+  );
+  if (!passed.ok) throw new Rejected(passed.error);
+  requireWhole(state, passed);
+  await yieldToEventLoop();
+  const { judged, invented, inventedCut, unverified } = grounded;
+  const summary = summaryWithRules({ summary: grounded.summary, rules });
+  const receipt = await receiptOf(job, prepared, { passed, retained, summary, invented, inventedCut, unverified });
+  const made = { summary: grounded.summary, rules, created_at, compaction_id };
+  const own = await compactNatively({
+    compacting,
+    asking,
+    tools: job.tools ?? [],
+    skill: job.skill,
+    instructions: job.instructions,
+    compactions: state.compactions,
+    leaving: leavingBy(prepared, passed),
+    isSummaryFirst: isSummaryOf(
+      messagesOf(passed.shown).find(({ role }) => role !== "system"),
+      made,
+    ),
+  });
+  const usage = addUsage(grounded.usage, own.usage);
+  const priceless = priceNote(state, compacting, asking.model);
+  const reported = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes, ...priceless];
+  const notes = reported.map(asking.redact);
+  await yieldToEventLoop();
+  const sizes = {
+    tokens_before: estimateTokens(messagesOf(source.shown)),
+    tokens_after: estimateTokens(messagesOf(passed.shown)),
+  };
+  const economy = economyOf(state, compacting, { ...asking, idleMs: job.idleMs, made: { ...sizes, usage } });
+  return {
+    basis: { transcript: transcript.length },
+    compaction: {
+      compaction_id,
+      created_at,
+      strategy: compacting.strategy,
+      trigger: job.trigger,
+      summary_by: grounded.by,
+      model: asking.model.modelId,
+      notes,
+      ...(job.instructions === undefined ? {} : { instructions: job.instructions }),
+      summary: grounded.summary,
+      summary_tokens: grounded.tokens,
+      messages_before: source.shown.length,
+      messages_after: passed.shown.length,
+      ...sizes,
+      shows: partsOf(passed.plan, transcript),
+      discarded: rangesOf(passed.plan.discarded, transcript),
+      ...supersededBy(prepared, passed),
+      pruned: [...retained.pruned],
+      reshape: passed.reshape,
+      receipt,
+      ...(rules.length === 0 ? {} : { rules }),
+      ...(judged === undefined ? {} : { judged }),
+      ...(own.native === undefined ? {} : { native: own.native }),
+      usage,
+      ...(economy === undefined ? {} : { economy }),
+      cadence: state.cadence,
+    },
+  };
+}
+
+/** The current prompt must stay, and discarded messages need a summary. */
+function requireWhole({ isTurnOpen, transcript }: WholeState, { plan }: Extract<Passed, { ok: true }>): void {
+  if (plan.discarded.length > 0 && plan.items.every((item) => "kept" in item)) {
+    throw new Rejected("the compactor discards messages without a summary");
+  }
+  const question = isTurnOpen ? transcript.findLast(({ message }) => message.role === "user") : undefined;
+  if (question !== undefined && plan.discarded.some(({ seq }) => seq === question.seq)) {
+    throw new Rejected("the compactor discards the message being answered");
+  }
+}
+
+interface Carried {
+  readonly passed: Passed;
+  readonly rules: UserRule[];
+  readonly leftOut: readonly string[];
+}
+
+/** Runs the gates with the user's rules appended to the summary; the rules must not prevent shrinking. */
+async function passWithRules(
+  { state, compacting, asking }: Making,
+  of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
+  pass: (rules: UserRule[]) => Passed,
+): Promise<Carried> {
+  const { prepared, retained, grounded } = of;
+  // A custom compactor may write no summary, and then no rules can follow it.
+  const hasSummary = retained.plan.items.some((item) => "summary" in item);
+  const carry = (plan: Plan) =>
+    carryRules({
+      gone: hasSummary ? originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: [] }) : [],
+      inherited: hasSummary ? inheritedRules(state, supersededBy(prepared, { plan }).superseded) : [],
+      summary: grounded.summary,
+      summaryTokensMax: compacting.compactor.maxSummaryTokens(),
+      yieldToEventLoop: asking.clock.yieldToEventLoop,
+    });
+  let { rules, leftOut } = await carry(retained.plan);
+  let passed = pass(rules);
+  if (passed.ok && passed.plan.discarded.length > retained.plan.discarded.length) {
+    ({ rules, leftOut } = await carry(passed.plan));
+    passed = pass(rules);
+  }
+  const following = rules.filter(({ follows }) => follows).length;
+  if (!passed.ok && following > 0) {
+    rules = rules.map((rule) => ({ ...rule, follows: false }));
+    passed = pass(rules);
+    leftOut += following;
+  }
+  const hint = "the limit of a summary; pin a message to keep its rules in the context";
+  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} user rules beyond ${hint}`] };
+}
+
+function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared, summary: string): Retained {
+  if (prepared.retained.plan.discarded.length === 0) return prepared.retained;
+  const { source, transcript, tokensTarget } = prepared;
+  try {
+    return retainFrom({ state, transcript, source, trigger, tokensTarget }, compacting, summary);
+  } catch (thrown) {
+    throw new Rejected(messageOf(thrown));
+  }
+}
+
+interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {
+  readonly passed: Extract<Passed, { ok: true }>;
+  readonly retained: Retained;
+}
+
+async function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
+  const { passed, retained, summary, invented, inventedCut, unverified } = settled;
+  const { plan } = passed;
+  const kept = keptOf(plan);
+  const keptSeqs = new Set(kept.map(({ seq }) => seq));
+  const pinnedSeqs = new Set([...retained.pinned].map(({ seq }) => seq));
+  // As shown: references are not part of the tail.
+  const shown = passed.shown.filter(({ seq }) => keptSeqs.has(seq));
+  const source: ReceiptSource = {
+    gone: originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: retained.pruned }),
+    inherited: inheritedFrom(state, supersededBy(prepared, passed).superseded),
+    saved: kept.filter((placed) => retained.saved.has(placed)),
+    summary,
+    tail: messagesOf(shown.filter(({ seq }) => !pinnedSeqs.has(seq))),
+    pinned: messagesOf(shown.filter(({ seq }) => pinnedSeqs.has(seq))),
+    pruned: retained.pruned,
+    invented,
+    inventedCut,
+    unverified,
+    yieldToEventLoop: asking.clock.yieldToEventLoop,
+    recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.yieldToEventLoop),
+    ...workerFor(compacting, prepared.transcript, asking.signal),
+  };
+  try {
+    return await writeReceipt(source);
+  } catch (thrown) {
+    throw new Rejected(messageOf(thrown));
+  }
+}

@@ -1,0 +1,387 @@
+import { hash } from "node:crypto";
+import { type ComposedHooks, composeHooks } from "./composed-hooks.ts";
+import { type ComposedTools, ceilingOf, composeTools, defaultTools, presetsOf, subAgentsOf } from "./composed-tools.ts";
+import { boundsOf } from "./config/agents-schema.ts";
+import { requirePermitted } from "./config/config-change.ts";
+import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
+import type { Config } from "./config/config-schema.ts";
+import { defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/settings.ts";
+import { describeConfig } from "./config/spell-config.ts";
+import type { Capability } from "./contract/capability.ts";
+import type { ConfiguredRealm } from "./contract/config.ts";
+import { MEMORY_SKILL } from "./contract/memory.ts";
+import { LOAD_SKILL } from "./contract/skill.ts";
+import { createRedactor } from "./turn/redact.ts";
+import { foldRow } from "./state/session-row.ts";
+import type { Clock } from "./ports/clock.ts";
+import type { ConfigStore } from "./ports/config-store.ts";
+import type { Embedder } from "./ports/embedder.ts";
+import type { McpServerConfig } from "./ports/mcp-server.ts";
+import type { MemoryStore } from "./ports/memory.ts";
+import type { ModelClient } from "./ports/model.ts";
+import type { Observer } from "./ports/observer.ts";
+import { warnOfMissingPackage } from "./ports/package-file.ts";
+import type { InlineSkill, Skill } from "./ports/skill.ts";
+import type { Store } from "./ports/store.ts";
+import type { SubAgent } from "./ports/sub-agent.ts";
+import type { OpenTelemetry } from "./ports/telemetry.ts";
+import type { Tool } from "./ports/tool.ts";
+import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
+import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
+import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
+import { createModelResolver, withPrices } from "./providers/resolve.ts";
+import { type AgentHome, createAgentOperations } from "./agents/agent-operations.ts";
+import { createAgentSource } from "./agents/agents.ts";
+import { createCallerView, sessionsWith } from "./runtime/caller-view.ts";
+import { adviceFor } from "./runtime/capability-advice.ts";
+import { belowModelCeiling, type ToolCeiling } from "./runtime/ceiling.ts";
+import { type CompactionPart, requireReachableFor } from "./compactions/compaction-part.ts";
+import { createConfiguration } from "./runtime/configuration.ts";
+import { createDispatch, describeCapabilities, requireCapability } from "./runtime/dispatch.ts";
+import type { HookOptions } from "./sessions/hooks.ts";
+import { lateBound } from "./sessions/late-bound.ts";
+import { translateFailures } from "./sessions/live-sessions.ts";
+import { searchForTools } from "./memory/memory-operations.ts";
+import { createPermits, createProjectAnswers } from "./runtime/permissions.ts";
+import { createRuntimeCalls, type Runtime } from "./runtime/runtime-calls.ts";
+import { requireNode, requireOptions } from "./runtime/runtime-options.ts";
+import { createSessionMemory, type MemoryParts, type SessionMemory } from "./memory/session-memory.ts";
+import { createSessionService, type SessionService } from "./sessions/session-service.ts";
+import { type CompactionOptions, composeCompaction } from "./sessions/session-settings.ts";
+import { createSkillCatalogue, type SkillCatalogue } from "./skills/skill-catalogue.ts";
+import { createSkillRules } from "./skills/skills.ts";
+import { subscribe } from "./sessions/subscriptions.ts";
+import { createSystemClock } from "./runtime/system-clock.ts";
+import type { Configured } from "./sessions/turn-operations.ts";
+import { createUsageSums } from "./runtime/usage.ts";
+import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
+import { loadForgettingTools } from "./stores/load-forgetting.ts";
+import { createMemoryStoreInMemory } from "./stores/recall-in-memory.ts";
+import { openTelemetryLater, type TelemetryOptions, withSecondTelemetry } from "./telemetry/open-later.ts";
+import { TOOL_PRESETS, type ToolPreset } from "./tools/builtin.ts";
+import { secretsOf } from "./tools/mcp/variables.ts";
+import { readLink } from "./tools/project-path.ts";
+import { secretsIn } from "./tools/shell.ts";
+
+export type { Runtime } from "./runtime/runtime-calls.ts";
+export type { TelemetryOptions } from "./telemetry/open-later.ts";
+
+/** What a runtime is composed of. A capability whose port is absent is absent. */
+export interface RuntimeOptions {
+  /** A model name ("claude-sonnet-4-5", "offline"), an AI SDK model, or a model client of one's own. */
+  readonly model?: string | AiSdkModel | ModelClient;
+  readonly provider?: string;
+  /** Where sessions are kept. Without one they live in this process and cannot be resumed, read or listed. */
+  readonly store?: Store;
+  /** Long sessions are compacted before they overflow; without this they are not. */
+  readonly compaction?: true | CompactionOptions;
+  /** For a process that ends with its turn: no summary is made ready, and vectors for a second after a search. */
+  readonly isShortLived?: boolean;
+  /** What compactions took out of a context, and everything else that was said, can be searched. */
+  readonly memory?: MemoryOptions;
+  /** Custom tools every session has. */
+  readonly tools?: readonly Tool[];
+  /** Functions that watch and guard the steps of turns, besides the commands of the configuration. */
+  readonly hooks?: readonly HookOptions[];
+  /** MCP servers whose tools sessions have, unless a session's tools are `none`; `close` ends what they started. */
+  readonly mcpServers?: readonly McpServerConfig[];
+  /** Whom sessions with `enable_agents` may hand tasks to, besides the sub-agent `general` and those that `config` names. */
+  readonly subAgents?: readonly SubAgent[];
+  /** Skills sessions can load, unless their tools are `none`: texts of one's own, and those `loadConfig` found. */
+  readonly skills?: readonly (Skill | InlineSkill)[];
+  /** Which built-in tools sessions have by default. */
+  readonly toolPreset?: ToolPreset;
+  /** For a server that others ask: tools beyond this preset, and configuration that reaches outside, are refused. */
+  readonly ceiling?: ToolPreset;
+  readonly systemPrompt?: string;
+  readonly config?: Config;
+  /** How `config` is made of its layers, as `loadConfig` returns it; without it the realm's own lies over `config`. */
+  readonly compose?: Compose;
+  /** Where the realm's own layer of the configuration is kept; without it changes last as long as the process. */
+  readonly configStore?: ConfigStore;
+  /** What clients are told of the realm that is configured. */
+  readonly realm?: ConfiguredRealm;
+  /** Where keys and addresses are looked up; nothing of it is kept. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The folder that file and shell tools work in. */
+  readonly projectRoot?: string;
+  /** Values that must never be kept or shown, besides those of the environment's keys. */
+  readonly secrets?: readonly string[];
+  readonly clock?: Clock;
+  /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
+  readonly agents?: AgentHome;
+  /** Told what agents' memories do, a line at a time. */
+  readonly log?: (line: string) => void;
+  /** Told, in a sentence, of what does not work and how that was dealt with. */
+  readonly warn?: (sentence: string) => void;
+  /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
+  readonly telemetry?: true | TelemetryOptions;
+  /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
+  readonly observer?: Observer;
+  /** Whether an address is that of the server this runtime is in, whose models would ask themselves. */
+  readonly isOwnAddress?: (url: string) => boolean;
+}
+
+/** Memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
+export interface MemoryOptions {
+  readonly store?: MemoryStore;
+  /** An embedder, or what loads one when vectors are first needed; the signal tells that they are not any more. */
+  readonly embedder?: Embedder | ((signal: AbortSignal) => Promise<Embedder>);
+  readonly scope?: "project" | "session";
+}
+
+const sha256 = (text: string): string => hash("sha256", text);
+
+/** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
+export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  requireNode(process.versions.node);
+  requireOptions(options, Object.keys(TOOL_PRESETS));
+  const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
+  const capabilities = new Set<Capability>([
+    ...(options.store === undefined ? [] : ["session-store" as const]),
+    ...(options.compaction === undefined ? [] : ["session-compaction" as const]),
+    ...(options.memory === undefined ? [] : ["memory-store" as const]),
+  ]);
+  const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
+  const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
+  warnOfMissingPackage(warn);
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
+  const telemetry = withSecondTelemetry(
+    options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),
+    options.observer?.telemetry,
+  );
+  const root = options.projectRoot ?? process.cwd();
+  const hooks = composeHooks(options.hooks, { root, env, clock });
+  const catalogue = createSkillCatalogue(options.skills ?? [], sha256);
+  const ceiling = ceilingOf(options, config);
+  // Memory indexes what agents remember and agents report what they add; tools read sessions and sessions run tools.
+  const agentsLater = lateBound<ReturnType<typeof createAgentOperations>>("agents");
+  const sessionsLater = lateBound<SessionService>("sessions");
+  const agentStore = () => agentsLater.get().store();
+  const memory =
+    options.memory &&
+    memoryOf(options.memory, { store, clock, others: createAgentSource(agentStore), warn, isShortLived });
+  const usage = createUsageSums({ store, clock, agents: agentStore });
+  const spentToday = async (name: string): Promise<number> => (await usage.spentBy(name, clock.now())).amount;
+  const tools = composeTools(options, {
+    root,
+    clock,
+    env,
+    shell: config.shell,
+    ceiling,
+    catalogue,
+    warn: (sentence) => warn(redact(sentence)),
+    sessions: sessionsLater.get,
+  });
+  const configuration = createConfiguration({
+    config,
+    store: options.configStore ?? createConfigInMemory(),
+    compose: options.compose ?? composeOver(config),
+    derive: deriving(options, { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }),
+    own: ownLayer,
+    spell: describeConfig,
+    fixed: fixedAtStart,
+    permit: (change, caller) => {
+      const isOwner = options.ceiling === undefined && caller === undefined;
+      const mayReach = caller?.scopes.has("admin") === true;
+      requirePermitted(change, isOwner ? "owner" : { ceiling, mayReach });
+    },
+    realm: options.realm ?? {},
+    warn,
+  });
+  const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
+  const agents = createAgentOperations({
+    home: options.agents ?? agentsInMemory(clock),
+    clock,
+    windows: { immediate, recent },
+    grown: (id) => memory?.takeInLater(id),
+    summariser: () => {
+      const { models, policy, config: now } = configuration.current();
+      const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
+      return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
+    },
+    cutsInvented: () => configuration.current().compaction?.settings.cut_invented ?? true,
+    spentToday,
+    telemetry,
+    report: options.log,
+  });
+  agentsLater.set(agents);
+  const sessions = createSessionService({
+    hash: sha256,
+    catalogue,
+    allowInProject: createProjectAnswers(configuration.operations),
+    checkInWorker: async (...check) => (await import("./sessions/schema-worker.ts")).checkInWorker(...check),
+    store,
+    clock,
+    capabilities,
+    memory,
+    telemetry,
+    agents: agents.operations,
+    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isShortLived },
+    usage,
+    skillFor: (tools) => {
+      const texts = [
+        ...(tools.has("memory_search") ? [MEMORY_SKILL] : []),
+        ...(tools.has(LOAD_SKILL) && catalogue.hasAny ? [catalogue.prompt] : []),
+      ];
+      return texts.length === 0 ? undefined : texts.join("\n\n");
+    },
+    redact,
+    prepareTools: tools.prepare,
+    configuration,
+    describeCapabilities: () => describeCapabilities(capabilities),
+  });
+  sessionsLater.set(sessions);
+  options.observer?.attach({
+    probeStore: () => probeStore(store, clock.newId()),
+    probeModel: async () => void (await configuration.current().models.resolve(undefined, undefined)),
+    memory: () => memory?.vitals(),
+    redact,
+  });
+  let isClosed = false;
+  const view = createCallerView(store);
+  return createRuntimeCalls(
+    {
+      dispatch: createDispatch({ service: sessions.service, capabilities, view, spentToday, isClosed: () => isClosed }),
+      subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
+        subscribe({ store, live: sessions.live, view }, sessionId, { after, signal, caller }),
+      close: async () => {
+        isClosed = true;
+        await sessions.stop();
+        const serversEnded = tools.closeServers(); // Their programs may take a while; what is kept must not wait for them.
+        await Promise.all([tools.close(), hooks.close()]);
+        await agents.close();
+        await memory?.close();
+        await store.close();
+        await serversEnded;
+      },
+    },
+    adviceFor(config.features),
+  );
+}
+
+interface DerivingParts extends Pick<MemoryParts, "store"> {
+  readonly config: Config;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly root: string;
+  readonly telemetry: OpenTelemetry | undefined;
+  readonly ceiling: ToolCeiling;
+  readonly memory: SessionMemory | undefined;
+  readonly hooks: ComposedHooks;
+  readonly catalogue: SkillCatalogue;
+  readonly tools: ComposedTools;
+}
+
+/** Computes everything that follows from a configuration, at the start and after every change of it. */
+function deriving(
+  options: RuntimeOptions,
+  { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }: DerivingParts,
+): (changed: Config) => Configured & { readonly config: Config } {
+  const ownModel = ownModelOf(options.model);
+  const allowedBySkills = createSkillRules(catalogue);
+  const shellProgram = config.shell.program;
+  return (changed) => {
+    const known = mergeModels(changed.models);
+    const memoryScope = options.memory?.scope ?? changed.memory.scope;
+    const seen = (labels?: Readonly<Record<string, string>>) => sessionsWith(store, labels);
+    const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
+    const compaction = compactionOf(options, changed, config);
+    return {
+      config: changed,
+      policy: policyOf(changed),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, readLink, allowedBySkills }),
+      approvalMs: changed.tools.approval_timeout_ms,
+      compaction,
+      hooks: hooks.of(changed),
+      memoryScope,
+      retention: changed.retention,
+      subAgents: { agents: subAgentsOf(options, changed), bounds: boundsOf(changed.sub_agents) },
+      hasSkills: changed.skills.enabled,
+      windowOf: ({ model }) => {
+        if (ownModel?.modelId === model) return ownModel.contextWindow;
+        return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
+      },
+      ...tools.under(changed, { recall, compaction }),
+      models: belowModelCeiling(
+        preferOwn(
+          ownModel && withPrices(ownModel, changed.prices),
+          createModelResolver({ env, config: modelConfig(options, changed) }),
+        ),
+        config.ceiling.models,
+        options.isOwnAddress,
+      ),
+      defaults: {
+        system_prompt: options.systemPrompt ?? changed.agent.system_prompt,
+        max_tokens: changed.agent.max_tokens_per_turn,
+        max_turns: changed.agent.max_turns,
+        budget_limits: changed.budget,
+        tools: defaultTools(options, changed),
+        structured_output_retries: changed.agent.structured_output_retries,
+        presets: presetsOf(options, changed),
+        ceiling,
+        limits: config.ceiling.limits,
+      },
+      sessionsMax: changed.limits.max_sessions,
+      catalogue: () => describeModels(known, changed.self_hosted.models, changed.prices),
+    };
+  };
+}
+
+/** Looks for a session that is not there, and takes and gives back the right to write it. */
+async function probeStore(store: Store, sessionId: string): Promise<void> {
+  await store.sessions.get(sessionId);
+  await (await store.locks.hold(sessionId)).release();
+}
+
+function memoryOf(
+  options: MemoryOptions,
+  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn" | "isShortLived">,
+): SessionMemory {
+  const { store: memory = createMemoryStoreInMemory(), embedder } = options;
+  const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;
+  return createSessionMemory({ memory, openEmbedder, ...parts });
+}
+
+/**
+ * Composes compaction; undefined when it is left out, and an error when it is left out and configured. What a change
+ * asks for is measured by the features it leaves for the next start, which must not fail over it.
+ */
+export function compactionOf(
+  { compaction, systemPrompt, isShortLived = false }: RuntimeOptions,
+  config: Config,
+  { features }: Config,
+): CompactionPart | undefined {
+  const [had, has] = [features, config.features].map((names) => names.includes("session-compaction"));
+  const isAdded = has === true && had === false;
+  const isDropped = has === false && had === true;
+  if (isDropped || (compaction === undefined && !isAdded)) {
+    if (Object.keys(config.compaction).length > 0) requireCapability(new Set(), "session-compaction");
+  }
+  if (compaction === undefined && !isAdded) return undefined;
+  const part = composeCompaction(
+    compaction === true ? {} : (compaction ?? {}),
+    config.compaction,
+    async (...source) => {
+      const { extractiveSummary } = await import("./providers/offline/summary.ts");
+      return extractiveSummary(...source);
+    },
+  );
+  const system_prompt = systemPrompt ?? config.agent.system_prompt;
+  requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
+  return compaction === undefined ? undefined : { ...part, isShortLived };
+}
+
+function agentsInMemory({ now }: Clock): AgentHome {
+  return {
+    isThere: () => false,
+    open: async () => {
+      const { foldAgent } = await import("./agent-memory/tiers.ts");
+      return { store: createStoreInMemory({ foldRow: foldAgent, now }), vault: undefined };
+    },
+  };
+}
+
+/** A store that lives as long as the process. Sessions in it can be read, listed and archived. */
+export function createInMemoryStore(options: { now?: () => number } = {}): Store {
+  return createStoreInMemory({ foldRow, ...options });
+}

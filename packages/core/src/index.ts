@@ -1,0 +1,67 @@
+export type { Config } from "./config/config-schema.ts";
+export { defaultConfig } from "./config/settings.ts";
+export type { TrustRequest } from "./config/trust-requests.ts";
+export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";
+export type { Capability } from "./contract/capability.ts";
+export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
+export { describeEvent, type EventLine } from "./contract/describe-event.ts";
+export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
+export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
+export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
+export type { HookAnswer, HookEntry, HookPoint } from "./contract/hook.ts";
+export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
+export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
+export type { RunResult } from "./contract/session.ts";
+export type { SessionContext } from "./contract/session-context.ts";
+export type { SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
+export { type AgentPromptParts, assembleAgentPrompt } from "./agent-memory/tier-text.ts";
+export type { AgentRow } from "./agent-memory/tiers.ts";
+export { DefaultCompactor } from "./compaction/policy.ts";
+export type { Clock } from "./ports/clock.ts";
+export type {
+  CompactionConfig,
+  CompactionContext,
+  CompactionPlan,
+  CompactionResult,
+  Compactor,
+  Curator,
+} from "./ports/compactor.ts";
+export type { ConfigStore, KeptLayer, LayerBefore } from "./ports/config-store.ts";
+export type { Embedder } from "./ports/embedder.ts";
+export type { HookCall } from "./ports/hook.ts";
+export type { Judge, Verdict, Verdicts } from "./ports/judge.ts";
+export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
+export type { MemoryStore } from "./ports/memory.ts";
+export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
+export type { InlineSkill, Skill, SkillReading, SkillSource } from "./ports/skill.ts";
+export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
+export type { SubAgent, SubAgentLimits } from "./ports/sub-agent.ts";
+export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
+export type { Vault } from "./ports/vault.ts";
+export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
+export {
+  createInMemoryStore,
+  createRuntime,
+  type MemoryOptions,
+  type Runtime,
+  type RuntimeOptions,
+  type TelemetryOptions,
+} from "./create-runtime.ts";
+export type { Agent } from "./agents/agent-handle.ts";
+export type { AgentHome, AgentPlace } from "./agents/agent-operations.ts";
+export type { Delivery } from "./sessions/event-queue.ts";
+export type { HookOptions } from "./sessions/hooks.ts";
+export type { ApprovalAnswer, OnApproval } from "./runtime/operation-calls.ts";
+export type {
+  EventStream,
+  RewriteOptions,
+  Session,
+  SessionOptions,
+  TurnOptions,
+  TurnResult,
+} from "./sessions/session-handle.ts";
+export type { CompactionOptions } from "./sessions/session-settings.ts";
+export type { CopyOptions, CopyProgress, CopyReport } from "./transfer/store-copy.ts";
+export { defineTool } from "./tools/define-tool.ts";

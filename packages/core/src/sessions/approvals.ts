@@ -1,0 +1,313 @@
+import type { Approval } from "../contract/approval-operations.ts";
+import type { Caller } from "../contract/caller.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
+import type { OperationInput, OperationOutput } from "../contract/operations.ts";
+import type { RunResult } from "../contract/session.ts";
+import { TIMEOUT } from "../turn/approval.ts";
+import { isWaiting, type SessionState } from "../state/session-state.ts";
+import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
+import { closeWaiting, type TurnOutcome } from "../turn/turn-end.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Store } from "../ports/store.ts";
+import type { CallContext, Service } from "../runtime/dispatch.ts";
+import type { Delivery } from "./event-queue.ts";
+import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { readEvents } from "./subscriptions.ts";
+import { toResult } from "./turn-result.ts";
+import { walkRows } from "./walk-rows.ts";
+
+interface ApprovalParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly live: LiveSessions;
+  readonly locked: LockedWork;
+  /** Resumes the turn of a held session once all approvals it waits for are answered. */
+  resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
+  /** Aborts when the runtime closes; the approval stays open and can be answered in another process. */
+  readonly ending: AbortSignal;
+  /** Adds rules to the project's permissions. */
+  allowInProject(rules: readonly string[]): Promise<void>;
+}
+
+interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
+  /** Waits for the end of a turn that waits for approval, which any process may answer. */
+  untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
+  /** Ends a waiting turn without approvals or results; does nothing if none waits. */
+  giveUp(session: LiveSession): Promise<void>;
+}
+
+type Given = OperationInput<"answerApproval">;
+type Answering = Pick<CallContext, "background" | "caller"> & { readonly by?: string };
+
+/** How long the process that asked may take to release the session. */
+const LETTING_GO_MS_MAX = 5_000;
+const STEP_MS = 20;
+
+/** How often the timeout and the process that resumed the turn are checked. */
+const LOOK_MS = 1_000;
+
+/** Approvals and their answers are in the log, so any process can resume the turn. */
+export function createApprovals(parts: ApprovalParts): Approvals {
+  const { store, clock, live, locked } = parts;
+
+  const answerApproval = async (given: Given, call: Answering) => {
+    const session = await live.findFresh(given.session_id);
+    // The approval is reported before the process that asked releases the session.
+    for (let waitedMs = 0; ; waitedMs += STEP_MS) {
+      requireOpen(session.state, given.approval_id);
+      try {
+        return await answer(session, given, call);
+      } catch (thrown) {
+        const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
+        if (!isBusy || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
+      }
+      await clock.sleep(STEP_MS, new AbortController().signal);
+      if (!session.isRunning) await live.refresh(session);
+    }
+  };
+
+  /** Stores an answer; resolves once it is durable. The turn continues in the background. */
+  const answer = async (session: LiveSession, given: Given, { by, caller, background }: Answering) => {
+    const answered = Promise.withResolvers<OperationOutput<"answerApproval">>();
+    const turn = locked.run(session, {}, async (signal) => {
+      const { state } = session;
+      const body = answerEntry(state, given, by ?? caller?.name);
+      if (clock.now() >= expiryOf(state) && by !== TIMEOUT) throw gone(given.approval_id, "nobody answered in time");
+      if (body.remember === "project") {
+        requireWhole(caller);
+        await parts.allowInProject(body.rules ?? []);
+      }
+      await appendEntries(store.log, session, [body]);
+      const left = waitingCalls(state).length;
+      answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
+      if (left === 0) await parts.resume(session, signal);
+    });
+    // From here on, events and the waiting caller report the outcome of the turn.
+    turn.catch(answered.reject);
+    background?.(turn.catch(() => {}));
+    return answered.promise;
+  };
+
+  const untilOver = async (session: LiveSession, call: CallContext): Promise<RunResult> => {
+    const { listener } = call;
+    const signal = AbortSignal.any([call.signal, call.leaving, parts.ending].filter((one) => one !== undefined));
+    const { sessionId } = session.state;
+    let seen = session.state.lastSeq;
+    let woken = Promise.withResolvers<void>();
+    const pass = (delivery: Delivery): void => {
+      if (delivery.seq !== 0 && delivery.seq <= seen) return;
+      if (delivery.seq !== 0) seen = delivery.seq;
+      listener?.(delivery);
+    };
+    /** Events of this process while the log is read; they follow the log's. */
+    let meanwhile: Delivery[] | undefined;
+    const onDelivery = (delivery: Delivery): void => {
+      if (meanwhile === undefined) pass(delivery);
+      else meanwhile.push(delivery);
+      woken.resolve();
+    };
+    /** Delivers entries that another process appended. */
+    const catchUp = async (): Promise<void> => {
+      // The log may be ahead of the state: the appender in this process delivers its own entries, in order with deltas.
+      const { lastSeq } = session.state;
+      if (lastSeq <= seen) return;
+      const reported: Delivery[] = [];
+      meanwhile = reported;
+      try {
+        const read = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
+        for (const delivery of read) if (delivery.seq <= lastSeq) pass(delivery);
+      } finally {
+        meanwhile = undefined;
+        for (const delivery of reported) pass(delivery);
+      }
+    };
+    session.listeners.add(onDelivery);
+    const wake = (): void => woken.resolve();
+    signal.addEventListener("abort", wake);
+    const unsubscribe = store.signals.subscribe(sessionId, wake);
+    let wasHeld = true;
+    try {
+      for (;;) {
+        if (!session.isRunning) await live.refresh(session);
+        await catchUp();
+        const over = await resultOf(store, session);
+        if (over !== undefined) return over;
+        if (signal.aborted) throw left(session.state);
+        if (session.state.archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived`);
+        const { state } = session;
+        if (isWaiting(state) && !session.isRunning) {
+          if (clock.now() >= expiryOf(state)) await expire(session);
+        } else {
+          const isHeld = session.isRunning || (await store.locks.isHeld(sessionId));
+          // Twice: the holder may just be releasing the session.
+          if (!isHeld && !wasHeld)
+            throw new RuntimeError("AGENT_ERROR", "the process that went on with the turn ended");
+          wasHeld = isHeld;
+        }
+        woken = Promise.withResolvers<void>();
+        const look = new AbortController();
+        // A finished turn releases its session without an event.
+        const lookMs = session.isRunning && !state.isTurnOpen ? STEP_MS : LOOK_MS;
+        await Promise.race([woken.promise, clock.sleep(lookMs, look.signal)]);
+        look.abort("woken");
+      }
+    } finally {
+      unsubscribe();
+      signal.removeEventListener("abort", wake);
+      session.listeners.delete(onDelivery);
+    }
+  };
+
+  const expire = async (session: LiveSession): Promise<void> => {
+    const { sessionId: session_id, approval } = session.state;
+    const no = {
+      session_id,
+      approval_id: approval?.asked.approval_id ?? "",
+      decision: "deny",
+      remember: "once",
+    } as const;
+    // Another process may have noticed the timeout or hold the session: then nothing is left to do.
+    await answer(session, no, { by: TIMEOUT }).catch(() => {});
+  };
+
+  return {
+    answerApproval,
+    untilOver,
+    listApprovals: async ({ session_id }, { caller }) => {
+      const waiting = { archived: false, waiting: true, labels: caller?.labels ?? {} } as const;
+      const rows = session_id === undefined ? walkRows(store.sessions, waiting) : [{ session_id }];
+      const approvals = new Map<string, Approval>();
+      for await (const { session_id: id } of rows) {
+        const { state } = await live.findFresh(id);
+        const isOver = state.archived || clock.now() >= expiryOf(state);
+        if (state.approval !== undefined && isWaiting(state) && !isOver)
+          approvals.set(id, describe(id, state.approval));
+      }
+      return { approvals: [...approvals.values()].sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
+    },
+    giveUp: async (session) => {
+      const { state } = session;
+      if (!isWaiting(state) && state.pending.length === 0) return;
+      const close = async (): Promise<void> => {
+        if (isWaiting(state)) {
+          const sentence = "not run: the turn was interrupted before anybody said whether it may";
+          await appendEntries(store.log, session, () => closeWaiting(state, sentence, clock));
+        } else if (state.pending.length > 0) {
+          const { openCalls, heldResults } = state;
+          await appendEntries(store.log, session, () => [closeCalls(openCalls, INTERRUPTED, clock, heldResults)]);
+        }
+      };
+      await locked.run(session, {}, close).catch(async (thrown: unknown) => {
+        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+        // An answer has just arrived: then there is a turn to interrupt.
+        await store.locks.interrupt(session.state.sessionId);
+      });
+    },
+  };
+}
+
+/** A project rule applies to every user of the project. */
+function requireWhole(caller: Caller | undefined): void {
+  if (Object.keys(caller?.labels ?? {}).length === 0) return;
+  throw new RuntimeError("PERMISSION_DENIED", "remember: a token with labels cannot allow for the whole project");
+}
+
+function waitingCalls({ approval }: SessionState) {
+  return approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
+}
+
+function expiryOf({ approval }: SessionState): number {
+  return approval?.asked.expires_at_ms ?? 0;
+}
+
+function describe(session_id: string, { asked, askedAtMs, answers }: NonNullable<SessionState["approval"]>): Approval {
+  return {
+    session_id,
+    approval_id: asked.approval_id,
+    calls: asked.calls.filter(({ id }) => !answers.has(id)),
+    asked_at: new Date(askedAtMs).toISOString(),
+    expires_at: new Date(asked.expires_at_ms).toISOString(),
+  };
+}
+
+function gone(approvalId: string, why: string): RuntimeError {
+  return invalid(`approval_id: ${approvalId} waits for no answer: ${why}`);
+}
+
+function requireOpen(state: SessionState, approvalId: string): void {
+  const { approval } = state;
+  if (approval?.asked.approval_id !== approvalId) throw gone(approvalId, "it was answered, or was never asked");
+  if (!isWaiting(state)) throw gone(approvalId, "it was answered");
+}
+
+/** The entry of an answer; throws INVALID_PARAMS if its calls do not wait or no rule can be remembered. */
+function answerEntry(state: SessionState, given: Given, by: string | undefined): EntryBodyOf<"approval_answered"> {
+  requireOpen(state, given.approval_id);
+  const { decision, remember = "once", reason } = given;
+  const waiting = waitingCalls(state);
+  const ids = new Set(given.calls ?? waiting.map(({ id }) => id));
+  const meant = waiting.filter(({ id }) => ids.has(id));
+  const unknown = [...ids].find((id) => !meant.some((call) => call.id === id));
+  if (unknown !== undefined || meant.length === 0) {
+    const names = waiting.map(({ id }) => id).join(", ");
+    throw invalid(`calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
+  }
+  const rules = [...new Set(meant.flatMap(({ always = [] }) => always))];
+  if (remember !== "once" && decision === "deny") {
+    throw invalid("remember: only a yes is remembered; write a rule to deny for good");
+  }
+  const unnamed = remember === "once" ? undefined : meant.find(({ always }) => always === undefined);
+  if (unnamed !== undefined) {
+    throw invalid(`remember: no rule can be named for this call of ${unnamed.name}; allow it once`);
+  }
+  return {
+    kind: "approval_answered",
+    approval_id: given.approval_id,
+    decision,
+    calls: meant.map(({ id }) => id),
+    remember,
+    ...(remember === "once" ? {} : { rules }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(by === undefined ? {} : { by }),
+  };
+}
+
+function left({ sessionId, approval }: SessionState): RuntimeError {
+  const message = "the turn goes on once somebody has said whether its calls may run";
+  const details = { session_id: sessionId, approval_id: approval?.asked.approval_id };
+  return new RuntimeError("REQUEST_CANCELLED", message, { details });
+}
+
+/** The outcome of the newest turn, read from the log; undefined while it runs. Throws as the turn did. */
+async function resultOf({ log }: Store, session: LiveSession): Promise<RunResult | undefined> {
+  const { state } = session;
+  if (state.isTurnOpen || session.isRunning) return undefined;
+  const entries = await log.read(state.sessionId, 1, Number.MAX_SAFE_INTEGER);
+  const from = entries.findLastIndex(({ body }) => body.kind === "turn_opened");
+  const of = <K extends EntryBody["kind"]>(kind: K) =>
+    entries.slice(from).filter((entry): entry is Entry<EntryBodyOf<K>> => entry.body.kind === kind);
+  const end = of("turn_closed").at(-1)?.body.end;
+  if (end === undefined) return undefined;
+  const text = end.status === "completed" && end.text_seq !== undefined ? (state.lastText?.text ?? "") : "";
+  const toolCalls = of("tool_results").flatMap(({ body }) => body.calls.filter(({ counted }) => counted)).length;
+  return toResult(session, {
+    end,
+    text,
+    turns: of("model_called").length,
+    toolCalls,
+    extraction: extractionIn(of("event")),
+  });
+}
+
+function extractionIn(events: readonly Entry<EntryBodyOf<"event">>[]): TurnOutcome["extraction"] {
+  for (const { body } of events.toReversed()) {
+    const { event } = body;
+    if (event.type === "extraction_succeeded") return { structured_output: event.structured_output };
+    if (event.type === "extraction_failed") {
+      const { last_output, attempts, reason } = event;
+      return { extraction_error: { last_output, attempts, reason }, cause: "structured_output_validation_failed" };
+    }
+  }
+  return {};
+}

@@ -1,0 +1,206 @@
+import { describeAccess } from "../contract/caller.ts";
+import type { Capabilities, Capability } from "../contract/capability.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { toolTokens } from "../turn/tokens.ts";
+import type { AgentOperations } from "../agents/agents.ts";
+import { createApprovals } from "./approvals.ts";
+import { sessionsWith } from "../runtime/caller-view.ts";
+import { compactingFor } from "../compactions/compaction-part.ts";
+import { createCompactions } from "../compactions/compactions.ts";
+import type { Configuration } from "../runtime/configuration.ts";
+import type { Service } from "../runtime/dispatch.ts";
+import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
+import { createForks, createInjections } from "./fork.ts";
+import { runSessionHooks } from "./hooks.ts";
+import { lateBound } from "./late-bound.ts";
+import {
+  appendEntries,
+  createLiveSessions,
+  createLockedWork,
+  type LiveSession,
+  type LiveSessions,
+  type LockedWork,
+} from "./live-sessions.ts";
+import { createMemoryOperations } from "../memory/memory-operations.ts";
+import { createModelCalls } from "./model-calls.ts";
+import { createPortableSessions } from "../transfer/portable-sessions.ts";
+import { createPreparations } from "../compactions/preparations.ts";
+import { createRewrites } from "./rewrites.ts";
+import { createSessionReader } from "./session-reader.ts";
+import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
+import { createSkills, type Skills } from "../skills/skills.ts";
+import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
+import { callerAgain } from "./turn-input.ts";
+import { type Configured, type Current, createTurnOperations, pinningIn } from "./turn-operations.ts";
+import { appendingTo, type FixedParts, type TurnParts } from "./turn-runner.ts";
+import { chooseTools, type ToolParts } from "./turn-tools.ts";
+import type { UsageSums } from "../runtime/usage.ts";
+
+export interface ServiceParts extends FixedParts {
+  readonly capabilities: ReadonlySet<Capability>;
+  readonly agents: AgentOperations;
+  readonly usage: UsageSums;
+  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isShortLived: boolean };
+  readonly configuration: Configuration<Configured>;
+  readonly catalogue: SkillCatalogue;
+  /** Adds rules to what the project allows. */
+  allowInProject(rules: readonly string[]): Promise<void>;
+  /** What `readCapabilities` answers. */
+  describeCapabilities(): Capabilities;
+}
+
+export interface SessionService {
+  readonly service: Service;
+  readonly live: LiveSessions;
+  /** What the tool does by which a model loads a skill. */
+  readonly loadSkill: Skills["load"];
+  readonly stop: LockedWork["stop"];
+}
+
+/** Sessions and their turns: the one behaviour behind every surface. */
+export function createSessionService(parts: ServiceParts): SessionService {
+  const { store, clock, configuration, redact, hash } = parts;
+  const { yieldToEventLoop } = clock;
+  const live = createLiveSessions(store, {
+    sessionsMax: () => configuration.current().sessionsMax,
+    isStored: parts.capabilities.has("session-store"),
+    keeping: { hash, yieldToEventLoop },
+  });
+  const locked = createLockedWork({ store, clock, live });
+  const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
+    appendingTo(store, session, reported);
+  const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
+  const erasing = createErasing(parts, live);
+  // A turn may run sub-agents, whose tasks are turns, and a turn that waits for an approval is resumed with them.
+  const subAgents = lateBound<SubAgents>("sub-agents");
+  /** Read once when a turn begins: the turn keeps this configuration to its end. */
+  const current: Current = () => {
+    const configured = configuration.current();
+    return { ...parts, ...configured, ...subAgents.get().offer(configured), preparations, whole: live.whole };
+  };
+  const ending = new AbortController();
+  const approvals = createApprovals({
+    store,
+    clock,
+    live,
+    locked,
+    resume: async (session, signal) => {
+      const began = current();
+      const { settings, approval } = session.state;
+      const model = await began.models.resolve(settings.model, settings.provider);
+      const { overlay, caller: asked } = approval?.asked.progress ?? {};
+      const caller = asked && callerAgain(asked);
+      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
+      return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
+    },
+    allowInProject: parts.allowInProject,
+    ending: ending.signal,
+  });
+  const untilOver: UntilOver = async (session, call, turn) => {
+    const outcome = await locked.run(session, call, turn);
+    return typeof outcome === "symbol" ? approvals.untilOver(session, call) : outcome;
+  };
+  const { giveUp } = approvals;
+  const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
+  const skills = skillsFor(parts, live, current);
+  const turns = createTurnOperations(parts, { live, locked, skills, current, untilOver, run });
+
+  const sizesOf = createSizes(current);
+  const service: Service = {
+    ...turns,
+    answerApproval: approvals.answerApproval,
+    listApprovals: approvals.listApprovals,
+    interruptTurn: async ({ session_id }) => {
+      const session = await live.findFresh(session_id);
+      await store.locks.interrupt(session_id);
+      // What is made ready behind it is to be paid for, too.
+      void preparations.stop(session_id);
+      await approvals.giveUp(session);
+      return { interrupted: true };
+    },
+    ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
+    ...createModelCalls({ store, live, clock, sizesOf }),
+    ...createCompactions({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
+    ...createRewrites({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
+    ...createMemoryOperations({
+      memory: parts.memory,
+      live,
+      scope: () => configuration.current().memoryScope,
+      telemetry: parts.telemetry,
+      sessionsWith: (labels) => sessionsWith(store, labels),
+    }),
+    ...parts.agents,
+    ...skills.operations,
+    ...erasing.operations,
+    ...configuration.operations,
+    readUsage: parts.usage.readUsage,
+    ...createInjections(parts, { live, locked }),
+    ...createForks({ store, live, clock }),
+    ...createPortableSessions({ store, live, clock, memory: parts.memory }),
+    archiveSession: async ({ session_id }) => {
+      const session = await live.findFresh(session_id);
+      if (session.state.archived) return { archived: true };
+      await approvals.giveUp(session);
+      await preparations.stop(session_id);
+      await locked.run(session, {}, async () => {
+        await appendEntries(store.log, session, [{ kind: "archived" }]);
+        await runSessionHooks(current(), session, "session_archived");
+      });
+      return { archived: true };
+    },
+    readBlob: ({ blob_id }) => readBlob(store.blobs, blob_id),
+    readAccess: async (_, { caller }) => describeAccess(caller),
+    readCapabilities: async () => parts.describeCapabilities(),
+    readModels: async () => configuration.current().catalogue(),
+  };
+  const stop = async (): Promise<void> => {
+    ending.abort("the runtime closes");
+    await erasing.close();
+    await Promise.all([preparations.close(), locked.stop()]).then(live.close);
+  };
+  return { service, live, loadSkill: skills.load, stop };
+}
+
+function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): Skills {
+  return createSkills({
+    ...parts,
+    live,
+    hasMemory: parts.capabilities.has("memory-store"),
+    isOn: () => current().hasSkills,
+    pinningIn: (session) => {
+      const began = current();
+      const contextWindow = began.windowOf(session.state.settings);
+      return pinningIn(began, () => chooseTools(began, session).values(), { contextWindow });
+    },
+  });
+}
+
+/** How large contexts may grow, and what their tools add. */
+function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "compaction">) {
+  return (session: LiveSession, settings = session.state.settings) => {
+    const began = current();
+    const context_window = began.windowOf(settings);
+    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
+    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
+    return {
+      tools: [...tools.keys()],
+      tool_tokens: toolTokens(tools.values()),
+      ...(context_window === undefined ? {} : { context_window }),
+      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
+    };
+  };
+}
+
+/** What goes for good: when that is asked for, and when it was kept long enough. */
+function createErasing({ forgetting: given, configuration, capabilities, ...parts }: ServiceParts, live: LiveSessions) {
+  const { store, clock, memory } = parts;
+  const retention = () => configuration.current().retention;
+  const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
+  return createForgettingLater({ ...given, store, live, clock, memory, retention, runsInBackground, configuration });
+}
+
+async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) {
+  const blob = await blobs.get(blob_id);
+  if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
+  return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
+}

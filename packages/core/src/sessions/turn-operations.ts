@@ -1,0 +1,198 @@
+import type { Capability, ModelsCatalog } from "../contract/capability.ts";
+import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
+import { requireNotWaiting } from "../turn/approval.ts";
+import { compileSchema } from "../turn/json-schema.ts";
+import type { Retention } from "../state/retention.ts";
+import { requireTools } from "../turn/tool-batch.ts";
+import type { WAITING } from "../turn/turn.ts";
+import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
+import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
+import { requireReachableFor } from "../compactions/compaction-part.ts";
+import { type CallContext, requireCapability, type Service } from "../runtime/dispatch.ts";
+import { historyBodies } from "./fork.ts";
+import { overrideHooks, runSessionHooks } from "./hooks.ts";
+import {
+  appendEntries,
+  beginSession,
+  giveTools,
+  type LiveSession,
+  type LiveSessions,
+  type LockedWork,
+} from "./live-sessions.ts";
+import { takeContent } from "./media.ts";
+import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
+import type { Preparations } from "../compactions/preparations.ts";
+import {
+  overrideSettings,
+  requireNothingSince,
+  requireParams,
+  requirePolicy,
+  requirePrice,
+  requireServed,
+  type SessionDefaults,
+  settleSettings,
+} from "./session-settings.ts";
+import type { Skills } from "../skills/skills.ts";
+import type { SubAgentOptions, SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
+import { askedIn, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
+import type { FixedParts, TurnParts } from "./turn-runner.ts";
+import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
+
+/** What follows from the configuration, which may change between two turns. */
+export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations" | "whole"> {
+  readonly models: ModelResolver;
+  readonly defaults: SessionDefaults;
+  readonly sessionsMax: number;
+  /** Where a search of memory looks that does not say. */
+  readonly memoryScope: "project" | "session";
+  readonly retention: Retention;
+  readonly subAgents: SubAgentOptions;
+  /** Whether skills are on. */
+  readonly hasSkills: boolean;
+  /** What `readModels` answers. */
+  catalogue(): ModelsCatalog;
+}
+
+/** What a turn begins with, as configured when it begins. */
+export type Current = () => TurnParts & Configured & { readonly preparations: Preparations };
+
+interface TurnOperationParts {
+  readonly live: LiveSessions;
+  readonly locked: LockedWork;
+  readonly skills: Skills;
+  readonly current: Current;
+  readonly untilOver: UntilOver;
+  readonly run: SubAgents["run"];
+}
+
+/** The operations that run turns. */
+export function createTurnOperations(
+  parts: Pick<FixedParts, "store" | "clock" | "checkInWorker"> & { readonly capabilities: ReadonlySet<Capability> },
+  { live, locked, skills, current, untilOver, run: runTurn }: TurnOperationParts,
+): Pick<Service, "createSession" | "startTurn" | "resumeSession"> {
+  const { store, clock } = parts;
+  const { yieldToEventLoop } = clock;
+
+  const createSession = async (input: CreateSession, call: CallContext) => {
+    requireServed(input);
+    if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
+    if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
+    if (call.tools !== undefined) requireTools(call.tools);
+    requireMayAllow(input.permissions, call.caller);
+    requireMayPrepare(input.shell_env, call.caller);
+    if (input.output_schema !== undefined)
+      await compileSchema(input.output_schema, "output_schema", parts.checkInWorker);
+    const began = current();
+    const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
+    const model = await began.models.resolve(input.model, input.provider);
+    const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
+    const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
+    requireParams(model, settings);
+    const asked = askedIn(call, model);
+    requirePrice(model, withDayLimit(settings, call.caller));
+    const tools = () => allTools(began, settings, { own: call.tools ?? [] });
+    if (began.compaction !== undefined) {
+      requirePolicy(began.compaction, settings.compaction);
+      requireReachableFor(began.compaction, settings, {
+        tools: tools(),
+        pinTokens: 0,
+        contextWindow: model.contextWindow,
+      });
+    }
+    const { initial_turn } = input;
+    const prompt = input.prompt && (await takeContent(input.prompt, { blobs: store.blobs, model, field: "prompt" }));
+    const isDeferred = initial_turn === "deferred";
+    requireTools(clientTools(settings), "client_tools");
+    const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
+    const session_id = clock.newId();
+    const body = { kind: "session_created" as const, settings, ...pending };
+    const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
+    const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
+    const session = await live.admit(() =>
+      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop }),
+    );
+    await runSessionHooks(began, session, "session_created");
+    // Without a prompt it is deferred: the schema says so.
+    if (isDeferred || prompt === undefined) return { session_id };
+    const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks };
+    const run = (signal: AbortSignal) => runTurn(began, session, { ...turn, signal });
+    return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
+  };
+
+  const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
+    requireServed(input);
+    if (call.tools !== undefined) requireTools(call.tools);
+    requireMayAllow(input.permissions, call.caller);
+    const session = await live.find(input.session_id);
+    return untilOver(session, call, async (signal) => {
+      const { state } = session;
+      requireNotWaiting(state, clock);
+      requireNothingSince(state, input.after_seq);
+      const added = call.tools === undefined ? [] : giveTools(session, call.tools);
+      const schema = input.change_settings?.output_schema ?? input.output_schema;
+      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkInWorker);
+      const began = current();
+      const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
+      const model = await modelFor(began.models, session, input);
+      const isFirstTurn = state.turnsOpened === 0;
+      const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
+      const overridden = overrideSettings(
+        state.settings,
+        { ...input, permissions },
+        {
+          model,
+          isFirstTurn,
+          defaults: { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) },
+        },
+      );
+      requireClients(state, overridden, { ...input, isRetry: call.isRetry === true });
+      const asked = askedIn(call, model);
+      requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
+      const settings = withinCeiling(overridden, began.defaults);
+      const into = pinningIn(began, () => chooseTools(began, session).values(), model);
+      const loading = await skills.entriesFor(input, settings, into, state);
+      if (settings !== state.settings) requireParams(model, settings);
+      requirePrice(model, withDayLimit(settings, call.caller));
+      const prompt = await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
+      if (settings !== state.settings) {
+        await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
+      }
+      // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
+      if (loading.length > 0) await appendEntries(store.log, session, loading);
+      const instructions = input.additional_instructions ?? [];
+      const { tool_results: results, flow_tool_overlay: overlay } = input;
+      const turn = { prompt, results, model, instructions, overlay, signal, added, hooks };
+      return runTurn(began, session, { ...turn, ...asked });
+    });
+  };
+
+  return { createSession, startTurn, resumeSession: startTurn };
+}
+
+/** What decides how much may be pinned. */
+export function pinningIn(
+  { compaction }: Pick<TurnParts, "compaction">,
+  tools: () => Iterable<ToolSpec>,
+  { contextWindow }: Pick<ModelClient, "contextWindow">,
+) {
+  return { compaction, tools, contextWindow };
+}
+
+/** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
+async function runInBackground(
+  locked: LockedWork,
+  session: LiveSession,
+  { background, caller }: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) {
+  const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
+  const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
+    resolve();
+    return turn(signal);
+  });
+  run.catch(reject);
+  background?.(run);
+  await holding;
+  const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+  return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
+}

@@ -1,0 +1,378 @@
+import type { CompactionCadence, SeqRange } from "../contract/compaction.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { BudgetType, Usage } from "../contract/event.ts";
+import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
+import type { SessionSettings } from "../contract/session.ts";
+import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "../turn/budget.ts";
+import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import { spanOf } from "./entry-events.ts";
+import type { KeptCompaction } from "./rewrites.ts";
+import { measure, place, type ShownState, withSystem } from "./shown-state.ts";
+import { skillIn } from "../turn/skills.ts";
+import { assistantText } from "../turn/tokens.ts";
+
+/**
+ * The session state that a turn needs: a fold of the log, as large as the context. Each entry is applied once, in
+ * order; `WholeState` adds the full history.
+ */
+export interface SessionState extends ShownState, DelegatedState {
+  readonly sessionId: string;
+  settings: SessionSettings;
+  /** The entry that last set the settings, and whether a rewrite changed the system prompt since. */
+  settingsFrom: { readonly seq: number; readonly isRewritten: boolean };
+  /** The messages that the active compaction shows; later ones come from the log. */
+  shownFrom: readonly ShownRef[];
+  /** Seq of the last entry that replaced the context; since then it only grew. */
+  shownAnewSeq: number;
+  /** Active compactions, the newest last; before it those whose summaries it still shows. */
+  shownBy: readonly KeptCompaction[];
+  /** Messages that are no longer in the context. */
+  hidden: readonly SeqRange[];
+  /** Seq of the newest eviction, and of the last evicted output; 0 for none. */
+  evictions: { readonly lastSeq: number; readonly upTo: number };
+  /** Seqs of messages that compactions keep. */
+  readonly pins: Set<number>;
+  cadence: CompactionCadence;
+  /** A compaction started and has not ended: it runs, or its process died. */
+  isCompacting: boolean;
+  /** A compaction that is ready; its user has to check that the covered messages are unchanged. */
+  prepared: PreparedRecord | undefined;
+  /** Input tokens the model counted for its last answer; 0 after a compaction. */
+  lastInputTokens: number;
+  /** When the model last answered, which is when its provider's cache was last used; 0 before the first answer. */
+  lastAnswerMs: number;
+  /** The pause between the last answer and the newest turn; 0 before the second turn. */
+  lastPauseMs: number;
+  /** Seq of the last event; the next append names it. */
+  lastSeq: number;
+  updatedAtMs: number;
+  usage: Usage;
+  /** Usage since the newest turn was opened. */
+  turnUsage: Usage;
+  toolCallsUsed: number;
+  readonly warned: Set<BudgetType>;
+  turnsOpened: number;
+  /** The last applied entry, and the newest model call: they tie a checkpoint to its log. */
+  lastEntry: Entry | undefined;
+  callEntry: Entry | undefined;
+  /** A turn was opened and is not closed: it runs, or its process died. */
+  isTurnOpen: boolean;
+  pendingPrompt: Content | undefined;
+  /** Tool calls of the newest answer that have no result yet. */
+  openCalls: readonly ToolUseBlock[];
+  /** Seq of their answer; 0 if there are none. */
+  openCallsSeq: number;
+  /** Ids of the open calls that the caller runs. */
+  pending: readonly string[];
+  /** Results of the other calls, which ran here. */
+  heldResults: { readonly seq: number; readonly body: EntryBodyOf<"results_held"> } | undefined;
+  /** The approval that the turn waits for, or has received for its open calls. */
+  approval: PendingApproval | undefined;
+  /** Rules added to the session by approvals. */
+  allowed: readonly string[];
+  /** Seqs of those approvals. */
+  allowedBy: readonly number[];
+  /** Notices that arrived while calls were open: they must not separate a call from its result. */
+  heldNotices: readonly Placed[];
+  /** Seqs of texts injected under a key, newest last. */
+  readonly injected: Map<string, number>;
+  lastText: { readonly seq: number; readonly text: string } | undefined;
+  archived: boolean;
+}
+
+export interface PreparedRecord {
+  readonly seq: number;
+  readonly body: EntryBodyOf<"compaction_prepared">;
+}
+
+/** A request for approval, and its answers by call. */
+export interface PendingApproval {
+  readonly asked: EntryBodyOf<"approval_asked">;
+  readonly askedAtMs: number;
+  readonly answers: ReadonlyMap<string, EntryBodyOf<"approval_answered">>;
+  /** Seqs of the request and its answers. */
+  readonly seqs: readonly number[];
+}
+
+export function isWaiting({ approval }: Pick<SessionState, "approval">): boolean {
+  return approval?.asked.calls.some(({ id }) => !approval.answers.has(id)) ?? false;
+}
+
+export function beginState(sessionId: string, [first]: readonly Entry[]): SessionState {
+  if (first?.body.kind !== "session_created") throw new Error(`log of session ${sessionId} has no beginning`);
+  return {
+    sessionId,
+    settings: first.body.settings,
+    settingsFrom: { seq: first.seq, isRewritten: false },
+    shown: [],
+    shownTokens: 0,
+    shownMediaBytes: 0,
+    shownFrom: [],
+    shownAnewSeq: 0,
+    shownBy: [],
+    hidden: [],
+    evictions: { lastSeq: 0, upTo: 0 },
+    pins: new Set(),
+    cadence: NO_CADENCE,
+    isCompacting: false,
+    prepared: undefined,
+    lastInputTokens: 0,
+    lastAnswerMs: 0,
+    lastPauseMs: 0,
+    lastSeq: 0,
+    updatedAtMs: first.timestamp_ms,
+    usage: NO_USAGE,
+    turnUsage: NO_USAGE,
+    toolCallsUsed: 0,
+    ...NOTHING_DELEGATED,
+    warned: new Set(),
+    turnsOpened: 0,
+    turnsSaid: 0,
+    lastEntry: undefined,
+    callEntry: undefined,
+    isTurnOpen: false,
+    pendingPrompt: undefined,
+    openCalls: [],
+    openCallsSeq: 0,
+    pending: [],
+    heldResults: undefined,
+    approval: undefined,
+    allowed: [],
+    allowedBy: [],
+    heldNotices: [],
+    injected: new Map(),
+    lastText: undefined,
+    archived: false,
+  };
+}
+
+/** A state with unsaved entries. Existing messages are left out: copying them would cost more with every turn. */
+export interface Ahead extends Omit<SessionState, "shown"> {
+  /** Messages added to the context. */
+  readonly added: readonly Placed[];
+}
+
+/** The state after these bodies of a turn are appended; the given state does not change. */
+export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ahead {
+  const ahead: SessionState = {
+    ...state,
+    shown: [],
+    warned: new Set(state.warned),
+    pins: new Set(state.pins),
+    injected: new Map(state.injected),
+  };
+  for (const body of bodies) {
+    advance(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
+  }
+  const { shown: added, ...rest } = ahead;
+  return { ...rest, added };
+}
+
+/** Entries whose effect on the context needs the full history. */
+const NEEDS_ALL: ReadonlySet<EntryBody["kind"]> = new Set([
+  "compacted",
+  "compaction_undone",
+  "expanded",
+  "pinned",
+  "rewritten",
+  "forgotten",
+]);
+
+/** Applies one entry; returns false, without a change, if that needs the full history. */
+export function applyAlone(state: SessionState, entry: Entry): boolean {
+  const { body } = entry;
+  if (NEEDS_ALL.has(body.kind)) return false;
+  advance(state, entry);
+  if (body.kind !== "settings_changed") return true;
+  const [first] = state.shown;
+  // The first message of a compaction is no system message of the transcript, whatever its role.
+  const isMade = first !== undefined && first.seq === state.shownBy.at(-1)?.seq;
+  const said = isMade ? [] : state.shown;
+  const next = withSystem(said, entry, body.settings);
+  if (next === said) return true;
+  state.shown = isMade ? [...next, ...state.shown] : next;
+  measure(state);
+  return true;
+}
+
+/** Applies an entry that only extends the context. */
+export function advance(state: SessionState, entry: Entry): void {
+  const { body, seq } = entry;
+  state.lastSeq = seq + entry.span - 1;
+  state.lastEntry = entry;
+  state.cadence = advanceCadence(state.cadence, body);
+  state.updatedAtMs = entry.timestamp_ms;
+  switch (body.kind) {
+    case "session_created":
+    case "settings_changed":
+      if (body.kind === "session_created") state.pendingPrompt = body.pending_prompt;
+      state.settings = body.settings;
+      state.settingsFrom = { seq, isRewritten: false };
+      return;
+    case "imported":
+      applyMessage(state, seq, body.message);
+      if (skillIn(body.message) !== undefined) state.pins.add(seq);
+      // The importer of a history has, or can get, the results of its last calls.
+      state.pending = state.openCalls.map(({ data }) => data.id);
+      return;
+    case "notice":
+      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, seq);
+      if (body.message.skill !== undefined) state.pins.add(seq);
+      if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
+      else place(state, { seq, message: body.message });
+      return;
+    case "turn_opened":
+      applyMessage(state, seq, body.message);
+      openTurn(state, entry);
+      state.pendingPrompt = undefined;
+      return;
+    case "turn_continued":
+      openTurn(state, entry);
+      return;
+    case "assistant":
+      applyMessage(state, seq, body.message);
+      if (body.usage === undefined) return;
+      count(state, body.usage);
+      state.lastInputTokens = body.usage.input_tokens;
+      state.lastAnswerMs = entry.timestamp_ms;
+      return;
+    case "tool_results":
+      applyMessage(state, seq, body.message);
+      state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "results_held":
+      state.heldResults = { seq, body };
+      state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "approval_asked":
+      state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map(), seqs: [seq] };
+      return;
+    case "approval_answered":
+      if (state.approval?.asked.approval_id !== body.approval_id) return;
+      state.approval = {
+        ...state.approval,
+        answers: new Map([...state.approval.answers, ...body.calls.map((id) => [id, body] as const)]),
+        seqs: [...state.approval.seqs, seq],
+      };
+      if (body.remember !== "session") return;
+      state.allowed = [...new Set([...state.allowed, ...(body.rules ?? [])])];
+      state.allowedBy = [...state.allowedBy, seq];
+      return;
+    case "call_failed":
+    case "extraction_attempt":
+      count(state, body.usage);
+      return;
+    case "event":
+      if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
+      if (body.event.type === "compaction_started") state.isCompacting = true;
+      if (body.event.type === "native_compaction_refused") {
+        state.shownBy = withoutNative(state.shownBy, body.event.compaction_id);
+      }
+      return;
+    case "compacted":
+      // The usage of a prepared compaction was counted when it was prepared.
+      if (body.prepared === undefined) count(state, body.usage);
+      else if (state.prepared?.seq === body.prepared.seq) state.prepared = undefined;
+      if (body.evicted !== undefined) {
+        // Both thresholds apply to the remaining context, which the model has not counted yet.
+        state.lastInputTokens = Math.max(0, state.lastInputTokens - (body.tokens_before - body.tokens_after));
+        return;
+      }
+      state.lastInputTokens = 0;
+      state.isCompacting = false;
+      return;
+    case "compaction_prepared":
+      count(state, body.compaction.usage);
+      state.prepared = { seq, body };
+      return;
+    case "compaction_dropped":
+      if (body.compaction_id === undefined) {
+        if (body.usage !== undefined) count(state, body.usage);
+      } else if (state.prepared?.body.compaction.compaction_id === body.compaction_id) state.prepared = undefined;
+      return;
+    case "compaction_failed":
+      if (body.usage !== undefined) count(state, body.usage);
+      state.isCompacting = false;
+      return;
+    case "pinned":
+      if (body.pinned) state.pins.add(body.seq);
+      else state.pins.delete(body.seq);
+      return;
+    case "rewritten":
+    case "forgotten":
+      // The model counted a different context.
+      state.lastInputTokens = 0;
+      return;
+    case "archived":
+      state.archived = true;
+      return;
+    case "child_opened":
+      openChild(state, body);
+      return;
+    case "child_closed":
+      closeChild(state, body);
+      return;
+    case "turn_closed":
+      state.isTurnOpen = false;
+      if (body.end.status === "completed") state.pending = body.end.pending ?? [];
+      return;
+    case "model_called":
+      state.callEntry = entry;
+      return;
+    case "compaction_undone":
+    case "expanded":
+    case "attempt_failed":
+      return;
+  }
+}
+
+function openTurn(state: SessionState, entry: Entry): void {
+  state.isTurnOpen = true;
+  if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
+  state.turnsOpened += 1;
+  state.turnUsage = NO_USAGE;
+  state.tasksOpened = 0;
+  // The clock runs per turn, so its warning is due again.
+  state.warned.delete("time");
+}
+
+function count(state: SessionState, usage: Usage): void {
+  state.usage = addUsage(state.usage, usage);
+  state.turnUsage = addUsage(state.turnUsage, usage);
+}
+
+export function withoutNative(compactions: readonly KeptCompaction[], compactionId: string): readonly KeptCompaction[] {
+  return compactions.map((one) => (one.body.compaction_id === compactionId ? { ...one, nativeRefused: true } : one));
+}
+
+function applyMessage(state: SessionState, seq: number, message: Message): void {
+  place(state, { seq, message });
+  if (message.role === "block_assistant") {
+    const text = assistantText(message);
+    if (text !== "") state.lastText = { seq, text };
+    state.openCalls = callsIn(message);
+    state.openCallsSeq = state.openCalls.length > 0 ? seq : 0;
+  }
+  if (message.role !== "tool_results") return;
+  state.openCalls = [];
+  state.openCallsSeq = 0;
+  state.children = state.children.filter(({ isOpen }) => isOpen);
+  state.pending = [];
+  state.heldResults = undefined;
+  state.approval = undefined;
+  for (const notice of state.heldNotices) place(state, notice);
+  state.heldNotices = [];
+}
+
+export function callsIn({ blocks }: AssistantMessage): readonly ToolUseBlock[] {
+  return blocks.filter((block) => block.block_type === "tool_use");
+}
+
+const KEYS_MAX = 1_000;
+
+function rememberKey(state: SessionState, key: string, seq: number): void {
+  state.injected.set(key, seq);
+  const [oldest] = state.injected.keys();
+  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
+}

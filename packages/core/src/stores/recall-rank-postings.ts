@@ -1,0 +1,61 @@
+import type { LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
+import { LENGTH_SHARE, rarity, SATURATION } from "../text/terms.ts";
+
+/** The chunks of a scope that hold a term: ids ascending, and how often each holds it. */
+export interface Postings {
+  readonly term: string;
+  readonly ids: Uint32Array;
+  readonly counts: Uint32Array;
+}
+
+/** What a scope holds of the terms asked for. */
+export interface Matched {
+  /** One a term, each term once. */
+  readonly postings: readonly Postings[];
+  /** Chunks in the scope, and the sum of their lengths in terms. */
+  readonly chunks: number;
+  readonly termsTotal: number;
+  /** Lengths in terms by id. */
+  readonly lengths: Uint32Array;
+}
+
+/** The best of a scope by BM25. A common word has a million postings: plain loops, no objects. */
+export function rankPostings(matched: Matched, { weights, max, equalsMax }: TermQuery): LexicalMatches {
+  const { postings, chunks, termsTotal, lengths } = matched;
+  const first = postings.reduce((least, { ids }) => Math.min(least, ids[0] ?? least), Number.MAX_SAFE_INTEGER);
+  const last = postings.reduce((most, { ids }) => Math.max(most, ids.at(-1) ?? 0), 0);
+  const values = new Float64Array(Math.max(0, last - first + 1));
+  const lengthMean = termsTotal / Math.max(1, chunks) || 1;
+  for (const { term, ids, counts } of postings) {
+    const worth = (weights.get(term) ?? 0) * rarity(ids.length, chunks) * (SATURATION + 1);
+    for (let at = 0; at < ids.length; at += 1) {
+      const id = ids[at] ?? 0;
+      const count = counts[at] ?? 0;
+      const stretch = 1 + LENGTH_SHARE * ((lengths[id] ?? 0) / lengthMean - 1);
+      values[id - first] = (values[id - first] ?? 0) + (worth * count) / (count + SATURATION * stretch);
+    }
+  }
+  return {
+    best: bestOf(values, first, { max, equalsMax }),
+    chunks,
+    holders: new Map(postings.map(({ term, ids }) => [term, ids.length])),
+  };
+}
+
+type Bounds = Pick<TermQuery, "max" | "equalsMax">;
+
+function bestOf(values: Float64Array, first: number, { max, equalsMax }: Bounds): readonly Ranked[] {
+  const best: Ranked[] = [];
+  let least = 0;
+  for (let place = values.length - 1; place >= 0; place -= 1) {
+    const value = values[place] ?? 0;
+    if (value <= least) continue;
+    let at = best.length;
+    while (at > 0 && (best[at - 1]?.value ?? 0) < value) at -= 1;
+    if (best[at - equalsMax]?.value === value) continue;
+    best.splice(at, 0, { id: first + place, value });
+    if (best.length > max) best.pop();
+    if (best.length === max) least = best.at(-1)?.value ?? 0;
+  }
+  return best;
+}

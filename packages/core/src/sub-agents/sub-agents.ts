@@ -1,0 +1,328 @@
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import type { RunResult, SessionSettings } from "../contract/session.ts";
+import { requireNotWaiting } from "../turn/approval.ts";
+import type { WAITING } from "../turn/turn.ts";
+import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import type { SubAgent, SubAgentBounds } from "../ports/sub-agent.ts";
+import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
+import { belowCeiling } from "../runtime/ceiling.ts";
+import { type CallContext, requireLeft } from "../runtime/dispatch.ts";
+import type { Listener } from "../sessions/event-queue.ts";
+import { runSessionHooks } from "../sessions/hooks.ts";
+import { appendEntries, beginSession, emitLive, type LiveSession } from "../sessions/live-sessions.ts";
+import { requireParams, requirePrice, type SessionDefaults } from "../sessions/session-settings.ts";
+import {
+  agentNamed,
+  childSettings,
+  depthOf,
+  limitsFrom,
+  shareOf,
+  shownHistory,
+  withGeneral,
+} from "./sub-agent-settings.ts";
+import { createSettling, readUse, type SettlingParts } from "./sub-agent-settling.ts";
+import { createAgentTool, endOf, reportOf, type Task, type TaskEnd } from "./sub-agent-tool.ts";
+import { withDayLimit } from "../sessions/turn-input.ts";
+import { runSessionTurn, type TurnInput, type TurnParts } from "../sessions/turn-runner.ts";
+import type { UsageSums } from "../runtime/usage.ts";
+
+/** The sub-agents of a runtime and their limits. */
+export interface SubAgentOptions {
+  readonly agents: readonly SubAgent[];
+  readonly bounds: SubAgentBounds;
+}
+
+/** The part of a turn that decides about sub-agents. */
+interface Began extends TurnParts {
+  readonly models: ModelResolver;
+  readonly defaults: SessionDefaults;
+  readonly subAgents: SubAgentOptions;
+}
+
+interface SubAgentParts extends SettlingParts {
+  current(): Began;
+  readonly usage: Pick<UsageSums, "spentBy">;
+  readonly untilOver: UntilOver;
+}
+
+/** Runs a turn of a session to its end, also where it first waits for an approval, in any process. */
+export type UntilOver = (
+  session: LiveSession,
+  call: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) => Promise<RunResult>;
+
+export interface SubAgents {
+  /** The tools, with `agent` for a session that may delegate and is not too deep. */
+  offer(configured: Pick<Began, "defaults" | "subAgents" | "toolsFor">): Pick<Began, "toolsFor">;
+  /** Runs a turn of a held session after the unfinished tasks of earlier processes are counted. */
+  run(began: Began, session: LiveSession, input: TurnInput): Promise<RunResult | typeof WAITING>;
+}
+
+/** A running turn: what its sub-agents inherit, and their number. */
+interface Running {
+  readonly session: LiveSession;
+  readonly input: TurnInput;
+  readonly deadlineMs: number;
+  /** The limits of each running task. */
+  readonly shares: Map<symbol, SessionSettings["budget_limits"]>;
+  readonly places: Places;
+  tasks: number;
+  isOver: boolean;
+}
+
+/** The tool `agent`: tasks in sessions of their own, paid from the caller's budget. */
+export function createSubAgents(parts: SubAgentParts): SubAgents {
+  const { store, clock, live } = parts;
+  const { settle, quiet } = createSettling(parts);
+  const spentToday = async (name: string) => (await parts.usage.spentBy(name, clock.now())).amount;
+  const turns = new Map<string, Running>();
+
+  const execute = async (task: Task, context: ToolCallContext): Promise<ToolOutput> => {
+    const turn = turns.get(context.sessionId);
+    if (turn === undefined) throw new Error("no turn of this session runs here");
+    const began = parts.current();
+    const { bounds } = began.subAgents;
+    turn.tasks += 1;
+    if (turn.tasks > bounds.tasksMax) {
+      const most = `a turn hands out ${bounds.tasksMax} tasks at most, and this one has`;
+      return { content: `not run: ${most}; do the rest yourself, or in the next turn`, isError: true };
+    }
+    const place = Symbol(context.toolUseId);
+    if (!(await turn.places.take(bounds.concurrentMax, context.signal))) {
+      return { content: "not run: the turn was interrupted", isError: true };
+    }
+    try {
+      return await runTask(began, turn, { task, context, place });
+    } finally {
+      turn.shares.delete(place);
+      turn.places.leave();
+    }
+  };
+
+  const runTask = async (
+    began: Began,
+    turn: Running,
+    { task, context, place }: { task: Task; context: ToolCallContext; place: symbol },
+  ): Promise<ToolOutput> => {
+    const { agents, bounds } = began.subAgents;
+    const parent = turn.session;
+    const { caller } = turn.input;
+    await requireLeft(caller, spentToday);
+    const again = task.session_id === undefined ? undefined : await childOf(parent, task, task.session_id);
+    const agent = agentNamed(withGeneral(agents), again?.state.settings.sub_agent?.agent ?? task.agent);
+    // No await until it is recorded: two concurrent tasks must not get the same budget.
+    const reserved = [...turn.shares.values()];
+    const leftMs = turn.deadlineMs - clock.now();
+    const share = shareOf({ state: parent.state, reserved, leftMs, bounds }, agent.limits);
+    turn.shares.set(place, share);
+    const model = await modelOf(began, parent, agent);
+    const budget_limits = again === undefined ? share : limitsFrom(share, again.state);
+    const callId = context.toolUseId;
+    const asked = { agent, callId, model, budget_limits, maxTurns: began.defaults.max_turns };
+    const settings = childSettings(parent.state, asked);
+    requireParams(model, settings);
+    requirePrice(model, withDayLimit(settings, caller));
+    const child = again ?? (await beginChild(parent, settings, agent));
+    if (again === undefined) await runSessionHooks(began, child, "session_created");
+    return runChild(turn, child, { task, agent, model, settings, context, bounds });
+  };
+
+  const childOf = async (parent: LiveSession, { agent }: Task, sessionId: string): Promise<LiveSession> => {
+    const { sessionId: own } = parent.state;
+    const found = await live.findFresh(sessionId).catch(() => undefined);
+    const made = found?.state.settings.sub_agent;
+    if (found === undefined || made?.parent !== own) {
+      throw invalid(`session_id: ${sessionId} is no session of a task of this session`);
+    }
+    if (agent !== undefined && agent !== made.agent) {
+      throw invalid(`agent: session ${sessionId} is one of ${made.agent}; leave agent out`);
+    }
+    requireNotWaiting(found.state, clock);
+    return found;
+  };
+
+  const modelOf = (began: Began, { state }: LiveSession, agent: SubAgent): Promise<ModelClient> => {
+    const { model, provider } = state.settings;
+    if (agent.model === undefined) return began.models.resolve(model, provider);
+    return began.models.resolve(agent.model, agent.provider);
+  };
+
+  const beginChild = (parent: LiveSession, settings: SessionSettings, agent: SubAgent): Promise<LiveSession> => {
+    const history = agent.inherit === "fork" ? shownHistory(parent.state) : [];
+    const bodies = [{ kind: "session_created" as const, settings }, ...history];
+    const { tools } = parent;
+    return live.admit(() =>
+      beginSession(store.log, clock.newId(), { bodies, tools, yieldToEventLoop: clock.yieldToEventLoop }),
+    );
+  };
+
+  interface Asked {
+    readonly task: Task;
+    readonly agent: SubAgent;
+    readonly model: ModelClient;
+    readonly settings: SessionSettings;
+    readonly context: ToolCallContext;
+    readonly bounds: SubAgentBounds;
+  }
+
+  const runChild = async (turn: Running, child: LiveSession, asked: Asked): Promise<ToolOutput> => {
+    const { session: parent, input } = turn;
+    const { task, agent, model, settings, context, bounds } = asked;
+    // A task inherits the hooks of the turn, or delegating would bypass them.
+    const { caller, unattended, traceparent, overlay, hooks } = input;
+    const { sessionId: childId } = child.state;
+    const of = { call_id: context.toolUseId, child_id: childId, agent: agent.name };
+    let fromSeq: number | undefined;
+    const run = async (signal: AbortSignal): Promise<RunResult | typeof WAITING> => {
+      requireNotWaiting(child.state, clock);
+      const { lastSeq } = child.state;
+      await appendEntries(store.log, parent, [{ kind: "child_opened", ...of, task: task.task, from_seq: lastSeq }]);
+      fromSeq = lastSeq;
+      child.tools = parent.tools;
+      if (JSON.stringify(settings) !== JSON.stringify(child.state.settings)) {
+        await appendEntries(store.log, child, [{ kind: "settings_changed", settings }]);
+      }
+      const rest = { instructions: [], added: [], overlay, unattended, traceparent, caller, hooks };
+      return subAgents.run(parts.current(), child, { prompt: task.task, model, signal, ...rest });
+    };
+    const call = { signal: context.signal, listener: emittingUp(parent, of) };
+    const end = await endOfTask(parts.untilOver(child, call, run));
+    if (fromSeq === undefined) return { content: end.problem ?? end.text, isError: true };
+    const isQuiet = await quiet(child);
+    const used = await readUse(store.log, childId, fromSeq);
+    // An abandoned task must not append to a session that others may hold: the next turn counts it.
+    if (isQuiet && !turn.isOver) {
+      const { usage, toolCalls: tool_calls } = used;
+      await appendEntries(store.log, parent, [{ kind: "child_closed", ...of, status: end.status, usage, tool_calls }]);
+    }
+    return reportOf(end, { agent: agent.name, childId, used, bytesMax: bounds.resultBytesMax });
+  };
+
+  /** Forwards the events of a child to the parent's listeners. */
+  const emittingUp = (
+    parent: LiveSession,
+    of: { readonly call_id: string; readonly child_id: string; readonly agent: string },
+  ): Listener => {
+    let reported = 0;
+    return ({ event }) => {
+      if (event.type === "text_delta" || event.type === "reasoning_delta") return;
+      reported += 1;
+      if (reported > EVENTS_MAX + 1 && !isAboutWord(event)) return;
+      const isCut = reported === EVENTS_MAX + 1 && !isAboutWord(event);
+      const reason = `more than ${EVENTS_MAX} events of one task; the session has all of them`;
+      const shown: AgentEvent = isCut ? { type: "stream_truncated", reason } : event;
+      const up: AgentEvent =
+        shown.type === "sub_agent_event"
+          ? { ...shown, depth: shown.depth + 1 }
+          : { type: "sub_agent_event", ...of, depth: 1, event: shown };
+      emitLive(parent, clock, up);
+    };
+  };
+
+  const tools = new WeakMap<SubAgentOptions, Tool>();
+  const subAgents: SubAgents = {
+    offer: ({ defaults, subAgents: options, toolsFor }) => ({
+      toolsFor: (settings, caller) => {
+        const others = toolsFor(settings, caller);
+        const isOn = belowCeiling(settings.tools, defaults.ceiling).agents === true;
+        if (!isOn || depthOf(settings) >= options.bounds.depthMax) return others;
+        const tool = tools.get(options) ?? createAgentTool(withGeneral(options.agents), execute);
+        tools.set(options, tool);
+        // First, so that a custom tool of this name replaces it.
+        return [tool, ...others];
+      },
+    }),
+    run: async (began, session, input) => {
+      await settle(session);
+      const { sessionId, settings, approval, tasksOpened } = session.state;
+      const isResumed = input.prompt === undefined && input.results === undefined;
+      const startedMs = clock.now() - (isResumed ? (approval?.asked.progress.elapsed_ms ?? 0) : 0);
+      const { max_duration_ms = Number.POSITIVE_INFINITY } = settings.budget_limits;
+      const turn: Running = {
+        session,
+        input,
+        deadlineMs: startedMs + max_duration_ms,
+        shares: new Map(),
+        places: createPlaces(),
+        tasks: isResumed ? tasksOpened : 0,
+        isOver: false,
+      };
+      turns.set(sessionId, turn);
+      try {
+        return await runSessionTurn(began, session, input);
+      } finally {
+        turn.isOver = true;
+        turns.delete(sessionId);
+      }
+    },
+  };
+  return subAgents;
+}
+
+/** The most forwarded events per task. */
+const EVENTS_MAX = 1_000;
+
+/** Approval requests are always forwarded, or they would never be answered. */
+function isAboutWord(event: AgentEvent): boolean {
+  const { type } = event.type === "sub_agent_event" ? event.event : event;
+  return type === "tool_approval_requested" || type === "tool_approval_answered";
+}
+
+/** A semaphore for parallel tasks. */
+interface Places {
+  /** Resolves when a place is free; false if the signal aborts first. */
+  take(placesMax: number, signal: AbortSignal): Promise<boolean>;
+  leave(): void;
+}
+
+function createPlaces(): Places {
+  let taken = 0;
+  // At most the calls of one answer.
+  const waiting = new Set<() => void>();
+  return {
+    take: async (placesMax, signal) => {
+      if (signal.aborted) return false;
+      if (taken < placesMax) {
+        taken += 1;
+        return true;
+      }
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      const next = (): void => resolve(true);
+      waiting.add(next);
+      const giveUp = (): void => {
+        // A granted place is kept.
+        if (waiting.delete(next)) resolve(false);
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      try {
+        return await promise;
+      } finally {
+        signal.removeEventListener("abort", giveUp);
+      }
+    },
+    leave: () => {
+      const [next] = waiting;
+      if (next === undefined) taken -= 1;
+      else {
+        waiting.delete(next);
+        next();
+      }
+    },
+  };
+}
+
+async function endOfTask(running: Promise<RunResult>): Promise<TaskEnd> {
+  try {
+    return endOf(await running);
+  } catch (thrown) {
+    const isInterrupted = thrown instanceof RuntimeError && thrown.code === "REQUEST_CANCELLED";
+    if (!isInterrupted) return { status: "failed", text: "", problem: messageOf(thrown) };
+    return {
+      status: "interrupted",
+      text: "",
+      problem: "it was interrupted; agent with its session_id goes on with it",
+    };
+  }
+}

@@ -1,0 +1,396 @@
+import type { Progress } from "../contract/approval.ts";
+import type { Caller } from "../contract/caller.ts";
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { NativeSummary } from "../ports/model.ts";
+import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
+import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { spentIn } from "./budget.ts";
+import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
+import { extractOutput } from "./extraction.ts";
+import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
+import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
+import {
+  causeOf,
+  checkBudget,
+  createRun,
+  type Run,
+  stillUnsaved,
+  type Turn,
+  warnOfTime,
+  watchDeadline,
+} from "./run.ts";
+import { foldAhead } from "../state/session-state.ts";
+import { toolTokens } from "./tokens.ts";
+import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
+import {
+  assistantEntry,
+  CANCELLED,
+  close,
+  closeBy,
+  closeCancelled,
+  closeFailed,
+  closeLeftovers,
+  closePending,
+  completed,
+  type Failed,
+  outputLimit,
+  type Served,
+  type TurnOutcome,
+  textInTurn,
+  timestamp,
+  type Unfinished,
+} from "./turn-end.ts";
+import {
+  decidedBefore,
+  guardAnswer,
+  guardCalls,
+  guardEnd,
+  guardStep,
+  judgeResults,
+  judgingOutputs,
+  notifyBeforeEnd,
+  notifyObservers,
+} from "./turn-hooks.ts";
+
+/** The outcome of a turn that waits for approval; `resumeTurn` continues it, in any process. */
+export const WAITING = Symbol("waiting");
+
+/** Runs one turn to its end: call the model, run its tools, call again. */
+export async function runTurn(
+  turn: Turn,
+  input: { prompt: Content; instructions?: readonly string[] },
+): Promise<TurnOutcome | typeof WAITING> {
+  return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
+}
+
+/** Runs a turn that starts with the results that the previous one ended for, and an optional user message. */
+export async function continueTurn(
+  turn: Turn,
+  input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
+): Promise<TurnOutcome | typeof WAITING> {
+  const { state, redact, clock, keep, keepMedia } = turn;
+  const begun = createRun(turn);
+  const { reported, results } =
+    turn.hooks === undefined ? { reported: [], results: input.results } : await judgeResults(begun, input.results);
+  const taken = await takeResults({ redact, clock, keep, keepMedia, limits: turn.policy.tools }, state, results);
+  const { prompt, instructions = [] } = input;
+  const opening: EntryBody[] =
+    prompt === undefined
+      ? [{ kind: "turn_continued" }, ...reported, taken, ...noticesOf(turn, instructions)]
+      : [...reported, taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
+  return within(begun, (run) => loop(run, opening));
+}
+
+/** Repeats a turn that failed before the model answered: its prompt is in the log. */
+export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
+  return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued" }]));
+}
+
+/** Continues a waiting turn once every approval is answered. */
+export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
+  const { approval, openCalls } = turn.state;
+  if (approval === undefined) throw new Error("no turn waits");
+  return within(createRun(turn, approval.asked.progress), async (run) => {
+    const { calls, refusals: denied } = decidedBefore(openCalls, approval.asked.progress.hooks);
+    const refusals = await ruleAgain(calls, approval, turn.approvals);
+    const ran = await runCalls(run, calls, new Map([...refusals, ...denied]));
+    if (turn.signal.aborted) return closeCancelled(run, ran);
+    return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
+  });
+}
+
+async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
+  const over = new AbortController();
+  // A store failure here also fails the turn's next append, which reports it.
+  const warning = warnOfTime(run, over.signal).catch(() => {});
+  try {
+    return await work(run);
+  } finally {
+    over.abort("over");
+    await warning;
+  }
+}
+
+async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeof WAITING> {
+  const { turn } = run;
+  let unsaved = opening;
+  if (turn.hooks !== undefined && run.turns === 0) {
+    const begun = await guardStep(run, "run_started", unsaved);
+    if (begun?.end !== undefined) return closeAt(run, begun.unsaved, begun.end);
+    unsaved = begun?.unsaved ?? unsaved;
+  }
+  // A call repeated after a recovery does not count again.
+  while (run.turns - run.recoveries < turn.state.settings.max_turns) {
+    let stop = checkBudget(run, unsaved);
+    if (stop === undefined && (await compactIfDue(run, unsaved))) {
+      unsaved = [];
+      if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
+      stop = checkBudget(run, unsaved);
+    }
+    if (stop !== undefined) return closeBy(run, await notifyBeforeEnd(run, unsaved), causeOf(stop));
+    if (turn.hooks !== undefined) {
+      const asked = await guardStep(run, "pre_llm_request", unsaved);
+      if (asked?.end !== undefined) return closeAt(run, asked.unsaved, asked.end);
+      unsaved = asked?.unsaved ?? unsaved;
+    }
+    const { settings } = turn.state;
+    const { messages, native } = await openCall(run, unsaved, run.turns);
+    if (run.unnotified.length > 0) await notifyAndSave(run);
+    turn.background?.consider();
+    run.turns += 1;
+    const answer = await ask(asking(run), {
+      messages: withSkill(await turn.fillMedia(messages), turn.skill),
+      tools: [...turn.tools.values()],
+      maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
+      providerParams: settings.provider_params,
+      native,
+      // A call repeated after a recovery is still the first one.
+      toolChoice: run.turns - run.recoveries === 1 ? turn.toolChoice : undefined,
+    });
+    if (!answer.ok) {
+      if (!leavesOut(run, answer, native) && !(await recoversFrom(run, answer))) return closeFailed(run, answer);
+      unsaved = [];
+      continue;
+    }
+    run.isRecovering = false;
+    const judged = turn.hooks && (await guardAnswer(run, answer));
+    if (judged?.end !== undefined) return closeAt(run, [...refusedNative(run), ...judged.unsaved], judged.end);
+    const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
+    const { stopReason, usage } = answer;
+    const said = assistantEntry(turn, answer.blocks, { stopReason, usage });
+    unsaved = [...refusedNative(run), ...(judged?.unsaved ?? []), said];
+    if (calls.length === 0) return finish(run, unsaved, answer);
+    const served = await serveCalls(run, unsaved, calls);
+    if (served === WAITING) return WAITING;
+    if (turn.signal.aborted) return closeCancelled(run, served);
+    if (served.pending.length > 0) return closePending(run, served, answer);
+    unsaved = served.unsaved;
+    if (turn.hooks === undefined) continue;
+    const crossed = await guardStep(run, "turn_boundary", unsaved);
+    if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
+    unsaved = crossed?.unsaved ?? unsaved;
+  }
+  return closeBy(run, await notifyBeforeEnd(run, unsaved), "turn_limit_reached");
+}
+
+function closeAt(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
+  return close(run, unsaved, () => end);
+}
+
+async function notifyAndSave(run: Run): Promise<void> {
+  const reported = await notifyObservers(run);
+  if (reported.length > 0) await run.turn.append(reported);
+}
+
+/** Compacts before a call if that is due. True: the entries are saved, and the context may have changed. */
+async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
+  const { turn } = run;
+  const ahead = foldAhead(turn.state, unsaved);
+  let verdict = judgeTurnBoundary(turn, ahead);
+  const at = {
+    ahead,
+    isNewTurn: run.turns === 0,
+    isDue: verdict === "due" || verdict === "overflow",
+  };
+  let isSaved = false;
+  const save = async (): Promise<void> => {
+    if (isSaved) return;
+    await turn.append(() => stillUnsaved(run, unsaved));
+    isSaved = true;
+    if (run.unnotified.length > 0) await notifyAndSave(run);
+  };
+  const hasEvicted = await evictIfDue(turn, at, asking(run), save);
+  // Whether to summarise depends on what the eviction left.
+  if (hasEvicted) verdict = judgeTurnBoundary(turn, foldAhead(turn.state, []));
+  if (verdict === "not_due") return isSaved;
+  await save();
+  if (typeof verdict === "object") {
+    await turn.append([{ kind: "compaction_failed", error: verdict.error }]);
+    return true;
+  }
+  await runDueCompaction(turn, asking(run), verdict);
+  return true;
+}
+
+/** The provider refused the context, whatever the estimate says: it must shrink as much as by a compaction. */
+const RECOVERED_SHARE = 0.5;
+
+/** Compacts once and repeats the call if the provider finds the context too long. */
+async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
+  if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
+  run.isRecovering = true;
+  const { state } = run.turn;
+  const sizeBefore = state.shownTokens;
+  const at = { ahead: foldAhead(state, []), isNewTurn: false, isDue: true };
+  const hasEvicted = await evictIfDue(run.turn, at, asking(run), async () => {});
+  if (hasEvicted && state.shownTokens <= sizeBefore * RECOVERED_SHARE) {
+    run.recoveries += 1;
+    return true;
+  }
+  const isShorter = await runDueCompaction(run.turn, asking(run), "refused");
+  if (isShorter) run.recoveries += 1;
+  return isShorter;
+}
+
+function openTurn(
+  turn: Turn,
+  prompt: Content,
+  instructions: readonly string[],
+  state: Unfinished = turn.state,
+): EntryBody[] {
+  const { clock } = turn;
+  const created_at = timestamp(clock);
+  return [
+    ...closeLeftovers(state, clock),
+    ...noticesOf(turn, instructions),
+    { kind: "turn_opened", message: { role: "user", content: prompt, created_at } },
+  ];
+}
+
+function noticesOf({ clock }: Turn, instructions: readonly string[]): readonly EntryBody[] {
+  const created_at = timestamp(clock);
+  return instructions.map((body) => ({
+    kind: "notice",
+    message: { role: "system_notice", kind: "instructions", body, created_at },
+  }));
+}
+
+interface Opened {
+  readonly messages: readonly Message[];
+  readonly native: NativeSummary | undefined;
+}
+
+/** Saves the pending entries before a call, and returns the context that the call records. */
+async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<Opened> {
+  const { turn } = run;
+  const { model, compacting } = turn;
+  let opened: Opened = { messages: [], native: undefined };
+  await turn.append(() => {
+    const { added, shownBy } = foldAhead(turn.state, unsaved);
+    const messages = [...assembleContext(turn.state), ...messagesOf(added)];
+    const isOn = compacting?.native === true && run.leftOut === undefined;
+    const native = nativeSummaryIn(messages, { model, compactions: shownBy, isOn });
+    opened = { messages, native };
+    const context_sha256 = hashContext(messages, turn.hash);
+    const carried = {
+      tool_tokens: toolTokens(turn.tools.values()),
+      ...(native === undefined ? {} : { native_of: native.compactionId }),
+    };
+    return [
+      ...stillUnsaved(run, unsaved),
+      { kind: "model_called", turn_number: step, model: model.modelId, context_sha256, ...carried },
+    ];
+  });
+  return opened;
+}
+
+function asking(run: Run): Asking {
+  const { model, clock, policy, signal, redact, emit, append } = run.turn;
+  const { retry, calls } = policy;
+  // After text in this turn, an empty answer means that the model has nothing to add.
+  const acceptsEmpty = textInTurn(run) !== undefined;
+  return { model, clock, retry, calls, deadlineMs: run.deadlineMs, signal, redact, acceptsEmpty, emit, append };
+}
+
+/** Saves the answer, then runs, closes or asks approval for its calls; returns the entries to save next. */
+async function serveCalls(
+  run: Run,
+  unsaved: EntryBody[],
+  calls: readonly ToolUseBlock[],
+): Promise<Served | typeof WAITING> {
+  const { turn } = run;
+  const { clock, approvals } = turn;
+  const stop = checkBudget(run, unsaved);
+  await turn.append(() => stillUnsaved(run, unsaved));
+  if (stop === "tokens" || stop === "cost") return { unsaved: [closeCalls(calls, OUT_OF[stop], clock)], pending: [] };
+  const guarded = turn.hooks && (await guardCalls(run, calls));
+  const { reported = [], calls: given = calls, refusals: denied = NONE, decided } = guarded ?? {};
+  const judged = denied.size === 0 ? given : given.filter(({ data }) => !denied.has(data.id));
+  const ruled = await ruleOn(judged, approvals);
+  if ("refusals" in ruled) {
+    const refusals = denied.size === 0 ? ruled.refusals : new Map([...ruled.refusals, ...denied]);
+    return runCalls(run, given, refusals, reported);
+  }
+  const progress = {
+    turns: run.turns - run.recoveries,
+    elapsed_ms: clock.now() - run.startedMs,
+    seq_before: run.seqBefore,
+    tool_calls_before: run.toolCallsBefore,
+    ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
+    ...(turn.caller === undefined ? {} : { caller: callerOf(turn.caller) }),
+    ...(decided === undefined ? {} : { hooks: decided }),
+  };
+  await turn.append([...reported, askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  return WAITING;
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
+function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["caller"] {
+  const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };
+  return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
+}
+
+async function runCalls(
+  run: Run,
+  calls: readonly ToolUseBlock[],
+  refusals: ReadonlyMap<string, string>,
+  reported: readonly EntryBody[] = [],
+): Promise<Served> {
+  const { turn } = run;
+  // Changed arguments must be stored first, in case the process dies in the tool.
+  const isRewritten = reported.some((body) => body.kind === "event" && body.event.type === "hook_completed");
+  if (isRewritten) await turn.append(reported);
+  const notes: EntryBody[] = isRewritten ? [] : [...reported];
+  const judge = turn.hooks && judgingOutputs(run, notes);
+  const { state, clock } = turn;
+  const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
+  const deadline = watchDeadline(run);
+  const batch: ToolBatch = {
+    sessionId: state.sessionId,
+    tools: turn.tools,
+    clock,
+    limits: turn.policy.tools,
+    signal: deadline.signal,
+    shellEnv: state.settings.shell_env ?? {},
+    refusals,
+    callsAllowed: max_tool_calls - spentIn(state).toolCalls,
+    redact: turn.redact,
+    checkInWorker: turn.checkInWorker,
+    ...(judge === undefined ? {} : { judge }),
+    interrupted: (callId) => interruptedIn(state)(callId),
+    emit: turn.emit,
+    keep: turn.keep,
+    keepMedia: turn.keepMedia,
+  };
+  try {
+    const { ran, pending } = await runToolCalls(batch, calls);
+    if (pending.length === 0) return { unsaved: [...notes, ran], pending };
+    const { message, calls: rows } = ran;
+    if (rows.length === 0) return { unsaved: notes, pending };
+    return { unsaved: [...notes, { kind: "results_held", results: message.results, calls: rows }], pending };
+  } finally {
+    await deadline.release();
+  }
+}
+
+async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, { ok: true }>): Promise<TurnOutcome> {
+  const { turn } = run;
+  const stop = checkBudget(run, said);
+  const crossed = turn.hooks && (await guardEnd(run, said));
+  if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
+  const unsaved = crossed?.unsaved ?? said;
+  const schema = stop === undefined ? turn.state.settings.output_schema : undefined;
+  const closed = await close(run, unsaved, () => ({
+    ...completed(run, unsaved),
+    final_call: { stop_reason: answer.stopReason, usage: answer.usage },
+    ...(stop === undefined ? {} : { cause: causeOf(stop) }),
+    extraction_required: schema !== undefined,
+  }));
+  if (schema === undefined) return closed;
+  await compactIfDue(run, []);
+  const { state, checkInWorker } = turn;
+  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkInWorker });
+  return { ...closed, extraction };
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { created, idOf, said } from "../../../../test/support/entries.ts";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { foldRow } from "@rkat/core/state/session-row";
+import type { Store } from "@rkat/core/ports/store";
+import { openStore } from "./open.ts";
+import { nodeSegmentIo } from "./segments.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-log-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const A = idOf(1);
+const PAGE = 16;
+
+/** A store that counts what it reads of its logs. */
+function openCounting(folder: string) {
+  let bytesRead = 0;
+  const io = {
+    ...nodeSegmentIo,
+    read: (...args: Parameters<typeof nodeSegmentIo.read>): number => {
+      const bytes = nodeSegmentIo.read(...args);
+      bytesRead += bytes;
+      return bytes;
+    },
+  };
+  const host = { pid: process.pid, isRunning: () => true };
+  return { store: openStore({ folder, foldRow, host, io }), read: () => bytesRead };
+}
+
+async function seqsByPage({ log }: Pick<Store, "log">): Promise<readonly number[]> {
+  const seqs: number[] = [];
+  for (;;) {
+    const page = await log.read(A, (seqs.at(-1) ?? 0) + 1, PAGE);
+    if (page.length === 0) return seqs;
+    seqs.push(...page.map(({ seq }) => seq));
+  }
+}
+
+const upTo = (end: number): readonly number[] => Array.from({ length: end }, (_, at) => at + 1);
+
+describe("a log that is read page by page", () => {
+  it("[F4] [F10] reads a fork, which is one record, once", async () => {
+    const { store, read } = openCounting(mkdtempSync(join(root, "fork-")));
+    const long = "A long answer. ".repeat(100);
+    const bodies: EntryBody[] = [created, ...Array.from({ length: 499 }, () => said(long))];
+    await store.log.append(A, 0, toNewEntries(bodies));
+    const bytes = 500 * long.length;
+    expect(await seqsByPage(store)).toEqual(upTo(500));
+    expect(read()).toBeLessThan(2 * bytes);
+    await store.close();
+  });
+
+  it("[F4] [F11] has what this and other processes add between two pages, and after they saved it", async () => {
+    const folder = mkdtempSync(join(root, "two-"));
+    const { store: one } = openCounting(folder);
+    const { store: other } = openCounting(folder);
+    await one.log.append(A, 0, toNewEntries([created]));
+    let end = 1;
+    for (const store of [one, one, other, one, other, other, one]) {
+      for (const reader of [one, other]) expect(await seqsByPage(reader)).toEqual(upTo(end));
+      await store.log.append(A, end, toNewEntries([said(`at ${end}`)]));
+      end += 1;
+    }
+    await other.close();
+    expect(await seqsByPage(one)).toEqual(upTo(end));
+    await one.log.append(A, end, toNewEntries([said("the last word")]));
+    expect(await seqsByPage(one)).toEqual(upTo(end + 1));
+    await one.close();
+    const { store: again } = openCounting(folder);
+    expect(await seqsByPage(again)).toEqual(upTo(end + 1));
+    await again.close();
+  });
+
+  it("[F4] [F9] takes a long append in pieces: others append meanwhile, nobody to the same log, and all is kept", async () => {
+    const folder = mkdtempSync(join(root, "long-"));
+    const host = { pid: process.pid, isRunning: () => true };
+    // Saved often, so that the index is written while the long one is under way.
+    const sizes = { segmentBytes: 40_000, checkpointBytes: 2_000 };
+    const store = openStore({ folder, foldRow, host, sizes });
+    const bodies: EntryBody[] = [
+      created,
+      ...Array.from({ length: 999 }, (_, at) => said(`text ${at}, [[{}],[1,{"kind":"`)),
+    ];
+    let isLongOver = false;
+    const long = store.log.append(A, 0, toNewEntries(bodies)).finally(() => {
+      isLongOver = true;
+    });
+    await expect(store.log.append(A, 0, toNewEntries([created]))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    let others = 0;
+    for (; !isLongOver; others += 1)
+      await store.log.append(idOf(2 + others), 0, toNewEntries([created, said("short")]));
+    // How many they are is the machine's; were the long one a single piece, there would be none.
+    expect(others).toBeGreaterThan(0);
+    const written = await long;
+    expect(written.map(({ body }) => body)).toEqual(bodies);
+    await store.close();
+    const again = openStore({ folder, foldRow, host, sizes });
+    expect(await again.log.read(A, 1, Number.MAX_SAFE_INTEGER)).toEqual(written);
+    expect(await again.log.read(A, 500, 7)).toEqual(written.slice(499, 506));
+    expect((await again.sessions.get(A))?.last_seq).toBe(1_000);
+    expect(await again.sessions.page({ max: 10_000 })).toHaveLength(others + 1);
+    for (let other = 0; other < others; other += 1) {
+      expect(await again.log.read(idOf(2 + other), 1, 9)).toHaveLength(2);
+    }
+    await again.close();
+  });
+});

@@ -1,0 +1,377 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { mcpToolsOf } from "@rkat/core/composed-tools";
+import { formatToml, parseToml } from "./config/config-file.ts";
+import { type Compose, composeOver } from "@rkat/core/config/config-layers";
+import type { Config } from "@rkat/core/config/config-schema";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { spellConfig } from "@rkat/core/config/spell-config";
+import { passwordsOf } from "@rkat/core/config/store-schema";
+import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
+import { RuntimeError } from "@rkat/core/contract/error";
+import type { JsonTable } from "@rkat/core/contract/input";
+import { createRedactor } from "@rkat/core/turn/redact";
+import { foldRow } from "@rkat/core/state/session-row";
+import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
+import type { ConfigStore } from "@rkat/core/ports/config-store";
+import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { MemoryStore } from "@rkat/core/ports/memory";
+import type { Seal } from "@rkat/core/ports/seal";
+import type { RowQuery, Store } from "@rkat/core/ports/store";
+import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
+import type { AgentHome } from "@rkat/core/agents/agent-operations";
+import { requireNode } from "@rkat/core/runtime/runtime-options";
+import { readEvents } from "@rkat/core/sessions/subscriptions";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import type { Verification } from "./log/open.ts";
+import type { McpServerReport, McpTools } from "@rkat/core/tools/mcp/mcp-tools";
+import { secretsOf } from "@rkat/core/tools/mcp/variables";
+import { secretsIn } from "@rkat/core/tools/shell";
+
+/** What a runtime that keeps its sessions needs besides. */
+export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
+  /**
+   * The folder everything is kept in; made when it is not there. Beside a database it holds what can be made again,
+   * and without it that is kept in the process.
+   */
+  readonly stateFolder?: string | undefined;
+  /** The address of a database that keeps the realm, as `postgres://user@host/database`; it wins over the configuration. */
+  readonly store?: string | undefined;
+  /** Decides what of the state folder's own `config.toml` is obeyed, as `loadConfig` returns it; else the user's home does. */
+  readonly trust?: Trust | undefined;
+}
+
+/**
+ * Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. The state
+ * folder's own `config.toml` wins over what is given, as far as it is trusted.
+ */
+export async function openRuntime(options: OpenOptions): Promise<Runtime> {
+  requireNode(process.versions.node);
+  const { config, telemetry, env = process.env, warn = () => {} } = options;
+  if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
+  const { createSending } = await import("@rkat/core/telemetry/exporter");
+  const sending = createSending(config.telemetry, { env, warn });
+  if (sending === undefined) return openComposed(options);
+  const secrets = [...(options.secrets ?? []), ...sending.secrets];
+  const runtime = await openComposed({ ...options, secrets, telemetry: sending.telemetry });
+  return { ...runtime, close: () => runtime.close().finally(sending.close) };
+}
+
+async function openComposed({ store: url, ...options }: OpenOptions): Promise<Runtime> {
+  const { config = defaultConfig(), stateFolder } = options;
+  const given = url === undefined ? config : withStore(config, url);
+  if (given.store.url !== undefined && given.features.includes("session-store")) {
+    refuseSealedDatabase(given.encryption);
+    return openInDatabase({ ...options, config: given }, given.store.url);
+  }
+  if (stateFolder === undefined) {
+    const message = "stateFolder is missing: give the folder that keeps sessions, or store with a database's address";
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const compose = composeOver(url === undefined ? options.config : given);
+  return openInFolder({ compose, ...options, config: given, stateFolder });
+}
+
+/** The configuration with another database; throws INVALID_PARAMS for an address that is none. */
+function withStore(config: Config, url: string): Config {
+  return composeOver({ ...config, store: { ...config.store, url } })({}, "openRuntime");
+}
+
+interface FolderOptions extends Omit<OpenOptions, "store"> {
+  readonly stateFolder: string;
+}
+
+async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): Promise<Runtime> {
+  const { config: given = defaultConfig(), compose = composeOver(given), warn = () => {} } = options;
+  const isKept = given.features.includes("session-store");
+  if (isKept) {
+    trust?.requireState(options.projectRoot ?? stateFolder, stateFolder);
+    refuseLinksIn(stateFolder);
+  }
+  const configStore =
+    options.configStore ?? (isKept ? await openConfigFile({ ...options, stateFolder, trust }, given) : undefined);
+  const config = configStore === undefined ? given : compose(configStore.read().layer, configStore.name);
+  const isCompacting = config.features.includes("session-compaction");
+  const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
+  const secrets = [...(options.secrets ?? []), ...keysIn(options.env ?? process.env, config.encryption)];
+  const composed = { ...options, ...compacting, config, compose, warn, secrets };
+  const isSealable = isKept || config.features.includes("memory-store");
+  refuseFiles(config);
+  const openMemory = async (): Promise<MemoryStore> => {
+    if (config.memory.index !== "database") return openMemoryIn(stateFolder, { warn, seal });
+    const message = 'memory.index is "database", and there is none: set [store] url, or write "auto"';
+    throw new RuntimeError("INVALID_PARAMS", message);
+  };
+  compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
+  const { env = process.env } = options;
+  const seal = isSealable ? await openSeal(stateFolder, config.encryption, env, warn) : undefined;
+  if (configStore === undefined || !config.features.includes("session-store")) {
+    return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
+  }
+  const store = await openEmbeddedStore(stateFolder, { warn, seal });
+  const hasFiles = config.store.files !== false && seal === undefined;
+  const files = hasFiles ? await withFiles(store, { folder: stateFolder, warn }) : store;
+  const memory = await memoryOf(config, options, openMemory);
+  const agents = agentsIn(stateFolder, { warn, hasFiles, seal });
+  return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
+}
+
+/** Files for people are there to be read: a realm has these or is sealed. */
+function refuseFiles({ store, encryption }: Config): void {
+  if (store.files !== true || Object.keys(encryption).length === 0) return;
+  const message = "store.files is true, and files for people cannot be sealed; remove it, or [encryption]";
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+const REALM_IN_DATABASE = "default";
+
+/** The same with the realm in a database; the folder, if there is one, holds what can be made again. */
+async function openInDatabase(options: OpenOptions & { readonly config: Config }, url: string): Promise<Runtime> {
+  const { store: _address, config: given, stateFolder, trust, warn = () => {}, ...others } = options;
+  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await import("@rkat/postgres");
+  const realm = options.realm?.realm_id ?? given.store.realm ?? REALM_IN_DATABASE;
+  const beside = stateFolder === undefined ? undefined : folderBeside(stateFolder, { url, realm });
+  if (stateFolder !== undefined) {
+    trust?.requireState(options.projectRoot ?? stateFolder, stateFolder);
+    refuseLinksIn(stateFolder);
+  }
+  const composed = options.compose ?? composeOver(given);
+  // Where a realm is kept is not for what is kept there to say.
+  const compose: Compose = (layer, name) => ({ ...composed(layer, name), store: given.store });
+  const database = await openRealm({ url, realm }, { store: given.store, warn, folder: beside });
+  try {
+    const configStore = options.configStore ?? (await database.config());
+    const config = compose(configStore.read().layer, configStore.name);
+    const isCompacting = config.features.includes("session-compaction");
+    const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
+    const secrets = [...(options.secrets ?? []), ...passwordsOf(url)];
+    const parts = { ...others, ...compacting, config, compose, warn, secrets, configStore };
+    compactionOf(parts, config, config);
+    const folder = config.store.files === true ? beside : undefined;
+    const memory = await memoryOf(config, options, () =>
+      openSharedMemory(database, { index: config.memory.index, folder: beside, warn }),
+    );
+    const agents = agentsInDatabase(database, { folder: beside, hasFiles: folder !== undefined, warn });
+    const kept = database.store("session", foldRow);
+    const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
+    const runtime = createRuntime({ agents, ...parts, ...memory, store });
+    return { ...runtime, close: () => runtime.close().finally(database.close) };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
+export async function openConfigFile(
+  options: Pick<FolderOptions, "stateFolder" | "env" | "warn" | "trust">,
+  given: Config,
+): Promise<ConfigStore> {
+  const { stateFolder: folder, env = process.env, warn = () => {} } = options;
+  const { createConfigFile } = await import("./log/config-file.ts");
+  const trust = options.trust ?? openTrust({ home: homeFolder(), env });
+  const others = [spellConfig(given)];
+  // Whoever hands in the trust has read the layer as it is now, and was told.
+  let isWarned = options.trust !== undefined;
+  let reported: string | undefined;
+  const parse = (text: string, path: string): JsonTable => {
+    const { admitted, brought } = trust.settings({ path, text }, parseToml(text, path), others);
+    const sentence = leftOutText(brought === undefined ? [] : [brought]);
+    if (sentence !== undefined && sentence !== reported && !isWarned) warn(sentence);
+    reported = sentence;
+    isWarned = false;
+    return admitted;
+  };
+  const store = createConfigFile({ folder, parse, format: formatToml });
+  return {
+    ...store,
+    change: (make) =>
+      store.change((before) => {
+        const layer = make(before);
+        const file = { path: store.name, text: formatToml(layer) };
+        // Before the file is there: a process that sees it must find it trusted.
+        if (trust.settings(file, layer, others).brought?.isObeyed === false) trust.remember(file);
+        return layer;
+      }),
+  };
+}
+
+/** A user without an entry in the system has none: a folder that holds nothing stands in, and nothing is trusted. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/nonexistent";
+  }
+}
+
+/** Their own names are looked at by whoever writes the files for people, which a turn can do without. */
+const LOOKED_AT_LATER = ".rkat";
+
+/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
+export function refuseLinksIn(folder: string, levels = 2): void {
+  // What is no folder is told by the store.
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.name === LOOKED_AT_LATER) continue;
+    const path = join(folder, entry.name);
+    if (entry.isSymbolicLink()) {
+      throw new RuntimeError("SESSION_STORE_ERROR", `${path} is a link, and nothing is kept behind one; remove it`);
+    }
+    if (entry.isDirectory() && levels > 1) refuseLinksIn(path, levels - 1);
+  }
+}
+
+/** Agents are kept in this folder of a state folder. */
+export const AGENTS = "agents";
+
+/** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
+function agentsIn(
+  stateFolder: string,
+  {
+    warn,
+    hasFiles,
+    seal,
+  }: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean; readonly seal: Seal | undefined },
+): AgentHome {
+  const folder = join(stateFolder, AGENTS);
+  return {
+    isThere: () => existsSync(folder),
+    open: async () => {
+      refuseLinksIn(folder);
+      const { openStore } = await import("./log/open.ts");
+      const { foldAgent } = await import("@rkat/core/agent-memory/tiers");
+      const { createVault } = await import("./projections/vault.ts");
+      const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn, seal });
+      const vault = createVault({ folder: stateFolder, warn });
+      return { store, vault: hasFiles ? vault : undefined, eraseFiles: vault.erase };
+    },
+  };
+}
+
+/** Opens memory, when the configuration names it, with the store that is handed in or else the one that is opened. */
+async function memoryOf(
+  config: Config,
+  { warn = () => {}, memory, env = process.env }: OpenOptions,
+  openStore: () => Promise<MemoryStore | undefined>,
+): Promise<Pick<RuntimeOptions, "memory">> {
+  if (!config.features.includes("memory-store")) return {};
+  const store = memory?.store ?? (await openStore());
+  const openRemote = async () => {
+    const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
+    const { openEmbeddingModel } = await import("@rkat/core/providers/ai-sdk-embedding");
+    const model = await openEmbeddingModel({ env, config }, embedding_model);
+    return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
+  };
+  const embedder = async (signal: AbortSignal) => {
+    const { openNamedEmbedder, withGrasp } = await import("./embedders/open-embedder.ts");
+    const { embedder: name } = config.memory;
+    const opened = await openNamedEmbedder(name, { warn: warn, openRemote, signal });
+    return name === "remote" ? opened : withGrasp(opened);
+  };
+  return { memory: { embedder, ...memory, ...(store === undefined ? {} : { store }) } };
+}
+
+async function openMemoryIn(
+  stateFolder: string,
+  options: { readonly warn: (sentence: string) => void; readonly seal: Seal | undefined },
+): Promise<MemoryStore> {
+  const { openMemoryStore } = await import("./recall-index/open.ts");
+  return openMemoryStore({ folder: join(stateFolder, "memory"), version: CHUNKS_VERSION, ...options });
+}
+
+/** Gives the sessions of a store their files under `.rkat/`. */
+async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
+  const { createRkatFiles, projectStore } = await import("./projections/rkat-files.ts");
+  const { createLaggingFiles } = await import("./projections/rkat-files.ts");
+  const page = (query: RowQuery) => store.sessions.page(query);
+  const lagging = createLaggingFiles({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
+  const files = createRkatFiles({
+    ...to,
+    lagging,
+    readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
+    row: (sessionId) => store.sessions.get(sessionId),
+  });
+  return projectStore(store, files);
+}
+
+/** Opens a store on disk: everything it acknowledged survives the end of the process, however it comes. */
+export async function openEmbeddedStore(
+  folder: string,
+  options: { now?: () => number; warn?: (sentence: string) => void; seal?: Seal | undefined } = {},
+): Promise<Store> {
+  requireNode(process.versions.node);
+  const { openStore } = await import("./log/open.ts");
+  return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
+}
+
+/** Checks every checksum of the sessions and agents on disk; nothing is changed. */
+export async function verifyStore(
+  folder: string,
+  { encryption = {}, env = process.env }: { readonly encryption?: Encryption; readonly env?: OpenOptions["env"] } = {},
+): Promise<Verification & { readonly agents: number }> {
+  const seal = await openSeal(folder, encryption, env);
+  const { addVerification, verifyFolder } = await import("./log/open.ts");
+  const { foldAgent } = await import("@rkat/core/agent-memory/tiers");
+  const kept = await verifyFolder(folder, foldRow, seal);
+  if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
+  const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent, seal);
+  return { ...addVerification(kept, more), agents };
+}
+
+/** Whether a process of this machine runs. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"; // It runs and is someone else's.
+  }
+}
+
+/** The tools of MCP servers besides a runtime's own; nothing is started before they are prepared. */
+export async function openMcpServers(
+  servers: readonly McpServerConfig[],
+  {
+    root,
+    env,
+    warn,
+  }: { readonly root: string; readonly env: NodeJS.ProcessEnv; readonly warn: (sentence: string) => void },
+): Promise<McpTools> {
+  const secrets = secretsOf(servers, env);
+  const redact = createRedactor([...secretsIn(env), ...secrets]);
+  const mcp = mcpToolsOf(servers, {
+    env,
+    root,
+    clock: createSystemClock(),
+    warn: (sentence) => warn(redact(sentence)),
+  });
+  return { ...mcp, tools: () => mcp.tools().map((tool) => ({ ...tool, secrets })) };
+}
+
+/** Connects to MCP servers, says how each of them is, and lets go of them again. */
+export async function inspectMcpServers({ mcpServers = [], signal, ...options }: InspectOptions): Promise<McpReport> {
+  const { env = process.env, projectRoot: root = process.cwd(), clock = createSystemClock() } = options;
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env)]);
+  const warnings: string[] = [];
+  const warn = (sentence: string) => warnings.push(redact(sentence));
+  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn });
+  try {
+    await mcp.prepare(signal);
+    const servers = mcp.report().map((row) => (row.error === undefined ? row : { ...row, error: redact(row.error) }));
+    return { servers, warnings };
+  } finally {
+    await mcp.close();
+  }
+}
+
+interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "env" | "projectRoot" | "clock"> {
+  readonly signal: AbortSignal;
+}
+
+interface McpReport {
+  readonly servers: readonly McpServerReport[];
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,287 @@
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import type { Chunk, LogMark, MemoryStore } from "@rkat/core/ports/memory";
+import type { Seal } from "@rkat/core/ports/seal";
+import { DamagedDb } from "../tables/table-file.ts";
+import {
+  addBatch,
+  type Change,
+  draftsOf,
+  dropSession,
+  FIRST_VERSION,
+  followChange,
+  isOutdated,
+  resetSession,
+} from "./batches.ts";
+import { createCatalogue, LIVE } from "./catalogue.ts";
+import { createMatcher } from "./match.ts";
+import { createNearest } from "./nearest.ts";
+import type { Scanner } from "./scanner.ts";
+import { withoutPostings } from "./segment.ts";
+import { decodeRow, lacking, openTables, readManifest, type Tables, writeManifest } from "./tables.ts";
+import { createVectorTable } from "./vector-table.ts";
+
+export interface EmbeddedMemoryOptions {
+  readonly folder: string;
+  /** Told of damage and how it was dealt with. */
+  readonly warn?: (sentence: string) => void;
+  /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
+  readonly version?: number;
+  /** How vectors are compared; plain loops for what has no SIMD. */
+  readonly scanner?: Scanner["kind"];
+  /** What is kept is sealed by it; undefined: it is kept as it is. */
+  readonly seal?: Seal | undefined;
+}
+
+/** How far a store has followed a memory that is kept elsewhere. */
+interface Followed {
+  /** 0 and no mark where nothing was followed. */
+  readonly number: number;
+  readonly mark: string;
+  /** Of the vectors of the embedder asked for. */
+  readonly vectors: number;
+}
+
+/** A memory store that can stand in, on this machine, for one that is kept elsewhere. */
+export interface EmbeddedMemory extends MemoryStore {
+  /** How it follows another: what it is given by these and by nothing else. */
+  readonly following: {
+    position(embedderId: string): Promise<Followed>;
+    /** Does changes in their order, all of them or none; those that were done already, maybe by another process, are passed over. */
+    follow(changes: readonly Change[]): Promise<void>;
+    /** Takes in vectors, with which it has those of the other up to `position`. */
+    followVectors(
+      embedderId: string,
+      position: number,
+      vectors: Parameters<MemoryStore["vectors"]["put"]>[1],
+    ): Promise<void>;
+    /** Forgets everything: what it followed is not what it follows now. */
+    empty(): Promise<void>;
+  };
+}
+
+/**
+ * A memory store on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
+ * the first search reads what every search needs. Several processes may read and write at once. One that is found
+ * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
+ */
+export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory {
+  const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd", seal } = options;
+  makeFolder(folder);
+  const path = join(folder, "memory.db");
+  const tables = openTables(path, warn, seal);
+  let view = openView(tables, { folder, warn, scanner, seal });
+  let generation = tables.root.generation();
+  let isEmptied = false;
+  /** Sessions whose cursor was asked for since the memory was emptied: a batch that follows an earlier one has a gap. */
+  const asked = new Set<string>();
+  /** What is known here is of a memory store that was emptied since, by us or by another process. */
+  const follow = (): void => {
+    const now = tables.root.generation();
+    if (now === generation) return;
+    generation = now;
+    view.close();
+    view = openView(tables, { folder, warn, scanner, seal });
+    isEmptied = true;
+    asked.clear();
+  };
+  const renew = (): void => {
+    tables.root.renew();
+    follow();
+    removeVectors(folder, generation);
+  };
+  const soundly = async <T>(work: () => T): Promise<T> => {
+    try {
+      follow();
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw asStoreError(error);
+      renew();
+      warn(`${error.message}; it is made anew from the logs`);
+      throw new RuntimeError("SESSION_STORE_ERROR", `${error.message}; it is made anew, ask again`, { cause: error });
+    }
+  };
+  /** A commit is done at once: without a pause, who takes in one log after another would let nothing else happen. */
+  const writing = async <T>(work: () => T): Promise<T> => {
+    const result = await soundly(work);
+    await setImmediate();
+    return result;
+  };
+  const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    // First what may still write to the files.
+    await tables.root.close();
+    view.close();
+  };
+  const cursorOf = (sessionId: string): number => {
+    const session = tables.sessions.get(sessionId);
+    if (isEmptied) asked.add(sessionId);
+    if (session?.dropped) return Number.MAX_SAFE_INTEGER;
+    return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
+  };
+  const marksOf = (): Readonly<Record<string, LogMark>> => {
+    const { logMarks } = readManifest(tables);
+    return logMarks?.version === version ? logMarks.byKind : {};
+  };
+  return {
+    cursor: (sessionId) => reading(() => cursorOf(sessionId)),
+    cursors: (sessionIds) => reading(() => sessionIds.map(cursorOf)),
+    marks: {
+      read: (kind) => reading(() => marksOf()[kind]),
+      write: (kind, mark) =>
+        writing(() =>
+          tables.root.transactionSync(() => {
+            const logMarks = { version, byKind: { ...marksOf(), [kind]: mark } };
+            writeManifest(tables, { ...readManifest(tables), logMarks });
+          }),
+        ),
+    },
+    add: (batch) =>
+      writing(() => {
+        if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
+        // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
+        const drafts = draftsOf(batch.chunks);
+        tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
+      }),
+    read: (ids, scope) => reading(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
+    match: (query, scope) => reading(() => view.match(query, scope)),
+    nearest: (embedderId, vector, { scope, max }) =>
+      reading(() => view.vectorsOf(embedderId).nearest(vector, scope, max)),
+    vectors: {
+      missing: (embedderId, max, wanted) => reading(() => view.read(view.vectorsOf(embedderId).missing(max, wanted))),
+      known: (embedderId, passages) => reading(() => view.vectorsOf(embedderId).known(passages)),
+      put: (embedderId, vectors) => writing(() => view.vectorsOf(embedderId).put(vectors)),
+    },
+    following: {
+      position: (embedderId) =>
+        reading(() => ({
+          ...(readManifest(tables).followed ?? { number: 0, mark: "" }),
+          vectors: tables.embedders.get(embedderId)?.followed ?? 0,
+        })),
+      follow: (changes) =>
+        writing(() =>
+          tables.root.transactionSync(() => {
+            for (const change of changes) {
+              const done = readManifest(tables).followed?.number ?? 0;
+              if (change.number <= done) continue;
+              if (change.number !== done + 1) throw lacking(`change ${done + 1} is missing`);
+              followChange(tables, change);
+              const { number, mark } = change;
+              writeManifest(tables, { ...readManifest(tables), followed: { number, mark } });
+            }
+          }),
+        ),
+      followVectors: (embedderId, position, vectors) =>
+        writing(() => view.vectorsOf(embedderId).put(vectors, position)),
+      empty: () => writing(renew),
+    },
+    drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
+    reset: (sessionId) => writing(() => tables.root.transactionSync(() => resetSession(tables, sessionId))),
+    purge: async () => {
+      const { segments } = await reading(() => readManifest(tables));
+      for (const { firstId } of segments) await writing(() => cleanSegment(tables, firstId));
+      for (const { key } of await reading(() => tables.embedders.getRange()))
+        await writing(() => view.vectorsOf(key).purge());
+      await writing(tables.root.compact);
+    },
+    status: (embedderId) =>
+      reading(() => {
+        const { entries } = readManifest(tables);
+        const found = view.vectorsOf(embedderId);
+        return { entries, ...found.count(), bytes: bytesOf(folder) + found.bytes(), index: "exact" };
+      }),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+const EMPTIED = "the memory was made anew meanwhile; what this adds to is to be taken in first";
+
+/** Takes out of a segment, by its first id, what speaks of chunks that are gone. */
+function cleanSegment(tables: Tables, firstId: number): void {
+  tables.root.transactionSync(() => {
+    const manifest = readManifest(tables);
+    // It may have been merged with others since, which are looked at as one.
+    const at = manifest.segments.findLastIndex((segment) => segment.firstId <= firstId);
+    const segment = manifest.segments[at];
+    if (segment === undefined) return;
+    const gone = new Set<number>();
+    for (let place = 0; place < segment.chunks; place += 1)
+      if (!tables.rows.doesExist(segment.firstId + place)) gone.add(place);
+    if (gone.size === 0) return;
+    const lastSegment = manifest.lastSegment + 1;
+    const cleaned = withoutPostings(tables, segment, { number: lastSegment, isGone: (place) => gone.has(place) });
+    writeManifest(tables, { ...manifest, lastSegment, segments: manifest.segments.with(at, cleaned) });
+  });
+}
+
+/** What is known of the tables in this process. */
+function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
+  const catalogue = createCatalogue(tables);
+  const openVectorTable = (embedderId: string) => {
+    const found = createVectorTable({ tables, catalogue, folder, embedderId, warn, seal });
+    return { ...found, nearest: createNearest(found, catalogue, scanner) };
+  };
+  const opened = new Map<string, ReturnType<typeof openVectorTable>>();
+  const nameOf = (session: number): string => {
+    const name = tables.names.get(session);
+    if (name === undefined) throw lacking(`session ${session} has no name`);
+    return name;
+  };
+  return {
+    ...createMatcher(tables, catalogue),
+    vectorsOf: (embedderId: string): ReturnType<typeof openVectorTable> => {
+      const found = opened.get(embedderId) ?? openVectorTable(embedderId);
+      opened.set(embedderId, found);
+      return found;
+    },
+    read: (ids: readonly number[]): readonly Chunk[] => {
+      catalogue.refresh();
+      return ids.flatMap((id) => {
+        const row = tables.rows.get(id);
+        if (row !== undefined) return [{ id, ...decodeRow(row, nameOf), ...catalogue.beside(id) }];
+        if (((catalogue.states[id] ?? 0) & LIVE) !== 0) throw lacking(`chunk ${id} is missing`);
+        return [];
+      });
+    },
+    close: (): void => {
+      for (const found of opened.values()) found.close();
+    },
+  };
+}
+
+function asStoreError(error: unknown): unknown {
+  if (error instanceof RuntimeError) return error;
+  // A file of vectors that cannot be used; anything else is a defect, and stays one.
+  const isOfFiles = error instanceof Error && "syscall" in error;
+  if (!isOfFiles) return error;
+  return new RuntimeError("SESSION_STORE_ERROR", `cannot use the memory: ${messageOf(error)}`, { cause: error });
+}
+
+/** What the tables take on the disk, with what is on its way into them. */
+function bytesOf(folder: string): number {
+  const files = readdirSync(folder).filter((name) => name.startsWith("memory.db") && !name.endsWith("-shm"));
+  return files.reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+}
+
+/** Those of memory stores before this one. */
+function removeVectors(folder: string, generation: number): void {
+  const old = readdirSync(folder).filter(
+    (name) => name.startsWith("vectors-") && !name.startsWith(`vectors-${generation}-`),
+  );
+  for (const name of old) rmSync(join(folder, name), { force: true });
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the memory's folder ${folder}: ${why}`, { cause });
+  }
+}

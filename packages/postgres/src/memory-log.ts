@@ -1,0 +1,306 @@
+import { randomUUID } from "node:crypto";
+import { RuntimeError } from "@rkat/core/contract/error";
+import type { Chunk, MemoryBatch, NewChunk } from "@rkat/core/ports/memory";
+import { keyOf } from "@rkat/node/recall-index/posting-page";
+import type { Connection } from "./connection.ts";
+import { sql } from "./sql.ts";
+import { type Query, vacuum, type Work } from "./transaction.ts";
+
+/** What a realm remembers, as rows; who searches it, and where, is decided above. */
+export interface MemoryLog {
+  readonly connection: Connection;
+  readonly realm: string;
+  cursor(sessionId: string): Promise<number>;
+  behind(): Promise<readonly string[]>;
+  add(batch: MemoryBatch): Promise<void>;
+  drop(sessionId: string): Promise<void>;
+  reset(sessionId: string): Promise<void>;
+  purge(): Promise<void>;
+}
+
+export interface MemoryLogOptions {
+  readonly connection: Connection;
+  readonly realm: string;
+  /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
+  readonly version: number;
+}
+
+export function createMemoryLog({ connection, realm, version }: MemoryLogOptions): MemoryLog {
+  let isRenewed = false;
+  let writing: Promise<void> = Promise.resolve();
+  /** In the order of the calls: of two batches of a session that wait for each other in the database, either may be first. */
+  const write = (work: Work<void>): Promise<void> => {
+    const written = writing.then(() => connection.transaction(work));
+    writing = written.catch(() => {});
+    return written;
+  };
+  return {
+    connection,
+    realm,
+    cursor: async (sessionId) => {
+      const known = await sessionOf(connection.query, realm, sessionId);
+      if (known?.is_dropped === true) return Number.MAX_SAFE_INTEGER;
+      return known === undefined || known.version < version ? 0 : known.cursor;
+    },
+    behind: async () => {
+      if (!isRenewed) await connection.transaction((query) => renewOutdated(query, realm, version));
+      isRenewed = true;
+      const rows = await connection.query<{ id: string }>`
+        select id from rkat.sessions where realm = ${realm} and last_seq > memory_seq`;
+      return rows.map(({ id }) => id);
+    },
+    add: async (batch) => {
+      // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
+      const rows = batch.chunks.map(toRow);
+      await write((query) => addBatch(query, { realm, version }, { ...batch, rows }));
+    },
+    drop: (sessionId) => write((query) => dropSession(query, realm, sessionId)),
+    reset: (sessionId) => write((query) => resetSession(query, realm, sessionId)),
+    purge: () => vacuum(connection.run),
+  };
+}
+
+/** A chunk as it is kept, but for its id. */
+interface Row {
+  readonly seq: number;
+  readonly length: number;
+  /** Keys of its terms and how often it holds each, as arrays of the database. */
+  readonly keys: string;
+  readonly counts: string;
+  readonly body: string;
+  readonly byWords: boolean;
+}
+
+function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms, byWordsAlone = false }: NewChunk): Row {
+  const counts = new Map<number, number>();
+  let length = 0;
+  for (const [term, count] of terms) {
+    const key = keyOf(term);
+    length += count;
+    // Two terms of one key count as one.
+    if (!counts.has(key)) counts.set(key, count);
+  }
+  const body = JSON.stringify([turn, part, role, kind, created_at_ms, text]);
+  const [keys, often] = [`{${[...counts.keys()]}}`, `{${[...counts.values()]}}`];
+  return { seq, length, keys, counts: often, body, byWords: byWordsAlone };
+}
+
+type Body = readonly [turn: number, part: number, role: NewChunk["role"], kind: string, atMs: number, text: string];
+
+/** What a row says of a chunk. */
+export function fromRow({ session_id, seq, body }: Pick<Chunk, "session_id" | "seq"> & { readonly body: string }) {
+  // As `toRow` wrote it.
+  const [turn, part, role, kind, created_at_ms, text] = JSON.parse(body) as Body;
+  return { session_id, turn, seq, part, role, kind, created_at_ms, text } satisfies Partial<Chunk>;
+}
+
+interface SessionRow {
+  readonly cursor: number;
+  readonly version: number;
+  readonly discarded: string;
+  readonly is_dropped: boolean;
+}
+
+async function sessionOf(query: Query, realm: string, id: string): Promise<SessionRow | undefined> {
+  const [row] = await query<SessionRow>`
+    select cursor, version, discarded, is_dropped from rkat.memory_sessions where realm = ${realm} and id = ${id}`;
+  return row;
+}
+
+/** The counters of a realm, held until the end of the transaction: whoever adds or drops has them one after the other. */
+async function hold(query: Query, realm: string) {
+  for (;;) {
+    const [row] = await query<{ lastBatch: number; lastId: number }>`
+      select last_batch as "lastBatch", last_id as "lastId" from rkat.memory_realms
+      where realm = ${realm} for no key update`;
+    if (row !== undefined) return row;
+    await query`insert into rkat.memory_realms (realm) values (${realm}) on conflict do nothing`;
+  }
+}
+
+async function addBatch(
+  query: Query,
+  { realm, version }: { readonly realm: string; readonly version: number },
+  { session_id, cursor, discarded, rows }: MemoryBatch & { readonly rows: readonly Row[] },
+): Promise<void> {
+  const { lastBatch, lastId } = await hold(query, realm);
+  const there = await sessionOf(query, realm, session_id);
+  if (there?.is_dropped === true) return;
+  const isStale = there !== undefined && there.version < version;
+  const taken = isStale ? 0 : (there?.cursor ?? 0);
+  if (cursor <= taken) return;
+  if (isStale) await letGo(query, realm, session_id);
+  // Somebody else may have taken in the beginning since the batch was made.
+  const added = rows.filter(({ seq }) => seq > taken);
+  if (lastId + added.length > IDS_MAX) throw new RuntimeError("SESSION_STORE_ERROR", FULL);
+  const ranges = JSON.stringify(discarded);
+  let at = lastId;
+  for (const slice of slicesOf(added)) {
+    await insertChunks(query, { realm, session_id, firstId: at + 1 }, slice);
+    at += slice.length;
+  }
+  const wasDiscarded = isStale ? undefined : there?.discarded;
+  if (discarded.length > 0 || (wasDiscarded ?? "[]") !== ranges) {
+    const from = wasDiscarded === ranges ? lastId + 1 : 0;
+    await markDiscarded(query, { realm, session_id, from }, discarded);
+  }
+  const bytes = added.reduce((sum, row) => sum + bytesOf(row), 0);
+  const happened = isStale ? "begun anew" : "added";
+  await Promise.all([
+    query`
+      insert into rkat.memory_batches
+        (realm, number, id, happened, mark, cursor, discarded, first_id, chunks, bytes)
+      values (${realm}, ${lastBatch + 1}, ${session_id}, ${happened}, ${randomUUID()}, ${cursor}, ${ranges},
+        ${lastId + 1}, ${added.length}, ${bytes})`,
+    query`
+      insert into rkat.memory_sessions (realm, id, cursor, version, discarded, is_dropped)
+      values (${realm}, ${session_id}, ${cursor}, ${version}, ${ranges}, false)
+      on conflict (realm, id) do update set cursor = excluded.cursor, version = excluded.version,
+        discarded = excluded.discarded`,
+    query`
+      update rkat.memory_realms set last_batch = ${lastBatch + 1}, last_id = ${lastId + added.length},
+        chunks = chunks + ${added.length}, bytes = bytes + ${bytes} where realm = ${realm}`,
+    // Last: whoever appends to the session waits for this row, and it is let go of at once. What an older program takes in
+    // after a newer one has begun stays behind.
+    query`
+      update rkat.sessions set memory_seq = case
+        when (select version from rkat.memory_realms where realm = ${realm}) > ${version} then 0 else ${cursor}::bigint end
+      where realm = ${realm} and id = ${session_id}`,
+  ]);
+}
+
+const IDS_MAX = 2 ** 32 - 1;
+const FULL = "the memory of this realm has used up its 4,294,967,295 ids";
+
+/** How much one statement carries. */
+const SLICE_ROWS_MAX = 2_000;
+const SLICE_BYTES_MAX = 8 * 1_024 * 1_024;
+
+function* slicesOf(rows: readonly Row[]): Generator<readonly Row[]> {
+  let slice: Row[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    slice.push(row);
+    bytes += bytesOf(row);
+    if (slice.length < SLICE_ROWS_MAX && bytes < SLICE_BYTES_MAX) continue;
+    yield slice;
+    [slice, bytes] = [[], 0];
+  }
+  if (slice.length > 0) yield slice;
+}
+
+function bytesOf({ body, keys, counts }: Row): number {
+  return body.length + keys.length + counts.length;
+}
+
+async function insertChunks(
+  query: Query,
+  { realm, session_id, firstId }: { readonly realm: string; readonly session_id: string; readonly firstId: number },
+  rows: readonly Row[],
+): Promise<void> {
+  const column = (of: (row: Row) => string | number | boolean) => rows.map(of);
+  await query`
+    insert into rkat.memory_chunks (realm, session_id, is_discarded, id, seq, length, keys, counts, body, by_words)
+    select ${realm}, ${session_id}, false, ${firstId}::bigint + place - 1, seq, length, keys::bigint[],
+      counts::integer[], body, by_words
+    from unnest(${column(({ seq }) => seq)}::bigint[], ${column(({ length }) => length)}::integer[],
+      ${column(({ keys }) => keys)}::text[], ${column(({ counts }) => counts)}::text[],
+      ${column(({ body }) => body)}::text[], ${column(({ byWords }) => byWords)}::boolean[])
+      with ordinality as added (seq, length, keys, counts, body, by_words, place)`;
+}
+
+/** Notes what of a session has left its context, of chunks from an id on. */
+async function markDiscarded(
+  query: Query,
+  { realm, session_id, from }: { readonly realm: string; readonly session_id: string; readonly from: number },
+  ranges: MemoryBatch["discarded"],
+): Promise<void> {
+  const firsts = ranges.map(({ from_seq }) => from_seq);
+  const lasts = ranges.map(({ to_seq }) => to_seq);
+  await query`
+    update rkat.memory_chunks as chunk set is_discarded = not is_discarded
+    where realm = ${realm} and session_id = ${session_id} and id >= ${from} and is_discarded <> exists (
+      select 1 from unnest(${firsts}::bigint[], ${lasts}::bigint[]) as ranges (first, last)
+      where chunk.seq between first and last)`;
+}
+
+async function dropSession(query: Query, realm: string, sessionId: string): Promise<void> {
+  const { lastBatch, lastId } = await hold(query, realm);
+  const there = await sessionOf(query, realm, sessionId);
+  if (there?.is_dropped === true) return;
+  if (there !== undefined) await letGo(query, realm, sessionId);
+  await Promise.all([
+    query`
+      insert into rkat.memory_batches
+        (realm, number, id, happened, mark, cursor, discarded, first_id, chunks, bytes)
+      values (${realm}, ${lastBatch + 1}, ${sessionId}, 'dropped', ${randomUUID()}, 0, '[]', ${lastId + 1}, 0, 0)`,
+    query`
+      insert into rkat.memory_sessions (realm, id, cursor, version, discarded, is_dropped)
+      values (${realm}, ${sessionId}, 0, 0, '[]', true)
+      on conflict (realm, id) do update set is_dropped = true, discarded = '[]'`,
+    query`update rkat.memory_realms set last_batch = ${lastBatch + 1} where realm = ${realm}`,
+    query`
+      update rkat.sessions set memory_seq = ${Number.MAX_SAFE_INTEGER}
+      where realm = ${realm} and id = ${sessionId}`,
+  ]);
+}
+
+/** Takes away what was taken in of a session, which is behind from now on. */
+async function resetSession(query: Query, realm: string, sessionId: string): Promise<void> {
+  const { lastBatch, lastId } = await hold(query, realm);
+  const there = await sessionOf(query, realm, sessionId);
+  if (there === undefined || there.is_dropped) return;
+  await letGo(query, realm, sessionId);
+  await query`
+    insert into rkat.memory_batches
+      (realm, number, id, happened, mark, cursor, discarded, first_id, chunks, bytes)
+    values (${realm}, ${lastBatch + 1}, ${sessionId}, 'begun anew', ${randomUUID()}, 0, '[]', ${lastId + 1}, 0, 0)`;
+  await query`delete from rkat.memory_sessions where realm = ${realm} and id = ${sessionId}`;
+  await query`update rkat.memory_realms set last_batch = ${lastBatch + 1} where realm = ${realm}`;
+  await query`update rkat.sessions set memory_seq = 0 where realm = ${realm} and id = ${sessionId}`;
+}
+
+/**
+ * Takes the chunks of a session away, with its terms and vectors. Those who put terms or vectors hold the rows that are
+ * held here, so that none of them comes behind and leaves something of a chunk that is gone.
+ */
+async function letGo(query: Query, realm: string, sessionId: string): Promise<void> {
+  const own = sql`realm = ${realm} and session_id = ${sessionId}`;
+  await query`select 1 from rkat.memory_index where realm = ${realm} for no key update`;
+  await query`select 1 from rkat.memory_embedders where realm = ${realm} order by embedder for no key update`;
+  await query`
+    update rkat.memory_index as index set chunks = index.chunks - gone.chunks, terms = index.terms - gone.terms
+    from (select count(*) as chunks, coalesce(sum(length), 0) as terms from rkat.memory_chunks
+      where ${own} and id <= (select indexed_id from rkat.memory_index where realm = ${realm})) as gone
+    where index.realm = ${realm}`;
+  await query`
+    delete from rkat.memory_terms as term using rkat.memory_chunks as chunk, unnest(chunk.keys) as held (key)
+    where chunk.realm = ${realm} and chunk.session_id = ${sessionId}
+      and term.realm = ${realm} and term.key = held.key and term.id = chunk.id`;
+  await query`
+    with gone as (
+      delete from rkat.memory_vectors where realm = ${realm}
+        and id in (select id from rkat.memory_chunks where ${own})
+      returning embedder
+    )
+    update rkat.memory_embedders as known set vectors = known.vectors - less.vectors
+    from (select embedder, count(*) as vectors from gone group by embedder) as less
+    where known.realm = ${realm} and known.embedder = less.embedder`;
+  await query`
+    with gone as (delete from rkat.memory_chunks where ${own}
+      returning length(body) + length(keys::text) + length(counts::text) as bytes)
+    update rkat.memory_realms set chunks = chunks - (select count(*) from gone),
+      bytes = bytes - (select coalesce(sum(gone.bytes), 0) from gone) where realm = ${realm}`;
+}
+
+/** Sessions taken in under a lower version are behind, however far they are taken in. */
+async function renewOutdated(query: Query, realm: string, version: number): Promise<void> {
+  await hold(query, realm);
+  const [row] = await query`select version from rkat.memory_realms where realm = ${realm} and version < ${version}`;
+  if (row === undefined) return;
+  await query`
+    update rkat.sessions as session set memory_seq = 0 from rkat.memory_sessions as known
+    where session.realm = ${realm} and known.realm = ${realm} and known.id = session.id
+      and known.version < ${version} and not known.is_dropped`;
+  await query`update rkat.memory_realms set version = ${version} where realm = ${realm}`;
+}

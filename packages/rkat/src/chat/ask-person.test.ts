@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import type { Dispatch } from "@rkat/core/runtime/dispatch";
+import { createAsker, lineOf } from "./ask-person.ts";
+import type { Io } from "../io.ts";
+
+const asked = (session_id: string, command: string): AgentEvent => ({
+  type: "tool_approval_requested",
+  session_id,
+  approval_id: `of-${session_id}`,
+  calls: [{ id: "c1", name: "shell", args: { command }, why: "a rule asks" }],
+  expires_at: "2026-11-17T12:00:00.000Z",
+});
+const from = (agent: string, event: AgentEvent, depth = 1): AgentEvent => ({
+  type: "sub_agent_event",
+  call_id: "call",
+  agent,
+  child_id: `${agent}-session`,
+  depth,
+  event,
+});
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Somebody at a terminal who answers when told to. */
+function person() {
+  let seen = "";
+  const answers: unknown[] = [];
+  const waiting: ((line: string) => void)[] = [];
+  const stderr = {
+    isTerminal: true,
+    columns: 80,
+    write: (text: string) => {
+      seen += text;
+    },
+  };
+  const io = { env: { NO_COLOR: "1" }, stderr, interrupt: new AbortController().signal } as unknown as Io; // All it needs.
+  const dispatch = (async (name: string, input: unknown) => void answers.push([name, input])) as unknown as Dispatch;
+  const asker = createAsker(
+    io,
+    dispatch,
+    (question, over) =>
+      new Promise((resolve, reject) => {
+        seen += lineOf(question);
+        waiting.push(resolve);
+        over.addEventListener("abort", () => reject(over.reason));
+      }),
+  );
+  return {
+    onEvent: asker.onEvent,
+    answers,
+    seen: () => seen,
+    questions: () => waiting.length,
+    say: async (line: string) => {
+      waiting.at(-1)?.(line);
+      await turn();
+    },
+  };
+}
+
+describe("a question of a sub-agent", () => {
+  it("[O4] is put as one's own is, says whose it is, and is answered for the sub-agent's session", async () => {
+    const { onEvent, say, seen, answers } = person();
+    onEvent(from("reviewer", asked("reviewer-session", "git log")));
+    await turn();
+    expect(seen()).toMatch(/^sub-agent reviewer asks:\nshell \(a rule asks\)\n {2}git log\nRun it\?/);
+    await say("not today");
+    const word = { decision: "deny", reason: "not today" };
+    const named = { session_id: "reviewer-session", approval_id: "of-reviewer-session" };
+    expect(answers).toEqual([["answerApproval", { ...named, ...word }]]);
+  });
+
+  it("[O4] waits until the one before it is answered, whoever asked first", async () => {
+    const { onEvent, say, questions, answers } = person();
+    onEvent(from("a", asked("a-session", "ls")));
+    onEvent(from("a", from("b", asked("b-session", "pwd"))));
+    onEvent(from("c", asked("c-session", "id"), 2));
+    onEvent(asked("own", "true"));
+    for (const count of [1, 2, 3, 4]) {
+      await turn();
+      expect(questions()).toBe(count);
+      await say("y");
+    }
+    expect(answers.map((one) => (one as [string, { session_id: string }])[1].session_id)).toEqual([
+      "a-session",
+      "b-session",
+      "c-session",
+      "own",
+    ]);
+  });
+
+  it("[O4] is put no more when somebody else has answered it, or its sub-agent has ended", async () => {
+    const { onEvent, say, seen, questions, answers } = person();
+    onEvent(from("a", asked("a-session", "ls")));
+    onEvent(from("b", asked("b-session", "pwd")));
+    onEvent(from("c", asked("c-session", "id")));
+    await turn();
+    const word = { decision: "allow" as const, calls: ["c1"], remember: "once" as const, by: "ana" };
+    onEvent(
+      from("a", { type: "tool_approval_answered", session_id: "a-session", approval_id: "of-a-session", ...word }),
+    );
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const ended = { call_id: "call", agent: "b", child_id: "b-session", status: "interrupted", usage, tool_calls: 0 };
+    onEvent({ type: "sub_agent_completed", ...ended } as AgentEvent); // Its fields, above.
+    await turn();
+    expect(seen()).toContain("(allowed by ana)");
+    expect(seen()).not.toContain("pwd");
+    expect(questions()).toBe(2);
+    await say("y");
+    expect(answers).toEqual([
+      ["answerApproval", { session_id: "c-session", approval_id: "of-c-session", decision: "allow" }],
+    ]);
+  });
+});

@@ -1,0 +1,278 @@
+#!/usr/bin/env node
+import { fstatSync, readFileSync } from "node:fs";
+import nodeModule from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { addAbortSignal } from "node:stream";
+import { isatty } from "node:tty";
+import { fileURLToPath } from "node:url";
+import type { Config } from "@rkat/core/config/config-schema";
+import type { Input, Io, Output, Terminal } from "./io.ts";
+import type { ModelOutlook, Parts } from "./parts.ts";
+
+// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+// Not SIGHUP: listening to it would undo `nohup`.
+const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** A reader that has stopped reading is not waited for longer. */
+const FLUSH_MS_MAX = 30_000;
+
+/** No marks around pastes, lines that wrap, and a cursor. */
+const PLAIN_TERMINAL = "\u001b[?2004l\u001b[?7h\u001b[?25h";
+
+const STOPPED_WITHIN_MS = 100;
+const HANGUP_EXIT = 129;
+
+const args = process.argv.slice(2);
+if (args[0] === "--version" || args[0] === "-V") {
+  process.stdout.write(`${readVersion()}\n`);
+} else {
+  const { nodeFault } = await import("@rkat/core/runtime/node-version");
+  const fault = nodeFault(process.versions.node);
+  if (fault === undefined) {
+    // Most of a short command is the loading of its code; the second time it need not be compiled.
+    nodeModule.enableCompileCache();
+    await main();
+  } else {
+    process.stderr.write(`${fault}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function readVersion(): string {
+  // Our own manifest, whose version npm insists on.
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  return manifest.version;
+}
+
+async function main(): Promise<void> {
+  if (workingFolder() === undefined) {
+    process.stderr.write("Error: the working folder is not there any more; change to one that is.\n");
+    process.exitCode = 2;
+    return;
+  }
+  const io = createIo(listenForInterrupts());
+  const { runCommandLine } = await import("./command-line.ts");
+  const exitCode = await runCommandLine(io, parts(io));
+  const flushed = [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done)));
+  await Promise.race([Promise.all(flushed), new Promise((done) => setTimeout(done, FLUSH_MS_MAX))]);
+  // A tool or a connection that outlives its turn must not keep the process alive.
+  process.exit(exitCode);
+}
+
+/** The first signal asks the command to end, the second ends it. A closed pipe is a quiet wish to end. */
+function listenForInterrupts(): AbortController {
+  const interrupt = new AbortController();
+  for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) endAt(name, exitCode, interrupt);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") {
+        if (stream === process.stdout) interrupt.abort(0);
+        return;
+      }
+      // What was asked for does not fail because nobody can be told about it: a server goes on without its log.
+      if (stream === process.stderr) return;
+      // A full disk behind stdout: what was asked for cannot be shown, and stderr may be the same disk.
+      process.stderr.write(`Error: cannot write the output: ${error.message}\n`);
+      process.exit(1);
+    });
+  }
+  return interrupt;
+}
+
+function endAt(name: string, exitCode: number, interrupt: AbortController): void {
+  process.on(name, () => {
+    if (!interrupt.signal.aborted) return interrupt.abort(exitCode);
+    const { output } = terminal();
+    // Whoever drew there is not waited for. Node itself gives back the keys.
+    if (output.isTTY && process.env.TERM !== "dumb") output.write(PLAIN_TERMINAL);
+    process.exit(exitCode);
+  });
+}
+
+function createIo(controller: AbortController): Io {
+  const { signal: interrupt } = controller;
+  let isHeld = false;
+  return {
+    args,
+    env: process.env,
+    cwd: workingFolder() ?? "/",
+    home: homeFolder(),
+    version: readVersion(),
+    nodeVersion: process.versions.node,
+    stdin: {
+      kind: kindOfStdin(),
+      read: () => addAbortSignal(interrupt, process.stdin),
+      terminal: () => {
+        // Whoever takes the keys must give them back; `nohup` leaves no terminal to take.
+        if (!isHeld) endAt("SIGHUP", HANGUP_EXIT, controller);
+        isHeld = true;
+        return terminal();
+      },
+    },
+    stdout: outputOf(process.stdout),
+    stderr: outputOf(process.stderr),
+    interrupt,
+  };
+}
+
+function terminal(): Terminal {
+  return {
+    input: process.stdin,
+    output: process.stdout.isTTY ? process.stdout : process.stderr,
+    suspend: (resumed) => {
+      process.kill(process.pid, "SIGTSTP");
+      // Who is stopped hears no timer. Where no shell could let it go on the system stops nobody, and it goes on at once.
+      setTimeout(resumed, STOPPED_WITHIN_MS);
+    },
+  };
+}
+
+function workingFolder(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A user without an entry in the system, as in many containers, has none: a folder that holds nothing stands in. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/nonexistent";
+  }
+}
+
+function kindOfStdin(): Input["kind"] {
+  if (isatty(0)) return "terminal";
+  try {
+    const stat = fstatSync(0);
+    return stat.isFIFO() || stat.isFile() || stat.isSocket() ? "stream" : "none";
+  } catch {
+    // A closed stdin cannot even be asked what it is.
+    return "none";
+  }
+}
+
+function outputOf(stream: NodeJS.WriteStream): Output {
+  return {
+    isTerminal: stream.isTTY === true,
+    // Each time anew, since windows change; a terminal that was never given a size says 0.
+    get columns() {
+      return stream.columns || undefined;
+    },
+    write: (written) => {
+      stream.write(written);
+    },
+  };
+}
+
+function parts(io: Io): Parts {
+  const loadConfig: Parts["loadConfig"] = async (places) =>
+    (await import("@rkat/node/config/load-config")).loadConfig(places);
+  const openRuntime: Parts["openRuntime"] = async (options) =>
+    (await import("@rkat/node/open-runtime")).openRuntime(options);
+  const openDatabaseTokens: Parts["openDatabaseTokens"] = async (...given) =>
+    (await import("@rkat/postgres")).openDatabaseTokens(...given);
+  const server = { loadConfig, openRuntime, openDatabaseTokens };
+  return {
+    ...server,
+    configFileSchema: async () => (await import("@rkat/core/config/spell-config")).configFileSchema(),
+    createRuntime: async (options) => (await import("@rkat/core/create-runtime")).createRuntime(options),
+    createInMemoryStore: async () => (await import("@rkat/core/create-runtime")).createInMemoryStore(),
+    verifyStore: async (folder, options) => (await import("@rkat/node/open-runtime")).verifyStore(folder, options),
+    encryption: () => import("@rkat/node/sealed-realm"),
+    inspectDatabase: async (realm) => (await import("@rkat/postgres")).inspectDatabase(realm),
+    verifyDatabase: async (address) => (await import("@rkat/node/store-places")).verifyDatabase(address),
+    copyStore: async (from, to, options) => (await import("@rkat/node/store-places")).copyStore(from, to, options),
+    backUpStore: async (...given) => (await import("@rkat/node/store-places")).backUpStore(...given),
+    verifyBackup: async (...given) => (await import("@rkat/node/store-places")).verifyBackup(...given),
+    restoreBackup: async (...given) => (await import("@rkat/node/store-places")).restoreBackup(...given),
+    listBackups: async (folder) => (await import("@rkat/node/store-places")).listBackups(folder),
+    writeArchive: async (...given) => (await import("@rkat/node/store-places")).writeArchive(...given),
+    inspectMcpServers: async (options) => (await import("@rkat/node/open-runtime")).inspectMcpServers(options),
+    tryHook: async (...given) => (await import("@rkat/core/composed-hooks")).tryHook(...given),
+    runOwnCommand: async (command) => {
+      const { runOwnCommand } = await import("@rkat/core/tools/shell");
+      const { createSystemClock } = await import("@rkat/core/runtime/system-clock");
+      return runOwnCommand({ ...command, clock: createSystemClock() });
+    },
+    createScriptedModel: async (script) => (await import("@rkat/core/providers/scripted")).createScriptedModel(script),
+    toml: async () => {
+      const { parseToml, formatToml } = await import("@rkat/node/config/config-file");
+      return { parse: parseToml, format: formatToml };
+    },
+    loadLaboratory: async () => {
+      const { loadPolicy, runSimulation } = await import("@rkat/conformance/laboratory");
+      const { readKeptLog } = await import("@rkat/node/store-places");
+      return { loadPolicy, runSimulation, readKeptLog };
+    },
+    loadConformance: async () => {
+      const { createConformance } = await import("@rkat/conformance/conformance");
+      const { readIfThere } = await import("@rkat/node/config/realm");
+      const cli = (await import("@rkat/core/ports/package-file")).workerFile("cli");
+      if (cli === undefined) throw new Error("the package rkat cannot be found; install it to run its conformance");
+      return createConformance({
+        env: io.env,
+        self: { command: process.execPath, args: [...process.execArgv, fileURLToPath(cli)] },
+        openRuntime: async (folder, env) => {
+          const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+          return openRuntime({ config, skills, env, projectRoot: folder, stateFolder: join(folder, "state") });
+        },
+      });
+    },
+    inspectModels: (config) => inspectModels(io.env, config),
+    findLocalServers: async (signal) =>
+      (await import("@rkat/core/providers/local-servers")).findLocalServers({ env: io.env, signal }),
+    subAgentsOf: async ({ config, subAgents }) =>
+      (await import("@rkat/core/composed-tools")).subAgentsOf({ subAgents }, config),
+    serveRpc: async (words) => {
+      const { startRpc } = await import("@rkat/server/rpc/start");
+      const { stdin, stdout, stderr } = process;
+      return startRpc({ ...io, args: words, stdin, stdout, stderr }, server);
+    },
+    serveMcp: async (words) => {
+      const { startMcp } = await import("@rkat/server/mcp/start");
+      const { stdin, stdout, stderr } = process;
+      return startMcp({ ...io, args: words, stdin, stdout, stderr }, server);
+    },
+    serveAcp: async (words) => {
+      const { startAcp } = await import("@rkat/server/acp/start");
+      const { stdin, stdout, stderr } = process;
+      const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
+        (await import("@rkat/node/open-runtime")).openMcpServers(...given);
+      const { resolveInProject } = await import("@rkat/core/tools/project-path");
+      const keylessProviders: Parameters<typeof startAcp>[1]["keylessProviders"] = async (...given) =>
+        (await import("@rkat/core/providers/provider-settings")).keylessProviders(...given);
+      const parts = { ...server, openServers, resolveInProject, keylessProviders };
+      return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
+    },
+    serveRest: async (words) => {
+      const { startRest } = await import("@rkat/server/rest/start");
+      const { stdin, stdout, stderr } = process;
+      const { loadMounts } = await import("@rkat/server/openai/mount");
+      const called = { command: "rkat serve", purpose: "cli" } as const;
+      const parts = { ...server, loadMounts };
+      return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
+    },
+    serveConsole: async (words) => {
+      const { startConsole } = await import("@rkat/server/rest/start");
+      const { createBrowserOpener } = await import("@rkat/server/rest/open-browser");
+      const { stdin, stdout, stderr, platform } = process;
+      const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
+      return startConsole({ ...io, args: words, stdin, stdout, stderr }, server, open);
+    },
+  };
+}
+
+async function inspectModels(env: Io["env"], config: Config): Promise<ModelOutlook> {
+  const { providerStatus } = await import("@rkat/core/providers/provider-settings");
+  const { createModelResolver } = await import("@rkat/core/providers/resolve");
+  const settings = { ...config, defaultModel: config.agent.model, defaultProvider: config.agent.provider };
+  return {
+    providers: providerStatus(env, settings),
+    chooseDefault: () => createModelResolver({ env, config: settings }).resolve(undefined, undefined),
+  };
+}

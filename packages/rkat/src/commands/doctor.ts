@@ -1,0 +1,307 @@
+import { constants } from "node:fs";
+import { access, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Option } from "commander";
+import type { Config } from "@rkat/core/config/config-schema";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
+import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import type { SubAgent } from "@rkat/core/ports/sub-agent";
+import { realmNameIn } from "@rkat/node/config/realm";
+import { withoutControls } from "@rkat/server/http/terminal-text";
+import { type Call, command } from "../command-row.ts";
+import { jsonFlag } from "../flags.ts";
+import { bytesText, counted, createPaint, writeJson } from "../io.ts";
+import { isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
+import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
+import { whileWaiting } from "../progress.ts";
+import { PLAIN_BEFORE } from "./encryption.ts";
+import { type Fixes, fixProblems } from "./mend.ts";
+
+/** `rkat doctor`. */
+export const doctorRow = command("doctor", {
+  text: "Check the setup and fix problems: Node, the configuration, keys and the folder.",
+  flags: () => [
+    new Option("--verify", "read all stored data and check that it is complete and unchanged"),
+    new Option(
+      "--store <url>",
+      "with --verify: a database, as postgres://USER@HOST/DATABASE, and there the realm of --realm",
+    ),
+    new Option("--fix", "fix what can be fixed, and ask before each change"),
+    new Option("--yes", "with --fix: fix without asking"),
+    jsonFlag(),
+  ],
+  examples: [
+    ["rkat doctor", "sends nothing, shows no key"],
+    ["rkat doctor --fix", "asks before each change"],
+    ["rkat doctor --verify", "changes nothing"],
+    ["rkat doctor --verify --store postgres://rkat@db/rkat", "a database; its password from PGPASSWORD"],
+  ],
+  notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
+  run: check,
+});
+
+async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
+  const { verify, store: place, realm, json } = flags;
+  if (flags.fix && verify)
+    throw new RuntimeError("INVALID_PARAMS", "--fix changes files and --verify only reads; use one of them");
+  if (flags.yes && !flags.fix) throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
+  if (place !== undefined && !verify)
+    throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
+  if (place !== undefined)
+    return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
+  if (verify) return verifySessions(invocation, json === true);
+  const fixes = flags.fix ? await fixProblems(invocation, flags.yes === true) : undefined;
+  const findings = await examine(invocation);
+  const isHealthy = findings.every(({ status }) => status !== "broken");
+  if (json) writeJson(invocation.io, { ok: isHealthy, findings, ...fixes });
+  else print(invocation, findings, fixes);
+  invocation.exitWith(isHealthy ? 0 : 1);
+}
+
+interface DoctorFlags {
+  readonly fix?: boolean;
+  readonly yes?: boolean;
+  readonly verify?: boolean;
+  readonly store?: string;
+  readonly realm?: string;
+  readonly json?: boolean;
+}
+
+async function examine(invocation: Invocation): Promise<readonly Finding[]> {
+  const { io, parts, place } = invocation;
+  const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
+  const folder = await examineFolder(place().projectRoot);
+  try {
+    const { config, sources, mcpServers, subAgents, brought, leftOut, problems, advice } = await loadHere(invocation);
+    const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
+    const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
+    const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
+    const models = await examineModels(config, await parts.inspectModels(config));
+    return [
+      node,
+      configuration,
+      ...examineTrust(brought, leftOut),
+      ...models,
+      ...examineServers(mcpServers),
+      ...examineAgents(await parts.subAgentsOf({ config, subAgents }), problems),
+      ...advice.map((finding): Finding => ({ check: "sub-agents", status: "missing", finding })),
+      folder,
+      await examineSessions(invocation, config),
+      ...(await examineSeal(invocation, config)),
+    ];
+  } catch (thrown) {
+    return [node, ...brokenConfiguration(thrown), folder];
+  }
+}
+
+/** No finding where the project's files request nothing. */
+function examineTrust(brought: LoadedConfig["brought"], leftOut: string | undefined): readonly Finding[] {
+  const check = "trust";
+  if (leftOut !== undefined) return [{ check, status: "missing", finding: leftOut, fix: "rkat trust --status" }];
+  if (brought.length === 0) return [];
+  const isKept = brought.every(({ state }) => state === "trusted");
+  const how = isKept ? "trusted as they are" : "trusted for this run: --trust or RKAT_TRUST";
+  return [{ check, status: "ok", finding: `${brought.map(({ path }) => path).join(", ")}: ${how}` }];
+}
+
+function brokenConfiguration(thrown: unknown): readonly Finding[] {
+  const { message } = asRuntimeError(thrown);
+  return [{ check: "configuration", status: "broken", finding: message, fix: "edit it, then run rkat doctor again" }];
+}
+
+/** Servers are listed, not tested: a test would start a program. */
+function examineServers(servers: LoadedConfig["mcpServers"]): readonly Finding[] {
+  const finding = servers.map(({ name, enabled }) => (enabled === false ? `${name} (off)` : name)).join(", ");
+  return finding === "" ? [] : [{ check: "MCP servers", status: "ok", finding, fix: "rkat mcp list tests them" }];
+}
+
+function examineAgents(agents: readonly SubAgent[], problems: LoadedConfig["problems"]): readonly Finding[] {
+  const check = "sub-agents";
+  const finding = agents.map(({ name }) => name).join(", ");
+  const named: readonly Finding[] = finding === "" ? [] : [{ check, status: "ok", finding }];
+  return [
+    ...named,
+    ...problems.map((problem): Finding => {
+      // Skills are the others that may be left out.
+      return { check: problem.startsWith("a sub-agent") ? check : "skills", status: "missing", finding: problem };
+    }),
+  ];
+}
+
+async function examineModels(config: Config, outlook: ModelOutlook): Promise<readonly Finding[]> {
+  const providers = outlook.providers.map(({ provider, keyVariable, hasKey, baseUrl }): Finding => {
+    const check = `provider ${provider}`;
+    const [address] = baseUrl.split("?");
+    if (hasKey) return { check, status: "ok", finding: `key in ${keyVariable}, ${address}` };
+    return { check, status: "missing", finding: `no key, ${address}`, fix: `set ${keyVariable}` };
+  });
+  const servers = Object.entries(config.self_hosted.servers).map(([name, { base_url }]): Finding => {
+    return { check: `server ${name}`, status: "ok", finding: base_url };
+  });
+  return [...providers, ...servers, await examineDefault(outlook)];
+}
+
+async function examineDefault(outlook: ModelOutlook): Promise<Finding> {
+  const check = "default model";
+  try {
+    const { provider, modelId } = await outlook.chooseDefault();
+    return { check, status: "ok", finding: `${modelId} (${provider})` };
+  } catch (thrown) {
+    return { check, status: "missing", finding: asRuntimeError(thrown).message };
+  }
+}
+
+async function examineFolder(cwd: string): Promise<Finding> {
+  try {
+    await access(cwd, constants.W_OK);
+    return { check: "folder", status: "ok", finding: `${cwd} is writable` };
+  } catch {
+    const fix = "turns run, but tools cannot change files here; choose another folder or its permissions";
+    return { check: "folder", status: "missing", finding: `${cwd} is not writable`, fix };
+  }
+}
+
+function print({ io }: Invocation, findings: readonly Finding[], fixes: Fixes | undefined): void {
+  const { green, yellow, red, dim } = createPaint(io.stdout, io.env);
+  for (const sentence of fixes?.fixed ?? []) io.stdout.write(`${green("Fixed:")} ${withoutControls(sentence)}\n`);
+  for (const sentence of fixes?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
+  if (fixes?.fixed.length === 0 && fixes.left.length === 0) io.stdout.write("There is nothing to fix.\n");
+  if (fixes !== undefined) io.stdout.write("\n");
+  const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
+  const width = Math.max(...findings.map(({ check }) => check.length));
+  for (const { check, status, finding, fix } of findings) {
+    io.stdout.write(`${marks[status]} ${withoutControls(`${check.padEnd(width)}  ${finding}`)}\n`);
+    if (fix !== undefined) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(fix))}\n`);
+  }
+  const isHealthy = findings.every(({ status }) => status !== "broken");
+  io.stdout.write(
+    isHealthy ? '\nA turn can run. Try: rkat "hello" --model offline\n' : "\nNo turn can run until this is fixed.\n",
+  );
+}
+
+/** One check. `missing` is not a fault: a turn can run without it. */
+interface Finding {
+  readonly check: string;
+  readonly status: "ok" | "missing" | "broken";
+  readonly finding: string;
+  readonly fix?: string;
+}
+
+/** Where sessions are stored, their number and their size. */
+async function examineSessions(invocation: Invocation, config: Config): Promise<Finding> {
+  const check = "state";
+  const { stateFolder } = invocation.place();
+  if (!config.features.includes("session-store")) {
+    return { check, status: "missing", finding: "not kept: the features leave out session-store" };
+  }
+  if (config.store.url !== undefined) return examineDatabase(invocation, config.store);
+  if (!(await isThere(stateFolder))) {
+    return { check, status: "ok", finding: `none yet; they will be kept in ${stateFolder}` };
+  }
+  try {
+    const kept = await withSessions(invocation, async ({ runtime }) => {
+      const sessions = counted((await runtime.listSessions()).length, "session");
+      const { agents } = await runtime.dispatch("listAgents", {});
+      return agents.length === 0 ? sessions : `${sessions}, ${counted(agents.length, "agent")}`;
+    });
+    const size = bytesText(await folderBytes(stateFolder));
+    return { check, status: "ok", finding: `${kept}, ${size} in ${stateFolder}` };
+  } catch (thrown) {
+    const fix = "rkat doctor --verify shows what is damaged";
+    return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
+  }
+}
+
+/** No finding where nothing is encrypted and no key is named. */
+async function examineSeal({ parts, place }: Invocation, { encryption }: Config): Promise<readonly Finding[]> {
+  const check = "encryption";
+  const hasKey = Object.keys(encryption).length > 0;
+  try {
+    const { inspectSeal, keepsPlain } = await parts.encryption();
+    const report = await inspectSeal(place().stateFolder);
+    if (report === undefined && !hasKey) return [];
+    if (report === undefined && keepsPlain(place().stateFolder))
+      return [
+        { check, status: "missing", finding: "not encrypted although a key is named", fix: "rkat encryption enable" },
+      ];
+    if (report === undefined) return [{ check, status: "ok", finding: "begins with the first turn" }];
+    const [problem] = report.problems;
+    if (problem !== undefined) return [{ check, status: "broken", finding: problem }];
+    const finding = `encrypted with the key ${report.keyId}, which wraps ${report.keys} others`;
+    return [{ check, status: "ok", finding, ...(report.isPlainBefore ? { fix: PLAIN_BEFORE } : {}) }];
+  } catch (thrown) {
+    return [{ check, status: "broken", finding: asRuntimeError(thrown).message }];
+  }
+}
+
+/** The database: its address, its latency, and the processes that use the realm. */
+async function examineDatabase(
+  { parts, place }: Invocation,
+  { url = "", ...store }: Config["store"],
+): Promise<Finding> {
+  const check = "database";
+  try {
+    const realm = realmNameIn(place(), { url, ...store });
+    const report = await parts.inspectDatabase({ url, realm });
+    const { server, place: where, latencyMs } = report;
+    const reached = `PostgreSQL ${server} at ${where}, ${latencyMs.toFixed(1)} ms away`;
+    if (report.schema === undefined) {
+      return { check, status: "ok", finding: `${reached}; empty, its tables are made by the first turn` };
+    }
+    const kept = `${counted(report.sessions, "session")} and ${counted(report.agents, "agent")} in realm ${realm}`;
+    const now = `${counted(report.held, "turn")} running, by ${counted(report.processes, "holder")}`;
+    return { check, status: "ok", finding: `${reached}; ${kept}; ${now}` };
+  } catch (thrown) {
+    const fix = "check RKAT_STORE_URL or [store] url, and that the database runs and accepts this user";
+    return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
+  }
+}
+
+async function folderBytes(folder: string): Promise<number> {
+  const names = await readdir(folder, { recursive: true });
+  let bytes = 0;
+  for (const name of names) {
+    // A file may be deleted meanwhile; it then has no size.
+    const found = await stat(join(folder, name)).catch(() => undefined);
+    if (found?.isFile()) bytes += found.size;
+  }
+  return bytes;
+}
+
+/** Checks the realm of the command's folder: its database, or its state folder. */
+async function verifySessions(invocation: Invocation, isJson: boolean): Promise<void> {
+  const place = invocation.place();
+  // The command without the flag reports an invalid configuration; the folder can be checked without one.
+  const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
+  const store = config?.store;
+  if (store?.url !== undefined) {
+    const address = { place: store.url, realm: realmNameIn(place, store) };
+    return verifyKept(invocation, isJson, () => invocation.parts.verifyDatabase(address));
+  }
+  const { stateFolder } = place;
+  const options = { encryption: config?.encryption ?? {}, env: invocation.io.env };
+  await verifyKept(invocation, isJson, async () =>
+    (await isThere(stateFolder)) ? invocation.parts.verifyStore(stateFolder, options) : NOTHING,
+  );
+}
+
+type Report = Awaited<ReturnType<Parts["verifyStore"] | Parts["verifyDatabase"]>>;
+
+const NOTHING: Report = { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, blobs: 0, problems: [] };
+
+/** Checks all stored data, and exits with the store's code when something is damaged. */
+async function verifyKept({ io, exitWith }: Invocation, isJson: boolean, verify: () => Promise<Report>): Promise<void> {
+  const report = await whileWaiting(io, "reading every record", verify);
+  const { records, sessions, agents, bytes, blobs = 0, problems } = report;
+  const isSound = problems.length === 0;
+  exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
+  if (isJson) return writeJson(io, { ok: isSound, ...report });
+  const { green, red } = createPaint(io.stdout, io.env);
+  for (const problem of problems) io.stdout.write(`${red("✗")} ${withoutControls(problem)}\n`);
+  const whose = [counted(sessions, "session"), ...(agents === 0 ? [] : [counted(agents, "agent")])].join(" and ");
+  const files = "segments" in report ? ` in ${counted(report.segments, "file")}` : "";
+  const found = `${counted(records, "record")} of ${whose}${files}${blobs === 0 ? "" : `, ${counted(blobs, "blob")}`}`;
+  const right = "segments" in report ? "every checksum is right" : "every log is whole";
+  const verdict = isSound ? right : counted(problems.length, "problem");
+  io.stdout.write(`${isSound ? green("✓") : red("✗")} ${found}, ${bytesText(bytes)}: ${verdict}\n`);
+}

@@ -1,0 +1,247 @@
+import { dirname, join, relative } from "node:path";
+import { Option } from "commander";
+import type { BroughtFile } from "@rkat/node/config/load-config";
+import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { readIfThere } from "@rkat/node/config/realm";
+import { withoutControls } from "@rkat/server/http/terminal-text";
+import { mcpUsage } from "@rkat/server/http/usage";
+import { type Call, type CommandRow, command } from "../command-row.ts";
+import { jsonFlag, repeated } from "../flags.ts";
+import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
+import { loadHere, readConfiguration } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { quoted } from "./config-text.ts";
+import { alone, replaceFile } from "./output-file.ts";
+
+/** `rkat mcp`: a server for MCP clients, and the commands on MCP servers that sessions use. */
+export const mcpRows: readonly CommandRow[] = [
+  command("mcp", {
+    text: "Serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions.",
+    server: { usage: () => mcpUsage("rkat mcp"), start: ({ serveMcp }, args) => serveMcp(args) },
+    examples: [
+      ["rkat mcp --memory-only", "a memory for any MCP client"],
+      ["rkat mcp list", "the servers whose tools sessions of this folder have"],
+    ],
+  }),
+  command("mcp list", {
+    text: "Test the MCP servers that sessions of this folder use, and show their tools; servers that are not trusted are not started.",
+    flags: () => [jsonFlag()],
+    examples: [["rkat mcp list", "the names that --allow-tool and --block-tool take"]],
+    notes: [["Exit codes", "0 every server answered · 1 one of them failed · 2 the file is not usable"]],
+    run: ({ invocation, flags }) => listServers(invocation, flags.json === true),
+  }),
+  command("mcp add SERVER [COMMAND…]", {
+    text: "Add a server to .rkat/mcp.toml of this project: a command to start, or an address.",
+    usage: "NAME [options] -- COMMAND…\n  rkat mcp add NAME --url URL [options]",
+    flags: () => [
+      new Option("--url <url>", "the server's address"),
+      repeated("--env <name=value>", `a variable for the command; \${NAME} takes it from yours; may be repeated`),
+      repeated(
+        "--header <name=value>",
+        `sent with every request; \${NAME} takes it from your environment; may be repeated`,
+      ),
+    ],
+    examples: [
+      ["rkat mcp add files -- npx -y @modelcontextprotocol/server-filesystem .", "a program"],
+      [`rkat mcp add docs --url https://example.com/mcp --header 'Authorization=Bearer \${DOCS_TOKEN}'`, "an address"],
+    ],
+    run: async ({ invocation, flags: { url, env, header }, self }: Call<AddFlags>) => {
+      const [name = "", ...words] = self.args;
+      // The parser leaves some of the marks that end flags.
+      const start = words.findIndex((word) => word !== "--");
+      const [command, ...args] = start < 0 ? [] : words.slice(start);
+      if (command === undefined && url === undefined)
+        throw new RuntimeError("INVALID_PARAMS", "give the server's command after --, or its address as --url");
+      const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
+      await addServer(invocation, server);
+    },
+  }),
+  command("mcp remove SERVER", {
+    text: "Remove a server from .rkat/mcp.toml of this project; the rest of the file stays as it is.",
+    usage: "NAME [options]",
+    examples: [["rkat mcp remove files", "sessions no longer have its tools"]],
+    run: ({ invocation, arg }) => removeServer(invocation, arg("server") ?? ""),
+  }),
+];
+
+interface AddFlags {
+  readonly json?: never;
+  readonly url?: string;
+  readonly env: readonly string[];
+  readonly header: readonly string[];
+}
+
+function pairs(flag: string, given: readonly string[]): Readonly<Record<string, string>> {
+  const read = given.map((pair) => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(pair) ?? [];
+    if (name === undefined || value === undefined)
+      throw new RuntimeError("INVALID_PARAMS", `${flag}: write NAME=VALUE, with a name before the =`);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(read);
+}
+
+/**
+ * Keeps the words after `--` of `rkat mcp add` away from the parser. It drops one such mark for each command it has
+ * come to, and would then take the flags of the server's command for its own.
+ */
+export function settleServerCommand(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  const at = args.indexOf("mcp");
+  const isAdding = at >= 0 && at < end && args[at + 1] === "add";
+  return isAdding ? args.toSpliced(end, 1, "--", "--", "--") : args;
+}
+
+/** Adds a server to the project's `.rkat/mcp.toml`. */
+async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
+  const { path } = await projectFile(invocation);
+  await alone(path, async () => {
+    const file = await projectFile(invocation);
+    const text = withServer(file.text, server);
+    await serversOf(invocation, { ...file, text });
+    await writeTrusted(invocation, file, text);
+    invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tests it.\n`);
+  });
+}
+
+/** Removes a server from the project's `.rkat/mcp.toml`; the rest of the file stays as it is. */
+async function removeServer(invocation: Invocation, name: string): Promise<void> {
+  const { path } = await projectFile(invocation);
+  await alone(path, () => removeAlone(invocation, name));
+}
+
+async function removeAlone(invocation: Invocation, name: string): Promise<void> {
+  const file = await projectFile(invocation);
+  const servers = await serversOf(invocation, file);
+  const index = servers.findIndex((server) => server.name === name);
+  if (index < 0) {
+    const known = servers.map((server) => server.name).join(", ") || "none";
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} has no server ${name}; there are: ${known}`);
+  }
+  const text = withoutServer(file.text, index);
+  const left = await serversOf(invocation, { ...file, text });
+  // Some ways to write the same table cannot be taken apart line by line.
+  if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
+  await writeTrusted(invocation, file, text);
+  invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
+}
+
+/** Trusts the file after our change, unless it was untrusted before; then it prints so. */
+async function writeTrusted(invocation: Invocation, file: ServersFile, text: string): Promise<void> {
+  const { brought, trust } = await loadHere(invocation);
+  const before = brought.find(({ path }) => path === file.path);
+  const isOurs = before === undefined || (before.state === "trusted" && before.text === file.text);
+  if (isOurs) trust.remember({ path: file.path, text });
+  await replaceFile(file.path, text);
+  await readConfiguration(invocation);
+}
+
+interface ServersFile {
+  readonly path: string;
+  /** The path relative to this folder. */
+  readonly shown: string;
+  readonly text: string;
+}
+
+/** The file of the project that is read here, or the one that would be; the user's own is left alone. */
+async function projectFile(invocation: Invocation): Promise<ServersFile> {
+  const { projectRoot, userRoot } = invocation.place();
+  const name = join(".rkat", "mcp.toml");
+  const { sources } = await loadHere(invocation);
+  const read = sources.find((path) => path.endsWith(name) && path !== join(userRoot, name));
+  const path = read ?? join(projectRoot, name);
+  return { path, shown: relative(invocation.io.cwd, path), text: (await readIfThere(path)) ?? "" };
+}
+
+/** The servers of one file alone, read as every command would read them. */
+async function serversOf({ io, parts }: Invocation, { path, shown, text }: ServersFile) {
+  const folder = dirname(dirname(path));
+  const readFile = async (asked: string) => (asked === path ? text : undefined);
+  try {
+    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
+  } catch (thrown) {
+    const { message } = asRuntimeError(thrown);
+    throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
+  }
+}
+
+/** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
+async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io, parts, place } = invocation;
+  const { mcpServers, brought } = await readConfiguration(invocation);
+  const options = { mcpServers, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
+  const { servers, warnings } = await parts.inspectMcpServers(options);
+  const isHealthy = servers.every(({ state }) => state !== "failed");
+  invocation.exitWith(interruptedExit(io) ?? (isHealthy ? 0 : 1));
+  const rows = [...servers, ...untrusted(brought)];
+  if (isJson) return writeJson(io, { servers: rows, warnings });
+  const { dim, green, red, yellow } = createPaint(io.stdout, io.env);
+  if (rows.length === 0) io.stdout.write("No MCP servers. rkat mcp add NAME -- COMMAND adds one to .rkat/mcp.toml\n");
+  const width = Math.max(0, ...rows.map(({ name }) => name.length));
+  const marks = { connected: green("✓"), failed: red("✗"), off: dim("–"), untrusted: yellow("–") };
+  for (const { name, state, tools, error } of rows) {
+    const reported = state === "connected" ? counted(tools.length, "tool") : (error ?? "switched off");
+    io.stdout.write(`${marks[state]} ${withoutControls(`${name.padEnd(width)}  ${reported}`)}\n`);
+    for (const tool of tools) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(tool))}\n`);
+  }
+  // The failure is printed above.
+  const others = warnings.filter((sentence) => !servers.some(({ error = "\0" }) => sentence.endsWith(error)));
+  for (const sentence of others) io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+}
+
+/** Servers that were not started, since their file is not trusted. */
+function untrusted(brought: readonly BroughtFile[]) {
+  const requests = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.requests);
+  return requests.flatMap(({ server: name, text }) => {
+    if (name === undefined) return [];
+    return [
+      { name, state: "untrusted" as const, tools: [], error: `not started, since it is not trusted: it ${text}` },
+    ];
+  });
+}
+
+/** The server that `rkat mcp add` adds. */
+interface NewServer {
+  readonly name: string;
+  readonly command?: string | undefined;
+  readonly args?: readonly string[];
+  readonly url?: string | undefined;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The file with one server more, at its end; the rest stays as it is, to the byte. */
+function withServer(text: string, server: NewServer): string {
+  const { name, command, args = [], url, env = {}, headers = {} } = server;
+  const lines = [
+    "[[servers]]",
+    `name = ${quoted(name)}`,
+    ...(command === undefined ? [] : [`command = ${quoted(command)}`]),
+    ...(args.length === 0 ? [] : [`args = [${args.map(quoted).join(", ")}]`]),
+    ...(url === undefined ? [] : [`url = ${quoted(url)}`]),
+    ...inlineTable("env", env),
+    ...inlineTable("headers", headers),
+  ];
+  const before = text.trim() === "" ? text : `${text.replace(/(?<!\n)\n*$/, "")}\n\n`;
+  return `${before}${lines.join("\n")}\n`;
+}
+
+function inlineTable(key: string, texts: Readonly<Record<string, string>>): readonly string[] {
+  const pairs = Object.entries(texts).map(([name, text]) => `${quoted(name)} = ${quoted(text)}`);
+  return pairs.length === 0 ? [] : [`${key} = { ${pairs.join(", ")} }`];
+}
+
+const HEADER = /^\s*\[\[\s*servers\s*\]\]/;
+
+/** The file without its n-th server. The comments above a server are not part of it, those inside it are. */
+function withoutServer(text: string, index: number): string {
+  const lines = text.split("\n");
+  const starts = lines.flatMap((line, at) => (HEADER.test(line) ? [at] : []));
+  const [from = lines.length, next = lines.length] = [starts[index], starts[index + 1]];
+  let to = next;
+  // What stands right above the next server, comments and the blank line before them, is said of that one.
+  while (to > from && next < lines.length && /^\s*(?:#|$)/.test(lines[to - 1] ?? "")) to -= 1;
+  const isDoubled = (lines[from - 1] ?? "").trim() === "" && (lines[to] ?? "").trim() === "";
+  return lines.toSpliced(from, to - from + (isDoubled ? 1 : 0)).join("\n");
+}

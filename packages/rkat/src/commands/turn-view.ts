@@ -1,0 +1,168 @@
+import { describeEvent } from "@rkat/core/contract/describe-event";
+import type { AgentEvent } from "@rkat/core/contract/event";
+import type { RunResult } from "@rkat/core/contract/session";
+import { withoutControls } from "@rkat/server/http/terminal-text";
+import { costText, createPaint, type Io, jsonText, oneLine, writeJson } from "../io.ts";
+import type { MarkdownStream } from "../chat/markdown.ts";
+import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
+import { createWorkLines } from "./work-lines.ts";
+
+/** Shows a turn while it runs and when it has ended. */
+export interface TurnView {
+  show(event: AgentEvent): void;
+  end(result: RunResult): void;
+  /** The turn has failed or was interrupted after the model had said so much. */
+  breakOff(said: string): void;
+}
+
+export interface TextViewOptions {
+  readonly isStreaming: boolean;
+  readonly isVerbose: boolean;
+  /** Whether the usage is shown elsewhere, and not below each answer. */
+  readonly isStaged?: boolean;
+  /** Shows the text as what it is written in; without it, it is shown as it is. */
+  readonly markdown?: MarkdownStream;
+  /** The caller's own line for an event; undefined for the default. */
+  remark?(event: AgentEvent): string | undefined;
+}
+
+/** The text on stdout, everything about it on stderr. */
+export function createTextView(io: Io, options: TextViewOptions): TurnView {
+  const { stdout, stderr } = io;
+  const paint = createPaint(stderr, io.env);
+  const subAgents = createSubAgentLines(Date.now);
+  const work = createWorkLines(paint, Date.now);
+  let isMidLine = false;
+  const own = { input_tokens: 0, output_tokens: 0 };
+  // A turn that runs in another process sends no deltas, only complete texts.
+  let hasPieces = false;
+  const { markdown } = options;
+  const print = (text: string): void => {
+    if (markdown !== undefined) {
+      markdown.push(text);
+      isMidLine = true;
+      return;
+    }
+    const shown = stdout.isTerminal ? withoutControls(text) : text;
+    if (shown === "") return;
+    stdout.write(shown);
+    isMidLine = !shown.endsWith("\n");
+  };
+  const endLine = (): void => {
+    if (!isMidLine) return;
+    if (markdown === undefined) print("\n");
+    else markdown.end();
+    isMidLine = false;
+  };
+  const printLine = (line: string): void => {
+    endLine();
+    stderr.write(`${line}\n`);
+  };
+  const describe = (event: AgentEvent): void => {
+    const notice = noticeOf(event);
+    const remark = options.remark?.(event);
+    const theirs = subAgents(event, options.isVerbose ? verboseLineInside : () => undefined);
+    const line = options.isVerbose ? (theirs ?? verboseLineOf(event)) : stderr.isTerminal ? theirs : undefined;
+    if (notice !== undefined) printLine(paint.yellow(`! ${notice}`));
+    else if (remark !== undefined) printLine(paint.dim(remark));
+    else if (line !== undefined) printLine(paint.dim(`· ${line}`));
+    else if (stderr.isTerminal && !options.isVerbose) for (const row of work(event)) printLine(row);
+  };
+  return {
+    show: (event) => {
+      if (event.type === "turn_started") endLine();
+      if (event.type === "turn_completed") {
+        own.input_tokens += event.usage.input_tokens;
+        own.output_tokens += event.usage.output_tokens;
+      }
+      if (event.type === "text_delta" && options.isStreaming) {
+        describe(event);
+        print(event.delta);
+        hasPieces = true;
+      }
+      if (event.type === "text_complete") {
+        if (options.isStreaming && !hasPieces) print(event.content);
+        hasPieces = false;
+      }
+      if (event.type !== "text_delta") describe(event);
+    },
+    end: (result) => {
+      endLine();
+      const output = finalText(result, options.isStreaming);
+      if (output !== undefined) print(output);
+      endLine();
+      if (options.isStaged === true) return;
+      const { session_id, turns, usage, turn_cost } = result;
+      const cost = turn_cost === undefined || turn_cost.amount === 0 ? "" : ` | Cost: ${costText(turn_cost)}`;
+      const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
+      // Scripts read this line; the turn's own tokens are added where the session has used more before.
+      const thisTurn = stderr.isTerminal ? ownTokens(result, own) : "";
+      printLine(paint.dim(`[${footer}${thisTurn}${cost}]`));
+    },
+    breakOff: (said) => {
+      if (!options.isStreaming) print(said);
+      endLine();
+    },
+  };
+}
+
+/** What the turn itself took, where the session has taken more before. */
+function ownTokens({ usage }: RunResult, { input_tokens, output_tokens }: TokenCounts): string {
+  const isAll = input_tokens === 0 || (usage.input_tokens <= input_tokens && usage.output_tokens <= output_tokens);
+  return isAll ? "" : ` | This turn: ${input_tokens} in / ${output_tokens} out`;
+}
+
+interface TokenCounts {
+  input_tokens: number;
+  output_tokens: number;
+}
+
+/** What remains to be printed: a structured result, or the text unless it was streamed. */
+function finalText(result: RunResult, isStreaming: boolean): string | undefined {
+  if (result.structured_output !== undefined) return JSON.stringify(result.structured_output, undefined, 2);
+  return isStreaming ? undefined : result.text;
+}
+
+/** The result as one JSON value; events only on stderr, and only when asked for. */
+export function createJsonView(io: Io, { isVerbose }: { isVerbose: boolean }): TurnView {
+  const paint = createPaint(io.stderr, io.env);
+  const subAgents = createSubAgentLines(Date.now);
+  return {
+    show: (event) => {
+      const line = isVerbose ? (subAgents(event, verboseLineInside) ?? verboseLineOf(event)) : undefined;
+      if (line !== undefined) io.stderr.write(`${paint.dim(`· ${line}`)}\n`);
+    },
+    end: (result) => writeJson(io, result),
+    breakOff: () => {},
+  };
+}
+
+/** Every event as one line of JSON; the last line is the result, and says so in its type. */
+export function createEventsView(io: Io): TurnView {
+  const writeLine = (value: object): void => io.stdout.write(`${jsonText(value)}\n`);
+  return { show: writeLine, end: (result) => writeLine({ type: "result", ...result }), breakOff: () => {} };
+}
+
+const LINE_CHARS_MAX = 240;
+
+/** An event as one line that steers no terminal. */
+export function lineOf(event: AgentEvent): string {
+  return oneLine(describeEvent(event).text, LINE_CHARS_MAX);
+}
+
+/** The line of an event that is shown without --verbose; undefined for others. */
+export function noticeOf(event: AgentEvent): string | undefined {
+  return describeEvent(event).level === "notice" ? lineOf(event) : undefined;
+}
+
+/** Every event that is not a piece of a later one, as one line. */
+export function verboseLineOf(event: AgentEvent): string | undefined {
+  const theirs = subAgentLine(event, verboseLineInside);
+  return theirs ?? (describeEvent(event).level === "piece" ? undefined : lineOf(event));
+}
+
+/** The lines about a sub-agent's turn: its calls and its notices. */
+function verboseLineInside(event: AgentEvent): string | undefined {
+  const isCall = event.type === "tool_call_requested" || event.type === "tool_execution_completed";
+  return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);
+}

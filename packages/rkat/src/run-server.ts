@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+import nodeModule from "node:module";
+import { homedir } from "node:os";
+import { nodeFault } from "@rkat/core/runtime/node-version";
+import type { AcpParts } from "@rkat/server/acp/start";
+import type { ServerIo, ServerParts } from "@rkat/server/http/start";
+
+type Start = (
+  io: ServerIo,
+  parts: ServerParts & Pick<AcpParts, "openServers" | "resolveInProject" | "keylessProviders">,
+) => Promise<number>;
+
+// Not SIGHUP: listening to it would undo `nohup`.
+const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Runs a server as this process, and ends the process with it; `door` is the address of the file that does. */
+export async function runServer(door: string, load: () => Promise<Start>): Promise<never> {
+  const fault = nodeFault(process.versions.node);
+  if (fault !== undefined) {
+    process.stderr.write(`${fault}\n`);
+    process.exit(1);
+  }
+  const interrupt = new AbortController();
+  for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) {
+    process.on(name, () => {
+      if (interrupt.signal.aborted) process.exit(exitCode);
+      interrupt.abort(exitCode);
+    });
+  }
+  // A closed pipe is heard of by whoever writes to it; unheard, it would end the process with a stack trace.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+
+  // Our own manifest, whose version npm insists on.
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", door), "utf8")) as { version: string };
+
+  // A client waits for us to start: the second time, our code need not be compiled.
+  nodeModule.enableCompileCache();
+  const start = await load();
+  const exitCode = await start(
+    {
+      args: process.argv.slice(2),
+      env: process.env,
+      cwd: process.cwd(),
+      home: homedir(),
+      version: manifest.version,
+      stdin: process.stdin,
+      stdout: process.stdout,
+      stderr: process.stderr,
+      interrupt: interrupt.signal,
+    },
+    {
+      loadConfig: async (places) => (await import("@rkat/node/config/load-config")).loadConfig(places),
+      openRuntime: async (options) => (await import("@rkat/node/open-runtime")).openRuntime(options),
+      openDatabaseTokens: async (...given) => (await import("@rkat/postgres")).openDatabaseTokens(...given),
+      resolveInProject: async (...given) => (await import("@rkat/core/tools/project-path")).resolveInProject(...given),
+      keylessProviders: async (...given) =>
+        (await import("@rkat/core/providers/provider-settings")).keylessProviders(...given),
+      openServers: async (...given) => (await import("@rkat/node/open-runtime")).openMcpServers(...given),
+    },
+  );
+  // A tool or a connection that outlives its turn must not keep the process alive.
+  process.exit(exitCode);
+}

@@ -1,0 +1,154 @@
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { parseDuration } from "@rkat/core/contract/input";
+import { CreateSession } from "@rkat/core/contract/session";
+import { originOf } from "./guard.ts";
+import { LOG_FORMS, type LogForm } from "./journal.ts";
+import { backendNote } from "@rkat/node/config/realm";
+
+/** The flags of every server. */
+export interface ServerFlags {
+  readonly realm: string | undefined;
+  readonly isolated: boolean | undefined;
+  readonly instance: string | undefined;
+  readonly stateRoot: string | undefined;
+  readonly contextRoot: string | undefined;
+  readonly userConfigRoot: string | undefined;
+  /** Whether the project's files are trusted for this run. */
+  readonly trust: boolean | undefined;
+  readonly wants: "serve" | "help" | "version";
+  /** Notes to print: flags that were accepted and have no effect. */
+  readonly notes: readonly string[];
+}
+
+export const text = { type: "string" } as const;
+export const flag = { type: "boolean" } as const;
+
+export const SERVER_OPTIONS = {
+  realm: { type: "string", short: "r" },
+  isolated: flag,
+  instance: text,
+  "realm-backend": text,
+  "state-root": text,
+  "context-root": text,
+  "user-config-root": text,
+  trust: flag,
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean", short: "V" },
+} as const;
+
+type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_OPTIONS }>>["values"];
+
+export function serverFlags(values: Values): ServerFlags {
+  const backend = backendNote(values["realm-backend"]);
+  return {
+    realm: values.realm,
+    isolated: values.isolated,
+    instance: values.instance,
+    stateRoot: values["state-root"],
+    contextRoot: values["context-root"],
+    userConfigRoot: values["user-config-root"],
+    trust: values.trust,
+    wants: values.help === true ? "help" : values.version === true ? "version" : "serve",
+    notes: backend === undefined ? [] : [backend],
+  };
+}
+
+/** Reads flags; throws INVALID_PARAMS, in a sentence, for what is unknown or wrong. */
+export function readFlags<const T extends ParseArgsOptionsConfig>(args: readonly string[], options: T) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
+  } catch (cause) {
+    const [sentence = "the flags cannot be read"] = (cause instanceof Error ? cause.message : "").split(". ");
+    throw invalidFlag(`${sentence}; see --help`, cause);
+  }
+}
+
+const PORT_MAX = 65_535;
+
+export function portOf(given: string): number {
+  if (/^\d{1,5}$/.test(given) && Number(given) <= PORT_MAX) return Number(given);
+  throw invalidFlag(`--port ${given}: write a number from 0 to ${PORT_MAX}`);
+}
+
+export function invalidFlag(message: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message, { cause });
+}
+
+type Preset = NonNullable<CreateSession["tool_preset"]>;
+
+/** The further flags of servers over HTTP. */
+export interface HttpFlags {
+  readonly token: string | undefined;
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  /** The most the tools of its sessions may do. */
+  readonly ceiling: Preset;
+  /** How long turns may continue after a signal to stop. */
+  readonly graceMs: number;
+  /** The form of the request log on stderr; undefined: as RKAT_LOG says. */
+  readonly logForm: LogForm | undefined;
+}
+
+const repeated = { type: "string", multiple: true } as const;
+export const HTTP_OPTIONS = {
+  token: text,
+  "allowed-host": repeated,
+  "allow-origin": repeated,
+  tools: text,
+  grace: text,
+  log: text,
+} as const;
+
+/** Without a token any process on this machine may send requests. */
+const CEILING_DEFAULT: Preset = "safe";
+const GRACE_MS_DEFAULT = 30_000;
+/** A timer of Node fires at once when asked to wait longer than this. */
+const GRACE_MS_MAX = 2 ** 31 - 1;
+
+type HttpValues = Partial<Record<"token" | "tools" | "grace" | "log", string>> &
+  Partial<Record<"allowed-host" | "allow-origin", string[]>>;
+
+export function httpFlags(values: HttpValues): HttpFlags {
+  return {
+    token: values.token,
+    allowedHosts: values["allowed-host"] ?? [],
+    allowedOrigins: (values["allow-origin"] ?? []).map(originOf),
+    ceiling: values.tools === undefined ? CEILING_DEFAULT : presetOf(values.tools),
+    graceMs: values.grace === undefined ? GRACE_MS_DEFAULT : graceOf(values.grace),
+    logForm: values.log === undefined ? undefined : logFormOf("--log", values.log),
+  };
+}
+
+/** The form of the log; throws INVALID_PARAMS, with the name of the flag or variable, for an unknown form. */
+export function logFormOf(name: string, given: string): LogForm {
+  const form = LOG_FORMS.find((known) => known === given);
+  if (form !== undefined) return form;
+  throw invalidFlag(`${name} ${given}: write one of ${LOG_FORMS.join(", ")}`);
+}
+
+function presetOf(given: string): Preset {
+  const presets = CreateSession.shape.tool_preset.unwrap().options;
+  const preset = presets.find((name) => name === given);
+  if (preset !== undefined) return preset;
+  throw invalidFlag(`--tools ${given}: write one of ${presets.join(", ")}`);
+}
+
+function graceOf(given: string): number {
+  const ms = parseDuration(given);
+  if (ms !== undefined && ms <= GRACE_MS_MAX) return ms;
+  throw invalidFlag(`--grace ${given}: write a duration of at most 24 days, like 30s or 2m; 0s waits for nothing`);
+}
+
+/** Notes on configured tools that the ceiling removes. */
+export function ceilingNotes(
+  ceiling: Preset,
+  tools: { readonly builtins_enabled: boolean; readonly shell_enabled: boolean },
+): readonly string[] {
+  if (ceiling === "workspace" || ceiling === "full") return [];
+  const asked = (["builtins_enabled", "shell_enabled"] as const).filter((key) => tools[key]);
+  const without = "its sessions have no shell and no file tools";
+  return asked.map(
+    (key) => `tools.${key} is true, but ${without}: a server over HTTP needs --tools workspace for them`,
+  );
+}

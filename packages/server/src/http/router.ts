@@ -1,0 +1,105 @@
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { Caller, Scope } from "@rkat/core/contract/caller";
+import { RuntimeError } from "@rkat/core/contract/error";
+import type { OperationName } from "@rkat/core/contract/operations";
+import type { Listener } from "@rkat/core/sessions/event-queue";
+import type { Body } from "./body.ts";
+import type { CallerRuntime } from "./caller-runtime.ts";
+import type { Answer } from "./http-answer.ts";
+
+/** A request whose route is known and whose body was read. */
+export interface RestRequest {
+  readonly path: string;
+  /** The decoded path parameters. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Body;
+  readonly caller: Caller;
+  /** The runtime for this caller. */
+  readonly runtime: CallerRuntime;
+}
+
+interface RoutePlace {
+  readonly method: string;
+  /** As in the table of operations: `/sessions/{session_id}`. */
+  readonly path: string;
+  /** The scope that the caller needs; undefined for routes without a token. */
+  readonly scope: Scope | undefined;
+  /** Whether pages of other origins may link to it. */
+  readonly isPage?: boolean;
+  /** Whether it is served while the server stops. */
+  readonly isLasting?: boolean;
+  /** Absent for routes outside the table. */
+  readonly operation?: OperationName;
+}
+
+export interface AnsweredRoute extends RoutePlace {
+  /** Whether it runs something with events, which `serve` tells a listener. */
+  readonly hasEvents?: boolean;
+  serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
+}
+
+/** A route that streams its response. */
+export interface StreamedRoute extends RoutePlace {
+  stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
+}
+
+export type Route = AnsweredRoute | StreamedRoute;
+
+export type Found =
+  | { readonly kind: "found"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: "wrong_method"; readonly allow: string }
+  | { readonly kind: "unknown" };
+
+/** Finds the route of a method and a path; the first match wins. */
+export function createRouter(routes: readonly Route[]): (method: string, path: string) => Found {
+  const rows = routes.map((route) => ({ route, pattern: route.path.split("/") }));
+  return (method, path) => {
+    const segments = path.split("/");
+    const fitting = rows.filter(({ pattern }) => fits(pattern, segments));
+    if (fitting.length === 0) return { kind: "unknown" };
+    const wanted = method === "HEAD" ? "GET" : method;
+    const row = fitting.find(({ route }) => route.method === wanted);
+    if (row !== undefined) return { kind: "found", route: row.route, params: paramsOf(row.pattern, segments) };
+    const methods = new Set(fitting.map(({ route }) => route.method));
+    return { kind: "wrong_method", allow: [...(methods.has("GET") ? ["HEAD"] : []), ...methods].sort().join(", ") };
+  };
+}
+
+/** The path and the query of a request line's target; throws INVALID_PARAMS for one that has no path. */
+export function parseTarget(target: string): { readonly path: string; readonly query: URLSearchParams } {
+  const relative = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  const [whole = ""] = relative.split("#", 1);
+  const mark = whole.indexOf("?");
+  const path = mark < 0 ? whole : whole.slice(0, mark);
+  if (!path.startsWith("/")) throw new RuntimeError("INVALID_PARAMS", "the request's path does not begin with /");
+  return { path, query: new URLSearchParams(mark < 0 ? "" : whole.slice(mark + 1)) };
+}
+
+function placeIn(segment: string): string | undefined {
+  return /^\{(\w+)\}$/.exec(segment)?.[1];
+}
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  if (pattern.length !== segments.length) return false;
+  return pattern.every((part, index) =>
+    placeIn(part) === undefined ? part === segments[index] : segments[index] !== "",
+  );
+}
+
+function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> {
+  const named = pattern.flatMap((part, index) => {
+    const name = placeIn(part);
+    return name === undefined ? [] : [[name, decode(name, segments[index] ?? "")] as const];
+  });
+  return Object.fromEntries(named);
+}
+
+function decode(name: string, segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new RuntimeError("INVALID_PARAMS", `${name}: the path's percent-encoding is broken`, { cause });
+  }
+}

@@ -1,0 +1,269 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import type { Caller } from "@rkat/core/contract/caller";
+import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { createBodyReader, type ReadBody } from "../http/body.ts";
+import { faultFrame } from "../http/frames.ts";
+import { urlHost } from "../http/guard.ts";
+import { type Answer, type HttpDetail, jsonAnswer } from "../http/http-answer.ts";
+import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
+import { isRecord, NO_ID } from "../http/incoming.ts";
+import { currentRequest } from "../http/request-record.ts";
+import { within } from "../http/running-turns.ts";
+import { checkRequests } from "./checked-requests.ts";
+import type { McpServer } from "./server.ts";
+
+interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
+  /** Makes the server of one client. */
+  readonly createServer: (caller: Caller) => McpServer;
+}
+
+interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
+  /** Where clients connect to. */
+  readonly url: string;
+}
+
+/** Serves streamable HTTP at `/mcp`; `/health` needs no token. */
+export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
+  const { createServer, clock } = options;
+  const connections = createConnections({ createServer, newId: clock.newId });
+  const readBody = createBodyReader();
+  /** The answers that are on their way; a standing stream of notices is none. */
+  const answers = new Set<Promise<void>>();
+
+  const find = (request: IncomingMessage): Target => {
+    const path = request.url?.split("?", 1)[0];
+    if (path === "/health") return HEALTH;
+    if (path !== "/mcp")
+      return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
+    const answer = async (response: ServerResponse, caller: Caller): Promise<Answer | undefined> => {
+      // An unread body emits no end, and hides that the connection closed.
+      if (request.method === "POST") hold(response);
+      else request.resume();
+      const read = await messageIn(request, readBody);
+      if ("refusal" in read) return read.refusal;
+      // The standing stream of notices goes on for as long as the client likes; what is posted is answered and over.
+      if (request.method === "GET") currentRequest()?.streams();
+      await connections.handle(request, response, { message: read.message, caller });
+      return undefined;
+    };
+    return { route: path, answer };
+  };
+  const hold = (response: ServerResponse): void => {
+    const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
+      () => void answers.delete(closed),
+    );
+    answers.add(closed);
+  };
+  const server = await openHttpServer({ ...options, find, answerFailure }).catch((thrown: unknown) => {
+    throw cannotListen(asRuntimeError(thrown), options);
+  });
+  const { address, port } = server.address;
+  return {
+    url: `http://${urlHost(address)}:${port}/mcp`,
+    drain: server.drain,
+    refuse: server.refuse,
+    close: async () => {
+      server.refuse();
+      await within(clock, FLUSH_MS_MAX, Promise.all(answers));
+      await connections.close();
+      await server.close();
+    },
+  };
+}
+
+/** What was posted: nothing where there is nothing to read, or what the SDK refuses by its headers. */
+async function messageIn(
+  request: IncomingMessage,
+  readBody: ReadBody,
+): Promise<{ readonly message?: unknown } | { readonly refusal: Answer }> {
+  const isJson = /^application\/json\b/i.test(request.headers["content-type"] ?? "");
+  if (request.method !== "POST" || !isJson) return {};
+  try {
+    const { value } = await readBody(request);
+    return value === undefined ? unreadable("the body is empty: send a message of JSON-RPC") : { message: value };
+  } catch (thrown) {
+    const { code, message } = asRuntimeError(thrown);
+    if (code !== "INVALID_PARAMS") throw thrown;
+    return unreadable(message);
+  }
+}
+
+function unreadable(message: string): { readonly refusal: Answer } {
+  const text = faultFrame(NO_ID, { code: "PARSE_ERROR", message });
+  return { refusal: { status: 400, type: "application/json", text } };
+}
+
+const HEALTH: Target = {
+  isOpen: true,
+  isLasting: true,
+  route: "/health",
+  answer: async () => ({ status: 200, type: "text/plain", text: "ok" }),
+};
+
+/** A failure as JSON-RPC has it, also of what never became a message. */
+function answerFailure(thrown: unknown, { status, headers = {} }: HttpDetail = {}): Answer {
+  const error = asRuntimeError(thrown);
+  const { rpc, http } = ERRORS[error.code];
+  const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
+  return { ...jsonAnswer(body, status ?? http), headers, error };
+}
+
+function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOptions): RuntimeError {
+  const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
+  const why = code === "EADDRINUSE" ? "something else listens there" : said;
+  const sentence = `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
+  return new RuntimeError("INVALID_PARAMS", sentence, { cause });
+}
+
+/** The clients that are connected, each with a server of its own. */
+interface Connections {
+  /** Answers a request for MCP; throws when there is no such connection or no room for another. */
+  handle(request: IncomingMessage, response: ServerResponse, asked: RequestCaller): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface RequestCaller {
+  readonly message: unknown;
+  readonly caller: Caller;
+}
+
+interface Connection {
+  readonly caller: Caller;
+  readonly server: McpServer;
+  readonly transport: StreamableHTTPServerTransport;
+  /** Requests that are being answered, the standing one for notices included. */
+  open: number;
+  /** The ids of requests without an answer: the SDK would answer the newest of an id and leave the others waiting. */
+  readonly pending: Set<unknown>;
+}
+
+/** Clients rarely say goodbye: when there are this many, the one that was quiet for longest makes room. */
+const CONNECTIONS_MAX = 256;
+/** How soon a client whose stream broke asks for the rest. */
+const RETRY_MS = 1_000;
+
+function createConnections(parts: {
+  readonly createServer: (caller: Caller) => McpServer;
+  readonly newId: () => string;
+}): Connections {
+  // In the order of their last request: the quietest is the first.
+  const connections = new Map<string, Connection>();
+
+  const connect = async (caller: Caller): Promise<Connection> => {
+    await makeRoom();
+    const server = parts.createServer(caller);
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: parts.newId,
+      eventStore: createSentMessages(),
+      retryInterval: RETRY_MS,
+      onsessioninitialized: (id) => {
+        connections.set(id, connection);
+      },
+    });
+    const connection: Connection = { caller, server, transport, open: 0, pending: new Set() };
+    const onEnd = (): void => void server.close();
+    caller.until?.addEventListener("abort", onEnd);
+    transport.onclose = () => {
+      caller.until?.removeEventListener("abort", onEnd);
+      if (transport.sessionId !== undefined) connections.delete(transport.sessionId);
+    };
+    // Its accessors may answer undefined, where the interface has the same fields absent.
+    await server.connect(transport as Transport);
+    checkRequests(transport as Transport);
+    return connection;
+  };
+  const makeRoom = async (): Promise<void> => {
+    if (connections.size < CONNECTIONS_MAX) return;
+    const quiet = [...connections.values()].find(({ open }) => open === 0) ?? connections.values().next().value;
+    await quiet?.server.close();
+  };
+  const find = (id: string, caller: Caller): Connection => {
+    const connection = connections.get(id);
+    // A connection belongs to its caller, even if others know its id.
+    if (connection?.caller !== caller)
+      throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
+    connections.delete(id);
+    connections.set(id, connection);
+    return connection;
+  };
+  return {
+    handle: async (request, response, { message, caller }) => {
+      const id = request.headers["mcp-session-id"];
+      const connection = typeof id === "string" ? find(id, caller) : await connect(caller);
+      const { transport, server, pending } = connection;
+      const own = new Set<unknown>();
+      for (const one of requestIds(message)) {
+        if (pending.has(one) || own.has(one)) {
+          const problem = `id: ${one} belongs to a request that has no answer yet; give each request its own id`;
+          throw new RuntimeError("INVALID_PARAMS", problem);
+        }
+        own.add(one);
+      }
+      for (const one of own) pending.add(one);
+      connection.open += 1;
+      response.once("close", () => {
+        connection.open -= 1;
+        for (const one of own) pending.delete(one);
+        // What was no greeting has begun nothing.
+        if (transport.sessionId === undefined) void server.close();
+      });
+      await transport.handleRequest(request, response, message);
+    },
+    close: async () => {
+      await Promise.all([...connections.values()].map(({ server }) => server.close()));
+    },
+  };
+}
+
+function requestIds(message: unknown): readonly (string | number)[] {
+  return (Array.isArray(message) ? message : [message]).flatMap((one) => {
+    const id: unknown = isRecord(one) && "method" in one ? one.id : undefined;
+    return typeof id === "string" || typeof id === "number" ? [id] : [];
+  });
+}
+
+interface Sent {
+  readonly id: string;
+  readonly streamId: string;
+  readonly message: JSONRPCMessage;
+  readonly chars: number;
+}
+
+const MESSAGES_MAX = 1_024;
+const CHARS_MAX = 1_048_576;
+
+/**
+ * Keeps what was last sent to a client, for when its connection breaks within a long turn and it asks for the rest. A
+ * client that asks for what was let go is refused rather than told less.
+ */
+export function createSentMessages(bounds = { messagesMax: MESSAGES_MAX, charsMax: CHARS_MAX }): EventStore {
+  const sent: Sent[] = [];
+  let count = 0;
+  let chars = 0;
+  const find = (id: string) => sent.findIndex((one) => one.id === id);
+  return {
+    storeEvent: async (streamId, message) => {
+      count += 1;
+      const one = { id: `${streamId}_${count}`, streamId, message, chars: JSON.stringify(message).length };
+      sent.push(one);
+      chars += one.chars;
+      // The newest is kept whatever its size: the client may wait for it.
+      while (sent.length > bounds.messagesMax || (chars > bounds.charsMax && sent.length > 1)) {
+        chars -= sent.shift()?.chars ?? 0;
+      }
+      return one.id;
+    },
+    getStreamIdForEventId: async (id) => sent[find(id)]?.streamId,
+    replayEventsAfter: async (lastId, { send }) => {
+      const at = find(lastId);
+      const streamId = sent[at]?.streamId ?? "";
+      const missed = sent.slice(at + 1).filter((one) => one.streamId === streamId);
+      // A stream begins with an empty message that says nothing.
+      for (const { id, message } of missed) if ("jsonrpc" in message) await send(id, message);
+      return streamId;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import {
+  flag,
+  HTTP_OPTIONS,
+  httpFlags,
+  invalidFlag,
+  portOf,
+  readFlags,
+  SERVER_OPTIONS,
+  type ServerFlags,
+  serverFlags,
+  text,
+} from "../http/flags.ts";
+import { realmOfFolder } from "@rkat/node/config/realm";
+import { watchTurns } from "../http/running-turns.ts";
+import {
+  type HttpPlace,
+  type ServerIo,
+  type ServerParts,
+  type Serving,
+  serveUntil,
+  startServer,
+} from "../http/start.ts";
+import { MCP_ADDRESS, mcpUsage } from "../http/usage.ts";
+import { createServers } from "./server.ts";
+
+/** How long turns may take to end and a runtime to close; less than clients wait before they kill. */
+const CLOSE_MS_MAX = 2_000;
+
+/** Serves MCP until the client or a signal ends it, and returns the exit code. It does not throw. */
+export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
+  return startServer(io, parts, {
+    command: "rkat-mcp",
+    usage: mcpUsage("rkat-mcp"),
+    parseFlags: parseMcpFlags,
+    realmFor: (flags) => realmOfFolder(io.cwd, flags),
+    mayKeepInProject: true,
+    showsPaths: () => false,
+    http: ({ http }) => http,
+    closeMsMax: CLOSE_MS_MAX,
+    serve: (serving) => serve(io, serving),
+  });
+}
+
+async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
+  const { runtime, about, flags, http, clock, log } = serving;
+  const { memoryOnly, allTools } = flags;
+  const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock };
+  if (http === undefined) {
+    const { serveStdio } = await import("./serve-stdio.ts");
+    const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
+    return serveStdio({ ...streams, server: createServers({ ...parts, runtime })() });
+  }
+  const { listenHttp } = await import("./serve-http.ts");
+  const turns = watchTurns(runtime.dispatch, { clock, log });
+  const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
+  const listener = await listenHttp({ ...http, createServer, clock, log });
+  const drain = async (graceMs: number): Promise<void> => {
+    listener.drain();
+    await turns.drain(graceMs);
+    listener.refuse();
+  };
+  const greet = (url: string): void => log(`listening on ${url}`);
+  await serveUntil(io.interrupt, { ...serving, http }, { server: { ...listener, drain }, greet });
+}
+
+interface McpFlags extends ServerFlags {
+  readonly memoryOnly: boolean;
+  readonly allTools: boolean;
+  /** Where to listen and to whom; undefined when stdin and stdout are spoken over. */
+  readonly http: HttpPlace | undefined;
+}
+
+/** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
+export function parseMcpFlags(args: readonly string[]): McpFlags {
+  const values = readFlags(args, OPTIONS);
+  const isHttp = values.http === true;
+  const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
+  if (stray !== undefined) throw invalidFlag(`--${stray} is for a server over HTTP; add --http`);
+  if (values["memory-only"] && values["all-tools"]) {
+    throw invalidFlag("--all-tools lists what --memory-only leaves out; leave one of them out");
+  }
+  const port = values.port === undefined ? MCP_ADDRESS.port : portOf(values.port);
+  return {
+    ...serverFlags(values),
+    memoryOnly: values["memory-only"] === true,
+    allTools: values["all-tools"] === true,
+    http: isHttp ? { host: values.host ?? MCP_ADDRESS.host, port, ...httpFlags(values) } : undefined,
+  };
+}
+
+const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
+const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, "all-tools": flag, http: flag } as const;

@@ -1,0 +1,63 @@
+import { RuntimeError } from "@rkat/core/contract/error";
+import { isLoopback } from "../http/callers.ts";
+import { errorAnswer } from "../http/http-answer.ts";
+import type { Mount, MountParts, OpenMount } from "../http/mount.ts";
+import { createOnce } from "../http/once.ts";
+import type { Route } from "../http/router.ts";
+import { createChatRoutes } from "./chat-routes.ts";
+import { createConversationRoutes } from "./conversation-routes.ts";
+import { openAiFailure } from "./failure.ts";
+import { createModelRoutes } from "./model-routes.ts";
+import { createResponseRoutes } from "./response-routes.ts";
+import { createRetries } from "./retries.ts";
+import type { OpenAiSettings, Place } from "./turn-route.ts";
+import { createUiRoutes } from "../ui-stream/ui-routes.ts";
+import type { UiSettings } from "../ui-stream/ui-sessions.ts";
+
+type Switched<T> = T & { readonly enabled?: boolean | undefined };
+
+/** What other clients speak, where it is served: only this machine is listened to, or the configuration says so. */
+export async function loadMounts(
+  { openai, ui }: { readonly openai: Switched<OpenAiSettings>; readonly ui: Switched<UiSettings> },
+  host: string,
+): Promise<readonly OpenMount[]> {
+  const isHere = isLoopback(host);
+  return [
+    (openai.enabled ?? isHere) ? (parts) => mountOpenAi(openai, parts) : mountNothing,
+    (ui.enabled ?? isHere) ? (parts) => mountUi(ui, parts) : mountNoUi,
+  ];
+}
+
+const PREFIX = "/v1/";
+
+/** The endpoints, one per row. */
+const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
+  createResponseRoutes,
+  createConversationRoutes,
+  createChatRoutes,
+  createModelRoutes,
+];
+
+/** OpenAI's endpoints over the operations. */
+export function mountOpenAi(settings: OpenAiSettings, parts: MountParts): Mount {
+  const place: Place = { ...parts, settings, once: createOnce(), retries: createRetries(parts.clock) };
+  return { prefix: PREFIX, answerFailure: openAiFailure, routes: ENDPOINTS.flatMap((routesOf) => routesOf(place)) };
+}
+
+/** Pages that speak with `useChat`. */
+export function mountUi(settings: UiSettings, parts: MountParts): Mount {
+  return { prefix: UI_PREFIX, answerFailure: errorAnswer, routes: createUiRoutes(settings, parts) };
+}
+
+const UI_PREFIX = "/ui/";
+
+function mountNoUi(): Mount {
+  const off = "chats of pages are off on this server; set enabled = true under [ui] of the configuration";
+  return { prefix: UI_PREFIX, answerFailure: () => errorAnswer(new RuntimeError("METHOD_NOT_FOUND", off)), routes: [] };
+}
+
+/** Answers with the reason why the endpoints are off. */
+function mountNothing(): Mount {
+  const off = "OpenAI's endpoints are off on this server; set enabled = true under [openai] of the configuration";
+  return { prefix: PREFIX, answerFailure: () => openAiFailure(new RuntimeError("METHOD_NOT_FOUND", off)), routes: [] };
+}

@@ -1,0 +1,168 @@
+import {
+  flag,
+  HTTP_OPTIONS,
+  type HttpFlags,
+  httpFlags,
+  invalidFlag,
+  portOf,
+  readFlags,
+  SERVER_OPTIONS,
+  type ServerFlags,
+  serverFlags,
+  text,
+} from "../http/flags.ts";
+import { urlHost } from "../http/guard.ts";
+import type { OpenMount } from "../http/mount.ts";
+import {
+  type ServerIo,
+  type ServerKind,
+  type ServerParts,
+  type Serving,
+  serveUntil,
+  startServer,
+} from "../http/start.ts";
+import { consoleUsage, restUsage } from "../http/usage.ts";
+import { openRestServer } from "./serve.ts";
+
+export interface RestIo extends ServerIo {
+  /** The name it was called by. */
+  readonly command: string;
+  /** Whose realm is the default: the project's for a command, a fresh one for a server of its own. */
+  readonly purpose: "cli" | "server";
+}
+
+/** What a door composes for this server: also what is served beside it. */
+export interface RestParts extends ServerParts {
+  loadMounts?(config: Serving<RestFlags>["config"], host: string): Promise<readonly OpenMount[]>;
+}
+
+/** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
+export function startRest(io: RestIo, parts: RestParts): Promise<number> {
+  const { command, purpose, version } = io;
+  return startServer(io, parts, {
+    ...kindOf(command, purpose),
+    usage: restUsage(command, purpose),
+    parseFlags: parseRestFlags,
+    http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
+    serve: (serving) =>
+      serveHttp({ ...io, ...parts }, version, serving, (url, token) => {
+        serving.log(greeting(url, { hasToken: token !== undefined, hasConsole: serving.flags.console }));
+        if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+      }),
+  });
+}
+
+/** The server of `rkat console`: on a free port, without a log, its address on stdout. */
+export function startConsole(
+  io: ServerIo,
+  parts: ServerParts,
+  /** Undefined where no browser can be opened. */
+  openBrowser: ((url: string) => void) | undefined,
+): Promise<number> {
+  const command = "rkat console";
+  return startServer<ConsoleFlags>(io, parts, {
+    ...kindOf(command, "cli"),
+    usage: consoleUsage(command),
+    parseFlags: parseConsoleFlags,
+    http: ({ host = "127.0.0.1", port = 0, logForm = "off", ...flags }) => ({ ...flags, host, port, logForm }),
+    serve: (serving) =>
+      serveHttp(io, io.version, serving, (url, token) => {
+        const address = pageAddress(url, token);
+        io.stdout.write(`${serving.flags.json ? JSON.stringify({ url: address }) : address}\n`);
+        // Other users can read a command's arguments, and the address holds the token.
+        if (serving.flags.open && token === undefined) openBrowser?.(address);
+      }),
+  });
+}
+
+type Shared = "command" | "realmFor" | "mayKeepInProject" | "showsPaths" | "closeMsMax";
+
+function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<RestFlags>, Shared> {
+  return {
+    command,
+    realmFor: async ({ realm }) => ({ realm, purpose }),
+    mayKeepInProject: true,
+    showsPaths: ({ exposePaths }) => exposePaths,
+    closeMsMax: undefined,
+  };
+}
+
+async function serveHttp<F extends RestFlags>(
+  { interrupt, loadMounts }: ServerIo & Pick<RestParts, "loadMounts">,
+  version: string,
+  serving: Serving<F>,
+  greet: (url: string, token: string | undefined) => void,
+): Promise<void> {
+  const { http, flags } = serving;
+  if (http === undefined) throw new Error("a REST server needs an address");
+  const mounts = (await loadMounts?.(serving.config, http.host)) ?? [];
+  const server = await openRestServer({ ...serving, ...http, version, console: flags.console, mounts });
+  await serveUntil(interrupt, { ...serving, http }, { server, greet: (url) => greet(url, http.token) });
+}
+
+interface RestFlags extends ServerFlags, HttpFlags {
+  readonly host: string | undefined;
+  readonly port: number | undefined;
+  readonly exposePaths: boolean;
+  readonly json: boolean;
+  readonly console: boolean;
+}
+
+/** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
+export function parseRestFlags(args: readonly string[]): RestFlags {
+  const values = readFlags(args, OPTIONS);
+  return {
+    ...serverFlags(values),
+    host: values.host === undefined ? undefined : hostOf(values.host),
+    port: values.port === undefined ? undefined : portOf(values.port),
+    ...httpFlags(values),
+    exposePaths: values["expose-paths"] === true,
+    json: values.json === true,
+    console: values["no-console"] !== true,
+  };
+}
+
+interface ConsoleFlags extends RestFlags {
+  readonly open: boolean;
+}
+
+function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
+  const isShut = args.includes("--no-open");
+  return { ...parseRestFlags(args.filter((word) => word !== "--no-open")), open: !isShut };
+}
+
+function hostOf(address: string): string {
+  // An empty one would mean every address of the machine.
+  if (address.trim() !== "") return address.trim();
+  throw invalidFlag("--host: write an address or a name of this machine");
+}
+
+const OPTIONS = {
+  ...SERVER_OPTIONS,
+  ...HTTP_OPTIONS,
+  host: text,
+  port: text,
+  "expose-paths": flag,
+  json: flag,
+  "no-console": flag,
+} as const;
+
+const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
+
+/** The address as it is reached from this machine. */
+function nearby(url: string): string {
+  return url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
+}
+
+/** Behind the number sign, which no browser sends to any server, and which the page takes out of the address. */
+function pageAddress(url: string, token: string | undefined): string {
+  return `${nearby(url)}/${token === undefined ? "" : `#token=${encodeURIComponent(token)}`}`;
+}
+
+function greeting(url: string, { hasToken, hasConsole }: { hasToken: boolean; hasConsole: boolean }): string {
+  const near = nearby(url);
+  const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
+  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
+  const page = hasConsole ? `console at ${near}/` : `docs at ${near}/docs`;
+  return `listening at ${url} (${page}); try\n  curl ${near}/sessions${bearer} ${body}`;
+}

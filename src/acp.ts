@@ -1,4 +1,0 @@
-#!/usr/bin/env node
-import { runServer } from "./run-server.ts";
-
-await runServer(import.meta.url, async () => (await import("./surfaces/acp/start.ts")).startAcp);
