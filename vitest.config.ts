@@ -11,9 +11,9 @@ if (process.env.RKAT_SEED === "fresh") {
 const report = process.env.VITEST_JSON;
 
 const [TESTS, PROCESS, SLOW] = [
-  "{src,test}/**/*.test.ts",
-  "{src,test}/**/*.process.test.ts",
-  "{src,test}/**/*.slow.test.ts",
+  "{packages/*/src,test}/**/*.test.ts",
+  "{packages/*/src,test}/**/*.process.test.ts",
+  "{packages/*/src,test}/**/*.slow.test.ts",
 ];
 const withProcesses = { globalSetup: ["test/support/build-setup.ts", "test/support/postgres-setup.ts"] };
 

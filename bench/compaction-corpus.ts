@@ -1,5 +1,5 @@
-import type { Receipt } from "@rkat/core/contract/compaction";
 import { runCompaction } from "@rkat/core/compaction/run-compaction";
+import type { Receipt } from "@rkat/core/contract/compaction";
 import { checkSummary, cutInvented } from "@rkat/core/grounding/groundedness";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";

@@ -1,10 +1,10 @@
+import type { Compacting } from "@rkat/core/compaction/prepare";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import type { Message } from "@rkat/core/contract/message";
-import { judgeTurnBoundary, runDueCompaction } from "@rkat/core/turn/boundary";
-import type { Compacting } from "@rkat/core/compaction/prepare";
-import { foldAhead, type SessionState } from "@rkat/core/state/session-state";
 import type { ToolSpec } from "@rkat/core/ports/model";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { foldAhead, type SessionState } from "@rkat/core/state/session-state";
+import { judgeTurnBoundary, runDueCompaction } from "@rkat/core/turn/boundary";
 import { createFoldedSession, type FoldedSession } from "../test/compaction/folded-session.ts";
 import { bodyOf, SYSTEM_PROMPT, tileHistory } from "./compaction-history.ts";
 import { askingFor, composeFor } from "./compaction-stage.ts";

@@ -2,8 +2,8 @@
 // event loop, CPU of all threads and memory, each context in a process of its own. With a name: only that, as JSON.
 import { spawn } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Message } from "@rkat/core/contract/message";
 import { runCompaction } from "@rkat/core/compaction/run-compaction";
+import type { Message } from "@rkat/core/contract/message";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { tileHistory } from "./compaction-history.ts";

@@ -1,10 +1,10 @@
-import type { Message } from "@rkat/core/contract/message";
 import type { Compacting } from "@rkat/core/compaction/prepare";
-import type { Asking } from "@rkat/core/turn/model-call";
+import { compactingFor } from "@rkat/core/compactions/compaction-part";
+import type { Message } from "@rkat/core/contract/message";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { extractiveSummary } from "@rkat/core/providers/offline/summary";
-import { compactingFor } from "@rkat/core/compactions/compaction-part";
 import { type CompactionOptions, composeCompaction } from "@rkat/core/sessions/session-settings";
+import type { Asking } from "@rkat/core/turn/model-call";
 import { createFoldedSession, type FoldedSession } from "../test/compaction/folded-session.ts";
 import { createVirtualClock } from "../test/support/virtual-clock.ts";
 import { bodyOf, SYSTEM_PROMPT } from "./compaction-history.ts";

@@ -1,8 +1,8 @@
-import { openEmbeddedStore } from "@rkat/node";
 import { bestByTerms } from "@rkat/core/recall/rank";
 import { readEvents } from "@rkat/core/sessions/subscriptions";
-import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { termsOf } from "@rkat/core/text/terms";
+import { openEmbeddedStore } from "@rkat/node";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { blocksOf, type LoopBlocks } from "./growth-loop.ts";
 import { FLAT, type GrowthRow, LINEAR, rowsOf } from "./growth-rows.ts";
 import { cpuOf, type Features, idOf, inFolder, open, passage, writeSession } from "./growth-stage.ts";

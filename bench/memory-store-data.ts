@@ -1,5 +1,5 @@
-import { toChunk } from "@rkat/core/recall/chunk";
 import type { MemoryBatch, MemoryStore, NewChunk } from "@rkat/core/ports/memory";
+import { toChunk } from "@rkat/core/recall/chunk";
 import { createRandom } from "../test/crash/random.ts";
 import { timeOf } from "./memory-store-stopwatch.ts";
 import { createPassageText, type PassageText } from "./memory-store-text.ts";

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bestByTerms } from "@rkat/core/recall/rank";
 import type { MemoryStore } from "@rkat/core/ports/memory";
-import { openMemoryStore } from "@rkat/node/recall-index/open";
+import { bestByTerms } from "@rkat/core/recall/rank";
 import { termsOf } from "@rkat/core/text/terms";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { createMemoryData, fillMemory } from "./memory-store-data.ts";
 import { formatSize, sizesAsked } from "./memory-store-sizes.ts";
 import { formatSpread, type Spread, spreadOf, timeOf } from "./memory-store-stopwatch.ts";

@@ -4,14 +4,14 @@
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { openRuntime } from "@rkat/node/open-runtime";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import { openRestServer } from "@rkat/server/rest/serve";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { errorAnswer, jsonAnswer } from "@rkat/server/http/http-answer";
 import { openHttpServer } from "@rkat/server/http/http-server";
 import { createJournal } from "@rkat/server/http/journal";
 import { createOperator, type Operator } from "@rkat/server/http/operator";
+import { openRestServer } from "@rkat/server/rest/serve";
 
 const [folder = "", model = ""] = process.argv.slice(2);
 const clock = createSystemClock();

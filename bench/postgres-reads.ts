@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client } from "pg";
 import { createRuntime, createScriptedModel, type Store } from "@rkat/node";
 import { labelsOf } from "@rkat/postgres/rows";
+import type { Client } from "pg";
 import { type CutProxy, openCutProxy } from "../test/support/cut-proxy.ts";
 import { connect, type PostgresServer } from "../test/support/postgres-server.ts";
 import { openPostgresStore } from "../test/support/postgres-store.ts";

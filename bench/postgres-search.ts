@@ -2,12 +2,12 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bestByTerms } from "@rkat/core/recall/rank";
 import type { MemoryStore } from "@rkat/core/ports/memory";
+import { bestByTerms } from "@rkat/core/recall/rank";
+import { termsOf } from "@rkat/core/text/terms";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { createPostgresMemory } from "@rkat/postgres/memory";
 import { openDatabase } from "@rkat/postgres/open";
-import { openMemoryStore } from "@rkat/node/recall-index/open";
-import { termsOf } from "@rkat/core/text/terms";
 import { startPostgres } from "../test/support/postgres-server.ts";
 import { createMemoryData, fillMemory } from "./memory-store-data.ts";
 import { formatSize, sizesAsked } from "./memory-store-sizes.ts";

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Pool } from "pg";
 import { type EntryBody, openEmbeddedStore, type Store } from "@rkat/node";
+import { Pool } from "pg";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 import { converse } from "./conversation.ts";
 import { openModelServer } from "./model-server.ts";

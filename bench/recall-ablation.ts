@@ -1,5 +1,5 @@
-import { createRecall, type Recall, type RecallParts } from "@rkat/core/recall/recall";
 import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
+import { createRecall, type Recall, type RecallParts } from "@rkat/core/recall/recall";
 
 /** So far apart no turn is near another. */
 const TURNS_APART = 1_000;

@@ -1,11 +1,11 @@
 import { MemorySearch } from "@rkat/core/contract/memory";
+import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
+import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
 import { turnsAround } from "@rkat/core/recall/around";
 import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
 import { bestByTerms } from "@rkat/core/recall/rank";
 import { createRecall, type Recall } from "@rkat/core/recall/recall";
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
-import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 import { queryTerms } from "@rkat/core/text/terms";
 import { withoutEach } from "./recall-ablation.ts";

@@ -1,8 +1,8 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocalEmbedder } from "@rkat/node/embedders/local";
 import type { Embedder } from "@rkat/core/ports/embedder";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { measureBandwidth } from "./memory-store-bandwidth.ts";
 import { measureBytes } from "./memory-store-bytes.ts";

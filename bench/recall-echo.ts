@@ -1,7 +1,7 @@
 import type { MemoryHit } from "@rkat/core/contract/memory";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import { FACTS, FILLER, PREFERENCES } from "./recall-sample.ts";
 import type { Report } from "./report.ts";
 

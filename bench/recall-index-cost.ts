@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { chunksOf } from "@rkat/core/recall/chunk";
+import { createEmbedding } from "@rkat/core/memory/embedding";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import type { MemoryBatch } from "@rkat/core/ports/memory";
-import { createEmbedding } from "@rkat/core/memory/embedding";
+import { chunksOf } from "@rkat/core/recall/chunk";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { medianTime, type Time, timeOf } from "./memory-store-stopwatch.ts";

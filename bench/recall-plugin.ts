@@ -1,12 +1,12 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
 
-import { createLocalEmbedder } from "@rkat/node/embedders/local";
-import { rememberTexts, withGrasp } from "@rkat/node/embedders/open-embedder";
+import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
+import type { MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk } from "@rkat/core/recall/chunk";
 import { createRecall, type Recall } from "@rkat/core/recall/recall";
-import type { MemoryStore } from "@rkat/core/ports/memory";
-import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
+import { createLocalEmbedder } from "@rkat/node/embedders/local";
+import { rememberTexts, withGrasp } from "@rkat/node/embedders/open-embedder";
 
 interface Doc {
   readonly id: string;

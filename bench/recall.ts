@@ -1,8 +1,8 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import type { Embedder } from "@rkat/core/ports/embedder";
 import { createLocalEmbedder } from "@rkat/node/embedders/local";
 import { createStaticEmbedder, withGrasp } from "@rkat/node/embedders/open-embedder";
-import type { Embedder } from "@rkat/core/ports/embedder";
 import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";
 import { measureCosts, measureQuestions } from "./recall-costs.ts";
 import { type DataSet, loadDataSets, type Question } from "./recall-data.ts";

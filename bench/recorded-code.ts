@@ -28,8 +28,18 @@ function inWorkspace(repository: string, make: (tools: Recording["tools"]) => Re
 }
 
 const SUSPECTS = [
-  ["retries stop after the first 529", "packages/core/src/turn/retry.ts", "planRetry", "packages/core/src/turn/retry.test.ts"],
-  ["a retry waits longer than retry_after_max", "packages/core/src/turn/retry.ts", "retryAfterMs", "packages/core/src/turn/retry.test.ts"],
+  [
+    "retries stop after the first 529",
+    "packages/core/src/turn/retry.ts",
+    "planRetry",
+    "packages/core/src/turn/retry.test.ts",
+  ],
+  [
+    "a retry waits longer than retry_after_max",
+    "packages/core/src/turn/retry.ts",
+    "retryAfterMs",
+    "packages/core/src/turn/retry.test.ts",
+  ],
   [
     "partial text of a failed attempt is told twice",
     "packages/core/src/turn/model-call.ts",
@@ -42,8 +52,18 @@ const SUSPECTS = [
     "stallTimeoutMs",
     "packages/core/src/turn/model-call.test.ts",
   ],
-  ["the budget warning comes after the budget is used up", "packages/core/src/turn/budget.ts", "warnAt", "packages/core/src/turn/budget.test.ts"],
-  ["a secret of eight characters stays in an error", "packages/core/src/turn/redact.ts", "createRedactor", "packages/core/src/turn/redact.test.ts"],
+  [
+    "the budget warning comes after the budget is used up",
+    "packages/core/src/turn/budget.ts",
+    "warnAt",
+    "packages/core/src/turn/budget.test.ts",
+  ],
+  [
+    "a secret of eight characters stays in an error",
+    "packages/core/src/turn/redact.ts",
+    "createRedactor",
+    "packages/core/src/turn/redact.test.ts",
+  ],
   [
     "two parallel tool calls come back in the wrong order",
     "packages/core/src/turn/tool-batch.ts",

@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AssistantBlock, Message } from "@rkat/core/contract/message";
-import { estimateTokens, toolTokens } from "@rkat/core/turn/tokens";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createOfflineModel } from "@rkat/core/providers/offline/offline";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { writeRecordedLog } from "@rkat/core/replay/recorded-log";
 import { createReplayClock, type ReplayClock } from "@rkat/core/replay/replay-clock";
+import { estimateTokens, toolTokens } from "@rkat/core/turn/tokens";
 
 /** What a scripted model does next, knowing what its tools have just given. */
 type Step = (results: readonly string[]) => { readonly say?: string; readonly calls?: readonly Call[] };

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { languageOf } from "rkat/chat/highlight";
-import { createPaint } from "rkat/io";
-import { createMarkdownStream } from "rkat/chat/markdown";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { languageOf } from "rkat/chat/highlight";
+import { createMarkdownStream } from "rkat/chat/markdown";
+import { createPaint } from "rkat/io";
 import { median, publish } from "./report.ts";
 
 /**

@@ -1,12 +1,13 @@
 import { globSync, readFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, relative, resolve } from "node:path";
 import { defineConfig, type Plugin } from "rolldown";
+import { parseSync } from "rolldown/utils";
 import { builtinsOnFirstCall } from "./builtins-on-first-call.ts";
 
-const isValue = (id: string) => /\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
+const isValue = (id: string) => /\/core\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
 
-/** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
-const asValue = {
+/** Values derived from the schemas are bundled as values: a client then loads no schema and no zod. */
+const asValue: Plugin = {
   name: "as-value",
   load: async (id: string) => {
     if (!isValue(id)) return null;
@@ -17,77 +18,10 @@ const asValue = {
   },
 };
 
-/** Loaded by a Node that is too old as well, to say so in a sentence. */
-const warnsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
+/** These files are also loaded by a Node that is too old, and report it in a sentence. */
+const reportsOldNode = (path: string) => /\/rkat\/src\/(?:cli|run-server)\.ts$/.test(path);
 
-/** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
-const consolePage: Plugin = {
-  name: "console-page",
-  generateBundle(_, bundle) {
-    const asset = (name: string, paths: readonly string[]): string => {
-      const source = paths.map((path) => readFileSync(path, "utf8")).join("");
-      return this.getFileName(this.emitFile({ type: "asset", name, source }));
-    };
-    // The theme first: screens say what differs from it.
-    const styles = ["console/theme.css", ...globSync("console/screens/**/*.css").sort()];
-    const entry = Object.values(bundle).find((file) => file.type === "chunk" && file.isEntry);
-    const names = {
-      icon: asset("icon.svg", ["console/icon.svg"]),
-      style: asset("console.css", styles),
-      script: entry?.fileName ?? "",
-    };
-    const page = readFileSync("console/index.html", "utf8").replace(
-      /\{(icon|style|script)\}/g,
-      (_whole, name: string) => (name === "icon" ? names.icon : name === "style" ? names.style : names.script),
-    );
-    this.emitFile({ type: "asset", fileName: "index.html", source: page });
-  },
-};
-
-/** What some doors load at once, by following the imports that are not made later. */
-function loadedBy(...doors: readonly string[]): ReadonlySet<string> {
-  const found = new Set<string>();
-  const follow = (path: string): void => {
-    if (found.has(path)) return;
-    found.add(path);
-    if (isValue(path)) return;
-    const source = readFileSync(path, "utf8");
-    for (const [, from = ""] of source.matchAll(/^(?:import|export)(?! type\b)[^;]*? from "(\.[^"]+)";/gms))
-      follow(resolve(dirname(path), from));
-  };
-  for (const door of doors) follow(resolve(door));
-  return found;
-}
-
-/** Loaded by the opening of a folder, whoever opens it. */
-const FOLDER = [
-  "src/stores/embedded/config-file.ts",
-  "src/stores/embedded/open.ts",
-  "src/stores/recall/open.ts",
-  "src/projections/rkat-files.ts",
-];
-const [index, client, folder] = [loadedBy("src/index.ts"), loadedBy("src/client.ts"), loadedBy(...FOLDER)];
-/** What threads and processes of ours run, under the names that `workerFile` knows them by. */
-const WORKERS = [
-  "embedders/model-process",
-  "service/reading-thread",
-  "service/schema-thread",
-  "stores/embedded/scan-thread",
-];
-const threads = loadedBy("src/service/reading-thread.ts", "src/service/schema-thread.ts");
-
-// Few files, since each takes half a millisecond to find, and each with what is needed together: a short command, a
-// client and a thread load theirs without the rest.
-const groups = [
-  // Alone: whoever is too old for the rest can still load it.
-  { name: "node-version", test: /\/src\/service\/node-version\.ts$/ },
-  { name: "zod", test: /node_modules\/zod\// },
-  { name: "client", test: (id: string) => index.has(id) && client.has(id) },
-  { name: "text", test: (id: string) => index.has(id) && threads.has(id) },
-  { name: "contract", test: (id: string) => index.has(id) && id.includes("/src/contract/") },
-  { name: "runtime", test: (id: string) => index.has(id) || /node_modules\/smol-toml\//.test(id) },
-  { name: "folder", test: (id: string) => folder.has(id) },
-];
+const onNode = [asValue, builtinsOnFirstCall((path) => !path.startsWith("\0") && !reportsOldNode(path))];
 
 const EXTERNAL = [
   /^@agentclientprotocol\//,
@@ -100,52 +34,211 @@ const EXTERNAL = [
   "string-width",
   "yaml",
 ];
+const OURS = /^@rkat\//;
+const isExternal = (id: string) =>
+  [...EXTERNAL, OURS].some((one) => (typeof one === "string" ? one === id : one.test(id)));
 
-// One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
-export default defineConfig([
-  {
-    input: {
-      index: "src/index.ts",
-      client: "src/client.ts",
-      cli: "src/cli.ts",
-      rpc: "src/rpc.ts",
-      rest: "src/rest.ts",
-      mcp: "src/mcp.ts",
-      acp: "src/acp.ts",
-      ...Object.fromEntries(WORKERS.map((name) => [name, `src/${name}.ts`])),
-    },
-    platform: "node",
-    plugins: [asValue, builtinsOnFirstCall((path) => !warnsOldNode(path))],
-    external: EXTERNAL,
-    output: {
-      dir: "dist",
-      format: "esm",
-      chunkFileNames: "chunks/[name]-[hash].js",
-      codeSplitting: { groups, includeDependenciesRecursively: false },
-    },
+const IMPORT = /^(?:import|export)(?! type\b)[^;]*? from "([^"]+)";|\bimport\("([^"]+)"\)/gms;
+
+/** The source file that an import of ours names; undefined for other packages. */
+function sourceOf(from: string, specifier: string): string | undefined {
+  if (specifier.startsWith(".")) return resolve(dirname(from), specifier);
+  const [, name, path = "index"] = /^@rkat\/(\w+)(?:\/(.+))?$/.exec(specifier) ?? [];
+  return name === undefined ? undefined : resolve(`packages/${name}/src/${path}.ts`);
+}
+
+/** The files that entries load at once: static imports are followed, dynamic ones are not. */
+function loadedBy(...entries: readonly string[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  const follow = (path: string): void => {
+    if (found.has(path)) return;
+    found.add(path);
+    if (isValue(path)) return;
+    for (const [, specifier] of readFileSync(path, "utf8").matchAll(IMPORT)) {
+      const source = specifier && sourceOf(path, specifier);
+      if (source) follow(source);
+    }
+  };
+  for (const entry of entries) follow(resolve(entry));
+  return found;
+}
+
+/** Modules that run as a thread or a process of their own; `workerFile` finds them by these paths. */
+const WORKERS = [
+  "packages/core/src/compactions/reading-thread.ts",
+  "packages/core/src/sessions/schema-thread.ts",
+  "packages/node/src/embedders/model-process.ts",
+  "packages/node/src/log/scan-thread.ts",
+];
+
+/** What other packages import of a package: each is an entry of its bundle. */
+function entriesOf(name: string): Record<string, string> {
+  const root = resolve(`packages/${name}/src`);
+  const sources = globSync("packages/*/src/**/*.ts").filter((path) => !path.endsWith(".test.ts"));
+  const imported = sources
+    .filter((path) => !path.startsWith(`packages/${name}/`))
+    .flatMap((path) =>
+      [...readFileSync(path, "utf8").matchAll(IMPORT)].map(([, one, other]) => sourceOf(path, one ?? other ?? "")),
+    );
+  const entries = [...imported, ...WORKERS.map((path) => resolve(path))].filter((path) => path?.startsWith(`${root}/`));
+  return Object.fromEntries([...new Set(entries)].map((path = "") => [relative(root, path).slice(0, -3), path]));
+}
+
+const coreIndex = loadedBy("packages/core/src/index.ts");
+const INTERNAL = "internal";
+
+/** The names that a module exports, each as it is called in `@rkat/core/internal`. */
+function internalNames(path: string): readonly (readonly [string, string])[] {
+  const { staticExports } = parseSync(path, readFileSync(path, "utf8")).module;
+  const entries = staticExports.flatMap(({ entries }) => entries).filter(({ isType }) => !isType);
+  const prefix = relative("packages/core/src", path).replace(/\.ts$/, "").replaceAll(/\W/g, "_");
+  return entries.flatMap(({ exportName: { name } }) => (name === null ? [] : [[name, `${prefix}$${name}`] as const]));
+}
+
+/**
+ * Core's modules that its index loads anyway reach the other packages through one file, `@rkat/core/internal`: a file for
+ * each of them took the import of `@rkat/node` half as long again.
+ */
+const throughOneFile: Plugin = {
+  name: "through-one-file",
+  resolveId: (id, from) => {
+    if (id === INTERNAL) return `\0${INTERNAL}`;
+    const path = /^@rkat\/core\//.test(id) && from !== undefined ? sourceOf(from, id) : undefined;
+    return path !== undefined && coreIndex.has(path) ? `\0core:${path}` : null;
   },
-  // Apart from the others: a chunk that is shared with them would bring stores and servers to whoever keeps an own loop.
+  load: (id) => {
+    if (id === `\0${INTERNAL}`) {
+      const paths = Object.values(entriesOf("core")).filter((path) => coreIndex.has(path));
+      const exported = paths.map((path) => {
+        const names = internalNames(path).map(([name, alias]) => `${name} as ${alias}`);
+        return `export { ${names.join(", ")} } from ${JSON.stringify(path)};`;
+      });
+      return exported.join("\n");
+    }
+    if (!id.startsWith("\0core:")) return null;
+    const names = internalNames(id.slice("\0core:".length)).map(([name, alias]) => `${alias} as ${name}`);
+    return `export { ${names.join(", ")} } from "@rkat/core/${INTERNAL}";`;
+  },
+};
+
+const text = loadedBy(...WORKERS.slice(0, 2));
+/** Loaded by the opening of a state folder. */
+const folder = loadedBy(
+  "packages/node/src/log/config-file.ts",
+  "packages/node/src/log/open.ts",
+  "packages/node/src/recall-index/open.ts",
+  "packages/node/src/projections/rkat-files.ts",
+);
+
+/** Few files, since each takes half a millisecond to find; each holds modules that are needed together. */
+function groupsOf(entry: string) {
+  const [index, client] = [loadedBy(entry), loadedBy("packages/client/src/index.ts")];
+  return [
+    // Alone: a Node that is too old for the rest can still load it.
+    { name: "node-version", test: /\/runtime\/node-version\.ts$/ },
+    { name: "zod", test: /node_modules\/zod\// },
+    { name: "client", test: (id: string) => index.has(id) && client.has(id) },
+    { name: "text", test: (id: string) => index.has(id) && text.has(id) },
+    { name: "contract", test: (id: string) => index.has(id) && id.includes("/core/src/contract/") },
+    { name: "runtime", test: (id: string) => index.has(id) || /node_modules\/smol-toml\//.test(id) },
+    { name: "folder", test: (id: string) => folder.has(id) },
+  ];
+}
+
+const outputTo = (name: string) => ({
+  dir: `packages/${name}/dist`,
+  format: "esm" as const,
+  chunkFileNames: "chunks/[name]-[hash].js",
+});
+
+const library = (name: string, entry: string) => ({
+  input: { ...entriesOf(name), ...(name === "core" ? { [INTERNAL]: INTERNAL } : {}) },
+  platform: "node" as const,
+  plugins: [throughOneFile, ...onNode],
+  // Of core's modules those that `throughOneFile` leaves are external.
+  external: (id: string) => isExternal(id) && !(id.startsWith("@rkat/core/") && coreIndex.has(sourceOf("", id) ?? "")),
+  output: { ...outputTo(name), codeSplitting: { groups: groupsOf(entry), includeDependenciesRecursively: false } },
+});
+
+/** The console's page; its files are named by their content, so that a browser may keep them for ever. */
+const consolePage: Plugin = {
+  name: "console-page",
+  generateBundle(_, bundle) {
+    const home = "packages/console";
+    const asset = (name: string, paths: readonly string[]): string => {
+      const source = paths.map((path) => readFileSync(path, "utf8")).join("");
+      return this.getFileName(this.emitFile({ type: "asset", name, source }));
+    };
+    // The theme first: screens say what differs from it.
+    const styles = [`${home}/theme.css`, ...globSync(`${home}/screens/**/*.css`).sort()];
+    const entry = Object.values(bundle).find((file) => file.type === "chunk" && file.isEntry);
+    const names = {
+      icon: asset("icon.svg", [`${home}/icon.svg`]),
+      style: asset("console.css", styles),
+      script: entry?.fileName ?? "",
+    };
+    const page = readFileSync(`${home}/index.html`, "utf8").replace(
+      /\{(icon|style|script)\}/g,
+      (_whole, name: string) => (name === "icon" ? names.icon : name === "style" ? names.style : names.script),
+    );
+    this.emitFile({ type: "asset", fileName: "index.html", source: page });
+  },
+};
+
+// Every bundle is built from sources: no package's build needs another's output.
+export default defineConfig([
+  library("core", "packages/core/src/index.ts"),
+  library("node", "packages/node/src/index.ts"),
+  library("postgres", "packages/postgres/src/index.ts"),
+  library("server", "packages/server/src/rest/start.ts"),
+  // By itself: it keeps the loop of its caller, and loads neither stores nor servers.
   {
-    input: { "ai-sdk": "src/ai-sdk.ts" },
+    input: { "ai-sdk": "packages/core/src/ai-sdk.ts" },
     platform: "node",
     plugins: [asValue],
     external: EXTERNAL,
-    output: { dir: "dist", format: "esm", chunkFileNames: "chunks/ai-sdk-[name]-[hash].js" },
+    output: { ...outputTo("core"), chunkFileNames: "chunks/ai-sdk-[name]-[hash].js" },
   },
-  // Apart as well: a chunk that is shared could bring something of Node into a page.
+  // The client has no dependency: its bundle holds what it takes of core.
   {
-    input: { "client-browser": "src/clients/browser.ts" },
+    input: { index: "packages/client/src/index.ts" },
+    platform: "node",
+    plugins: [asValue],
+    output: outputTo("client"),
+  },
+  {
+    input: { browser: "packages/client/src/browser.ts" },
     platform: "browser",
     plugins: [asValue],
-    output: { dir: "dist", format: "esm" },
+    output: outputTo("client"),
+  },
+  // The commands hold all packages: most of a short command's time is the loading of modules.
+  {
+    input: Object.fromEntries(
+      ["cli", "rpc", "rest", "mcp", "acp"].map((name) => [name, `packages/rkat/src/${name}.ts`]),
+    ),
+    platform: "node",
+    plugins: onNode,
+    external: EXTERNAL,
+    output: {
+      ...outputTo("rkat"),
+      codeSplitting: { groups: groupsOf("packages/node/src/index.ts"), includeDependenciesRecursively: false },
+    },
   },
   {
-    input: { console: "console/main.tsx" },
+    input: Object.fromEntries(
+      ["index", "client", "client-browser", "ai-sdk"].map((name) => [name, `packages/rkat/src/${name}.ts`]),
+    ),
+    external: [OURS],
+    output: outputTo("rkat"),
+  },
+  {
+    input: { console: "packages/console/main.tsx" },
     platform: "browser",
     plugins: [asValue, consolePage],
     transform: { jsx: { runtime: "automatic", importSource: "preact" } },
     output: {
-      dir: "dist/console",
+      dir: "packages/server/dist/console",
       format: "esm",
       minify: true,
       entryFileNames: "assets/[name]-[hash].js",

@@ -1,10 +1,10 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { ERRORS } from "@rkat/core/contract/error";
 import { AgentEvent } from "@rkat/core/contract/event";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { CONTRACT_VERSION } from "@rkat/core/contract/version";
+import { z } from "zod";
 import {
   createPythonTypes,
   docstring,
@@ -58,7 +58,8 @@ async function contractSchemas(): Promise<Readonly<Record<string, z.ZodType>>> {
 
 /** A file of its docstring, its imports and what follows, two lines apart. */
 function file(about: string, imports: readonly string[], parts: readonly string[]): string {
-  const notice = "# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.\n";
+  const notice =
+    "# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.\n";
   const head = `${notice}${docstring(about, 0)}\nfrom __future__ import annotations\n\n${imports.join("\n")}\n`;
   return [head, ...parts.map((part) => `${part.trimEnd()}\n`)].join("\n\n");
 }

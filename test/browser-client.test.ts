@@ -16,6 +16,8 @@ async function bundlePage(): Promise<string> {
   const bundle = await rolldown({
     input: join(import.meta.dirname, "clients/page.ts"),
     platform: "browser",
+    // As it is published: in the repository the package names its sources.
+    resolve: { alias: { "rkat/client": join(import.meta.dirname, "../packages/client/dist/browser.js") } },
     onLog: (level, log) => {
       throw new Error(`${level}: ${log.message}`);
     },

@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { BUILDS, CAPABILITY_ABSENT, type Capability } from "@rkat/core/contract/capability";
 import type { Runtime } from "@rkat/core/create-runtime";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

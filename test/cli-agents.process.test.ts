@@ -1,8 +1,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
 import type { AgentContext, AgentStatus } from "@rkat/core/contract/agent";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
+import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "./support/command-line.ts";
 import { NO_MODEL, OFFLINE } from "./support/compacting-command-line.ts";
 import { rememberingModel, SMALL_WINDOWS } from "./support/remembering-command-line.ts";

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { openKeyFile } from "@rkat/node/log/key-file";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { newRealmKey } from "@rkat/node/sealed-realm";
-import { openKeyFile } from "@rkat/node/log/key-file";
+import { describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 
 const line = useCommandLine();

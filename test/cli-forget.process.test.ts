@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
 import type { Io } from "rkat/io";
+import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "./support/command-line.ts";
 
 const line = useCommandLine();

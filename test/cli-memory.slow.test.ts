@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
 import type { MemoryResults, MemoryStatusReport } from "@rkat/core/contract/memory";
 import { openRuntime } from "@rkat/node/open-runtime";
 import type { Parts } from "rkat/parts";
+import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, FACTS, fact, OFFLINE } from "./support/compacting-command-line.ts";
 

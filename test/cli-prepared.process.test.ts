@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
 import type { Compaction } from "@rkat/core/contract/compaction";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { openRuntime } from "@rkat/node/open-runtime";
 import type { Parts } from "rkat/parts";
+import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, fact, NO_MODEL } from "./support/compacting-command-line.ts";
 import { createHeldModel, SUMMARY } from "./support/held-summaries.ts";

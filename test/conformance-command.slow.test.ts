@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { conformanceToml } from "@rkat/conformance/conformance";
+import { afterAll, describe, expect, it } from "vitest";
 import { startRkat } from "./support/rkat-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-conformance-command-"));

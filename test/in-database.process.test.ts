@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 import { databaseFor, withPostgres } from "./support/postgres.ts";
 

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { describe, expect, it } from "vitest";
 import { openEventReader } from "./support/event-reader.ts";
 import { type Caller, serveRest } from "./support/rest-server.ts";
 

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS } from "@rkat/core/contract/operations";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";
 
 const root = join(import.meta.dirname, "..");

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { configWith } from "./support/runtime.ts";
 import { anthropicWire } from "./wire/anthropic.ts";
 import { geminiWire } from "./wire/gemini.ts";

@@ -1,6 +1,6 @@
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

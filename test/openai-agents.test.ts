@@ -8,10 +8,10 @@ import {
   setTracingDisabled,
   tool,
 } from "@openai/agents";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import OpenAI from "openai";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

@@ -1,9 +1,9 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import OpenAI from "openai";
 import { afterEach, describe, expect, it } from "vitest";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

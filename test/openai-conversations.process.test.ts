@@ -1,13 +1,13 @@
-import { expect, it } from "vitest";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
 import type { ChatMessage } from "@rkat/core/contract/openai-chat";
-import type { Tool } from "@rkat/core/ports/tool";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Tool } from "@rkat/core/ports/tool";
+import { forCaller } from "@rkat/server/http/caller-runtime";
 import { readTalk } from "@rkat/server/openai/chat-messages";
 import { runChat } from "@rkat/server/openai/chat-turn";
 import { createConversations } from "@rkat/server/openai/conversations";
-import { forCaller } from "@rkat/server/http/caller-runtime";
+import { expect, it } from "vitest";
 import { below, chance, pick } from "./compaction/chances.ts";
 import { createRandom } from "./crash/random.ts";
 import { byEffort } from "./support/effort.ts";

@@ -1,6 +1,6 @@
 import { request } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { afterEach, describe, expect, it } from "vitest";
 import { openChatServer } from "./support/chat-server.ts";
 import { scriptedRuntime } from "./support/runtime.ts";
 

@@ -1,7 +1,7 @@
-import { expect, it } from "vitest";
-import { estimateTokens } from "@rkat/core/turn/tokens";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { estimateTokens } from "@rkat/core/turn/tokens";
+import { expect, it } from "vitest";
 import { complete, openChatServer } from "./support/chat-server.ts";
 import { byEffort } from "./support/effort.ts";
 

@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { nodeFault } from "@rkat/core/runtime/node-version";
 import { openApiDocument } from "@rkat/server/rest/openapi";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");

@@ -1,9 +1,9 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createRuntime } from "@rkat/core/create-runtime";
 import type { ModelClient } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createModelResolver } from "@rkat/core/providers/resolve";
-import { createRuntime } from "@rkat/core/create-runtime";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { byEffort } from "./support/effort.ts";
 import { fc } from "./support/property.ts";
 import { configWith, listen } from "./support/runtime.ts";

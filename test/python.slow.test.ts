@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
 import { OPERATIONS } from "@rkat/core/contract/operations";
+import { afterAll, beforeAll, expect, it } from "vitest";
 
 const client = join(import.meta.dirname, "../sdks/python");
 const SUITE_MS_MAX = 600_000;

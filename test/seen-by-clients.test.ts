@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
 import { ERRORS } from "@rkat/core/contract/error";
 import { AgentEvent } from "@rkat/core/contract/event";
 import { z } from "@rkat/core/contract/schema";
 import { openApiDocument } from "@rkat/server/rest/openapi";
+import { expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 import { connectMcp } from "./support/mcp-connection.ts";
 import { connectRpc } from "./support/rpc-connection.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
 import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { createTools } from "@rkat/server/mcp/tools";
 import { openApiDocument } from "@rkat/server/rest/openapi";
+import { describe, expect, it } from "vitest";
 import { connectRpc } from "./support/rpc-connection.ts";
 
 /** Every name of the 0.6 line; a family of methods nobody here has is named by one of them. */

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { conformanceToml } from "@rkat/conformance/conformance";
 import { type ModelServer, openModelServer } from "@rkat/conformance/model-server";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { usePausedModel } from "./support/paused-model.ts";
 import { databaseFor, withPostgres } from "./support/postgres.ts";
 import { createCaller, eventsUntil, readEvents, type SseEvent } from "./support/rest-server.ts";

@@ -39,7 +39,11 @@ const DYNAMIC_IMPORT = /\bimport\(\s*["']([^"']+)["']/g;
 /** What a TypeScript file imports, in the order written: first statements, then `import()` calls. */
 export function importsOf(file: SourceFile): readonly Import[] {
   const code = withoutComments(file.text);
-  const target = (specifier: string) => (specifier.startsWith(".") ? join(dirname(file.path), specifier) : undefined);
+  const target = (specifier: string) => {
+    if (specifier.startsWith(".")) return join(dirname(file.path), specifier);
+    const [, scoped, path = "index"] = /^(?:@rkat\/)?(\w+)(?:\/(.+))?$/.exec(specifier) ?? [];
+    return packageOfPath(specifier) === undefined ? undefined : `packages/${scoped}/src/${path}.ts`;
+  };
   const statements = [...code.matchAll(STATIC_IMPORT)].map(([, type, specifier = ""]): Import => {
     return { kind: type === undefined ? "static" : "type", specifier, target: target(specifier) };
   });
@@ -61,7 +65,15 @@ export function packageOf(specifier: string): string | undefined {
   return first.startsWith("@") ? `${first}/${second}` : first;
 }
 
-/** A file of `src` that ships: not a test. */
+/** Which of our packages a specifier names, without the scope. */
+function packageOfPath(specifier: string): string | undefined {
+  return /^(?:@rkat\/(\w+)|(rkat))(?:\/|$)/
+    .exec(specifier)
+    ?.slice(1)
+    .find((name) => name !== undefined);
+}
+
+/** A source of a package: neither a test nor the console. */
 export function isShipped(file: SourceFile): boolean {
-  return /^src\/.*\.ts$/.test(file.path) && !file.path.endsWith(".test.ts");
+  return /^packages\/\w+\/src\/.*\.ts$/.test(file.path) && !file.path.endsWith(".test.ts");
 }

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { withoutControls } from "@rkat/server/http/terminal-text";
 import { judge } from "rkat/commands/start-turn";
 import { noticeOf, verboseLineOf } from "rkat/commands/turn-view";
 import { createWorkLines } from "rkat/commands/work-lines";
 import { alignColumns, createPaint } from "rkat/io";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 
 /** Renames the window, in both spellings of the sign that begins such a sequence, and clears the screen. */

@@ -1,7 +1,7 @@
-import { parseSync } from "rolldown/utils";
 import { AgentEvent } from "@rkat/core/contract/event";
 import { OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { PROVIDER_NAMES } from "@rkat/core/contract/session";
+import { parseSync } from "rolldown/utils";
 import type { SourceFile } from "./source-files.ts";
 import type { Rule } from "./tidy-rules.ts";
 
@@ -21,29 +21,29 @@ const TABLES: readonly Table[] = [
   {
     what: "operations",
     names: new Set(ROWS.flatMap(({ name, rpc, mcp }) => [name, rpc, ...(mcp === undefined ? [] : [mcp])])),
-    home: /^src\/contract\//,
-    advice: "add a column to the table in src/contract/operations.ts",
+    home: /^packages\/core\/src\/contract\//,
+    advice: "add a column to the table in contract/operations.ts",
     hasColumns: true,
   },
   {
     what: "events",
     names: new Set(AgentEvent.options.map((option) => option.shape.type.value)),
-    home: /^src\/contract\/event\.ts$/,
-    advice: "add a column to the table in src/contract/event.ts",
+    home: /^packages\/core\/src\/contract\/event\.ts$/,
+    advice: "add a column to the table in contract/event.ts",
   },
   {
     what: "providers",
     names: new Set(PROVIDER_NAMES),
     // The names on the wire, and the folder that knows providers apart.
-    home: /^src\/(?:contract\/session\.ts$|providers\/)/,
-    advice: "ask the catalogue in src/providers/catalog.ts",
+    home: /^packages\/core\/src\/(?:contract\/session\.ts$|providers\/)/,
+    advice: "ask the catalogue in providers/catalog.ts",
   },
 ];
 
 /** Lists that stay, each with its reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
-  "console/api-examples.ts": "examples in the words of each SDK, which a test runs",
-  "src/contract/hook.ts": "points of hooks, three of which have the names of events",
+  "packages/console/api-examples.ts": "examples in the words of each SDK, which a test runs",
+  "packages/core/src/contract/hook.ts": "points of hooks, three of which have the names of events",
 };
 
 /** As many names of one table as are a list of it. */
@@ -54,7 +54,7 @@ export const tableFaults: Rule = (files) =>
   files.filter(({ path }) => isProduct(path) && !(path in EXCEPTIONS)).flatMap(faultsIn);
 
 function isProduct(path: string): boolean {
-  return /^(?:src|console)\/.*\.tsx?$/.test(path) && !path.endsWith(".test.ts");
+  return /^packages\/(?:\w+\/src|console)\/.*\.tsx?$/.test(path) && !path.endsWith(".test.ts");
 }
 
 function faultsIn({ path, text }: SourceFile): readonly string[] {

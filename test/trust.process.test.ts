@@ -12,14 +12,14 @@ import {
 import { createServer, type Server } from "node:http";
 import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadConfig } from "@rkat/node/config/load-config";
-import { openDatabaseTokens } from "@rkat/postgres";
 import { openRuntime } from "@rkat/node/open-runtime";
-import type { Io } from "rkat/io";
+import { openDatabaseTokens } from "@rkat/postgres";
 import { startMcp } from "@rkat/server/mcp/start";
 import { startRest } from "@rkat/server/rest/start";
 import { startRpc } from "@rkat/server/rpc/start";
+import type { Io } from "rkat/io";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "./support/command-line.ts";
 
 const KEY = "sk-of-the-user-1234567890";

@@ -1,7 +1,7 @@
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { serveChatPage } from "../examples/use-chat/serve.ts";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { expectAccessible, openPage, withBrowser } from "./support/browser.ts";
 import { usePausedModel } from "./support/paused-model.ts";
 import { openUiServer } from "./support/ui-server.ts";

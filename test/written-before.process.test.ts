@@ -3,9 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { type OpenOptions, openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./forget/planted-secrets.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { keptAnswers } from "./support/kept-answers.ts";

@@ -227,6 +227,13 @@ function lineWith(stream: NodeJS.ReadableStream, pattern: RegExp): Promise<strin
 
 /** The command line, a process a call, on the same folder as the servers. */
 export function createCommandLine({ root, folder, stateRoot, env }: Place): Server["call"] {
-  const args = [`--max-old-space-size=${HEAP_MB}`, `${root}/packages/rkat/dist/cli.js`, "--realm", REALM, "--state-root", stateRoot];
+  const args = [
+    `--max-old-space-size=${HEAP_MB}`,
+    `${root}/packages/rkat/dist/cli.js`,
+    "--realm",
+    REALM,
+    "--state-root",
+    stateRoot,
+  ];
   return createCliDriver(commandsOf({ command: process.execPath, args, cwd: folder, env })).call;
 }

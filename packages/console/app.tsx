@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
+import type { SessionPage } from "@rkat/core/contract/session-page";
 import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
-import type { SessionPage } from "@rkat/core/contract/session-page";
 import { formatTime } from "./format.ts";
 import { Frame } from "./frame.tsx";
 import { Note, Spinner, textField } from "./parts.tsx";

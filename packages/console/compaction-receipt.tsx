@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { Compaction, Receipt as Received } from "@rkat/core/contract/compaction";
+import type { JSX } from "preact";
 import { formatCount } from "./format.ts";
 import { linkTo } from "./router.ts";
 import type { SessionView } from "./session-view.ts";

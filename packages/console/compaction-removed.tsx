@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
+import type { Compaction, ExpandResult, SeqRange } from "@rkat/core/contract/compaction";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Compaction, ExpandResult, SeqRange } from "@rkat/core/contract/compaction";
 import { createComparison, OMITTED, type Sentence } from "./compaction-sentences.ts";
 import { formatCount } from "./format.ts";
 import { Action, Badge, Empty, Note } from "./parts.tsx";

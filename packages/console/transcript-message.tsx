@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { MessageInput } from "@rkat/client";
 import type { AssistantBlock, ToolResult, ToolUseBlock } from "@rkat/core/contract/message";
+import type { JSX } from "preact";
 import { formatSize, formatTime } from "./format.ts";
 import { Action, Badge, Fold, textField } from "./parts.tsx";
 import { linkTo, navigate } from "./router.ts";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { Content } from "@rkat/core/contract/message";
+import type { JSX } from "preact";
 import { formatCount, formatSize } from "./format.ts";
 import { Action } from "./parts.tsx";
 import { client } from "./server.ts";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
+import type { Compaction } from "@rkat/core/contract/compaction";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Compaction } from "@rkat/core/contract/compaction";
 import { formatCount, formatTokens } from "./format.ts";
 import { Badge, Empty, Fold, type Tone } from "./parts.tsx";
 import { linkTo } from "./router.ts";

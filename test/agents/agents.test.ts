@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { createInMemoryStore, type Runtime } from "@rkat/core/create-runtime";
 import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-agents-"));

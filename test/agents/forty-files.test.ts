@@ -1,13 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import type { Message } from "@rkat/core/contract/message";
-import { estimateTokens } from "@rkat/core/turn/tokens";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { ModelRequest } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { estimateTokens } from "@rkat/core/turn/tokens";
+import { afterAll, describe, expect, it } from "vitest";
 
 const WINDOW = 16_000;
 const FILES = 40;

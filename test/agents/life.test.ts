@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
-import type { AgentEntryBody } from "@rkat/core/contract/agent";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
 import { agentId } from "@rkat/core/agents/agent-log";
 import type { Agents } from "@rkat/core/agents/agents";
+import type { AgentEntryBody } from "@rkat/core/contract/agent";
 import { createStoreInMemory } from "@rkat/core/stores/in-memory";
+import { describe, expect, it } from "vitest";
 import { agentsWith, countingSummariser } from "../support/agents.ts";
 import { byEffort } from "../support/effort.ts";
 

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
-import { createVault } from "@rkat/node/projections/vault";
 import { type Agents, createAgents } from "@rkat/core/agents/agents";
 import type { SummariseTexts } from "@rkat/core/agents/tier-summariser";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import { openStore } from "@rkat/node/log/open";
 import { createStoreInMemory } from "@rkat/core/stores/in-memory";
+import { openStore } from "@rkat/node/log/open";
+import { createVault } from "@rkat/node/projections/vault";
 
 /** What a summary says follows from what it is of, and from nothing else. */
 const summarise: SummariseTexts = async (texts) => {

@@ -1,11 +1,11 @@
-import { describe, expect, it } from "vitest";
-import type { AgentReceipt } from "@rkat/core/contract/agent";
-import type { Receipt } from "@rkat/core/contract/compaction";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
 import { agentId } from "@rkat/core/agents/agent-log";
 import type { Agents } from "@rkat/core/agents/agents";
 import type { SummariseTexts } from "@rkat/core/agents/tier-summariser";
+import type { AgentReceipt } from "@rkat/core/contract/agent";
+import type { Receipt } from "@rkat/core/contract/compaction";
 import { createStoreInMemory } from "@rkat/core/stores/in-memory";
+import { describe, expect, it } from "vitest";
 import { agentsWith } from "../support/agents.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/property.ts";

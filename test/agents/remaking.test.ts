@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
-import type { Caller } from "@rkat/core/contract/caller";
 import type { Agents } from "@rkat/core/agents/agents";
+import type { Caller } from "@rkat/core/contract/caller";
+import { describe, expect, it } from "vitest";
 import { agentsWith } from "../support/agents.ts";
 
 const WINDOWS = { immediate: 2, recent: 2 };

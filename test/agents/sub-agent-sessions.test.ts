@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { createPlanModel, handing, planned } from "../support/plan-model.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

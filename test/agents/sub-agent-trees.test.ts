@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Tool } from "@rkat/core/ports/tool";
 import type { ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { createPlanModel, handing, type Plan, planned } from "../support/plan-model.ts";

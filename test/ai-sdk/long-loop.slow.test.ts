@@ -1,6 +1,6 @@
+import { type CompactionReport, createCompaction } from "@rkat/core/ai-sdk";
 import { generateText, type ModelMessage, streamText, ToolLoopAgent, wrapLanguageModel } from "ai";
 import { describe, expect, it } from "vitest";
-import { type CompactionReport, createCompaction } from "@rkat/core/ai-sdk";
 import { batchReader, LOOP, tokensOf, WINDOW } from "./scripted-agent.ts";
 
 const STEPS = 300;

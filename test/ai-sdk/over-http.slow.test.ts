@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { type CompactionReport, createCompaction } from "@rkat/core/ai-sdk";
 import { generateText, wrapLanguageModel } from "ai";
 import { expect, it } from "vitest";
-import { type CompactionReport, createCompaction } from "@rkat/core/ai-sdk";
 import { isSummaryRequest, LOOP, tokensOf, WINDOW } from "./scripted-agent.ts";
 
 const STEPS = 300;

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createCompaction } from "@rkat/core/ai-sdk";
 import { generateText, isStepCount, wrapLanguageModel } from "ai";
 import { expect, it } from "vitest";
-import { createCompaction } from "@rkat/core/ai-sdk";
 import { batchReader, LOOP } from "./scripted-agent.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/ai-sdk.md"), "utf8");

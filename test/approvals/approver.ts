@@ -1,8 +1,8 @@
 // A process of its own that asks, answers or goes on, and writes down every call that really runs; killed at any moment.
 import { appendFileSync } from "node:fs";
-import { z } from "zod";
-import { defineTool, openRuntime } from "@rkat/node";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { defineTool, openRuntime } from "@rkat/node";
+import { z } from "zod";
 
 const [, , folder = "", ran = "", what = "", session = "", approval = ""] = process.argv;
 const wipe = defineTool({

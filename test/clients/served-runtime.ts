@@ -1,8 +1,8 @@
 import type { Message } from "@rkat/core/contract/message";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import type { ModelRequest } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 
 /** The runtime every client of the suite talks to, wherever it runs; `unkept` has no capability. */
 export function openServedRuntime(kind: string, onDie: () => void = () => {}): Runtime {

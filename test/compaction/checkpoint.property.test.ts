@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
 import type { Entry } from "@rkat/core/contract/entry";
 import { neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "@rkat/core/state/checkpoint";
 import { assembleContext, hashContext } from "@rkat/core/state/context";
 import { applyAlone, type SessionState } from "@rkat/core/state/session-state";
 import { foldSession } from "@rkat/core/state/whole-state";
+import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { randomExtras } from "./random-extras.ts";

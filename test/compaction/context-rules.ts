@@ -1,7 +1,7 @@
 import { grammarFaults } from "@rkat/core/compaction/grammar";
 import { assembleContext, type CompactionRecord, isIn, type Placed } from "@rkat/core/state/context";
-import { estimateTokens } from "@rkat/core/turn/tokens";
 import type { WholeState } from "@rkat/core/state/whole-state";
+import { estimateTokens } from "@rkat/core/turn/tokens";
 
 /** What is wrong with a context, whatever was done to it before; one sentence for each rule that is broken. */
 export function brokenRules(state: WholeState): readonly string[] {

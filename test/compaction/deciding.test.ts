@@ -1,9 +1,9 @@
-import { expect, it } from "vitest";
-import { judgeTurnBoundary } from "@rkat/core/turn/boundary";
-import { foldAhead } from "@rkat/core/state/session-state";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { compactingFor } from "@rkat/core/compactions/compaction-part";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { composeCompaction } from "@rkat/core/sessions/session-settings";
+import { foldAhead } from "@rkat/core/state/session-state";
+import { judgeTurnBoundary } from "@rkat/core/turn/boundary";
+import { expect, it } from "vitest";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 import { createFoldedSession } from "./folded-session.ts";
 

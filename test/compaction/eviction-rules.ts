@@ -1,8 +1,8 @@
-import type { Message } from "@rkat/core/contract/message";
 import { pinnedIn } from "@rkat/core/compaction/shown-messages";
+import type { Message } from "@rkat/core/contract/message";
 import { type CompactionRecord, isIn } from "@rkat/core/state/context";
-import { contentTokens } from "@rkat/core/turn/tokens";
 import type { WholeState } from "@rkat/core/state/whole-state";
+import { contentTokens } from "@rkat/core/turn/tokens";
 import { brokenByCompaction, type Earlier } from "./context-rules.ts";
 
 /** What an eviction is held against: the session right before it. */

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
 import { foldSession } from "@rkat/core/state/whole-state";
+import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { brokenByFailure, brokenRules } from "./context-rules.ts";

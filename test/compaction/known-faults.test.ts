@@ -1,10 +1,10 @@
-import { describe, expect, it } from "vitest";
 import { grammarFaults } from "@rkat/core/compaction/grammar";
 import { DefaultCompactor } from "@rkat/core/compaction/policy";
 import { isSummary, summaryMessage } from "@rkat/core/compaction/shown-messages";
-import type { Compactor } from "@rkat/core/ports/compactor";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Compactor } from "@rkat/core/ports/compactor";
 import type { Session } from "@rkat/core/sessions/session-handle";
+import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../support/runtime.ts";
 import { createCompactingModel, look } from "./compacting-model.ts";
 

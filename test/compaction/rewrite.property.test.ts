@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
-import type { Entry } from "@rkat/core/contract/entry";
 import { grammarFaults } from "@rkat/core/compaction/grammar";
+import type { Entry } from "@rkat/core/contract/entry";
+import type { SessionRow } from "@rkat/core/ports/store";
 import { type Placed, showTranscript } from "@rkat/core/state/context";
 import { textOfEntry } from "@rkat/core/state/entry-events";
 import { findRevision, revisionOf } from "@rkat/core/state/rewrites";
 import { foldRow } from "@rkat/core/state/session-row";
 import { foldSession, type WholeState } from "@rkat/core/state/whole-state";
-import type { SessionRow } from "@rkat/core/ports/store";
+import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { brokenRules } from "./context-rules.ts";

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
 import type { Entry } from "@rkat/core/contract/entry";
 import { assembleContext, hashContext } from "@rkat/core/state/context";
 import { foldSession, type WholeState } from "@rkat/core/state/whole-state";
+import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { createRandomSession, type RandomSession } from "./random-session.ts";

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { browserWords } from "@rkat/server/rest/open-browser";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
 
 // Each test starts a server, and the machine may be busy.

@@ -1,7 +1,7 @@
-import type { Page } from "playwright-core";
-import { expect, it, vi } from "vitest";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import type { Page } from "playwright-core";
+import { expect, it, vi } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { serveConsole } from "../support/console-server.ts";
 import { usePausedModel } from "../support/paused-model.ts";

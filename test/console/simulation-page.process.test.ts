@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
 import type { Figures, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
 import { keptPage } from "rkat/session-page";
+import { expect, it, onTestFinished } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 
 const HOSTILE = '</script><img src=x onerror="alert(1)">';

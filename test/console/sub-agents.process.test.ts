@@ -1,6 +1,6 @@
-import { expect, it, vi } from "vitest";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { expect, it, vi } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
 import { handingOut } from "../support/handing-runtime.ts";
 import { serveRuntime } from "../support/rest-server.ts";

@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
 import type { Client, Tool } from "@rkat/client";
+import { expect, it } from "vitest";
 
 /** A tool that a client brings. */
 export const weather = (execute: Tool["execute"]): Tool => ({

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Client, Session } from "@rkat/client";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { LONG_OUTPUT } from "../clients/served-runtime.ts";
 import { beginWaiting, listen, typesOf } from "../support/runtime.ts";
 import { describeClientTools, weather } from "./client-tools.ts";

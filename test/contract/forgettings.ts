@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { toNewEntries } from "@rkat/core/state/entry-events";
 import type { Forgettings } from "@rkat/core/ports/forgettings";
 import type { Store } from "@rkat/core/ports/store";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { verifyReceipt } from "@rkat/core/stores/receipts";
+import { describe, expect, it } from "vitest";
 import { created, idOf, said } from "../support/entries.ts";
 import type { OpenStore } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import { expect } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
+import { expect } from "vitest";
 import { idOf } from "../support/entries.ts";
 import { batchOf, embedAll, found } from "../support/memory-chunks.ts";
 import { fc } from "../support/property.ts";

@@ -1,5 +1,5 @@
-import { expect } from "vitest";
 import type { MemoryStore, Wanted } from "@rkat/core/ports/memory";
+import { expect } from "vitest";
 import { idOf } from "../support/entries.ts";
 import { batchOf, EMBEDDER, EVERYTHING, embedAll, found, near, textsOf, turned } from "../support/memory-chunks.ts";
 import { A, B, type Check, using } from "./memory-store-check.ts";

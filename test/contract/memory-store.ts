@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { Scope } from "@rkat/core/ports/memory";
+import { describe, expect, it } from "vitest";
 import { idOf } from "../support/entries.ts";
 import {
   batchOf,

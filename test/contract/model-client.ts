@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AssistantBlock, ContentBlock, Message, ToolUseBlock } from "@rkat/core/contract/message";
 import type { ModelClient, ModelPart, ModelRequest } from "@rkat/core/ports/model";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Json, Refusal, Scenario, WireFormat } from "../wire/scenario.ts";
 import { openWireServer, type WireServer } from "../wire/server.ts";
 

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Client } from "@rkat/client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClientWay } from "./client.ts";
 
 /** What the handles of a session and of an agent are derived from is the same wherever the runtime is. */

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { expect } from "vitest";
 import type { EntryBody } from "@rkat/core/contract/entry";
-import { toNewEntries } from "@rkat/core/state/entry-events";
 import type { RowQuery, SessionRow, Store } from "@rkat/core/ports/store";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { expect } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { answered, created, idOf } from "../support/entries.ts";
 import { fc } from "../support/property.ts";

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
 import type { Entry, EntryBody, NewEntry } from "@rkat/core/contract/entry";
-import { toNewEntries } from "@rkat/core/state/entry-events";
 import type { Store } from "@rkat/core/ports/store";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { describe, expect, it } from "vitest";
 import { answered, closed, created, idOf, said } from "../support/entries.ts";
 import { fc } from "../support/property.ts";
 import { PAGE_CHECKS } from "./store-pages.ts";

@@ -1,5 +1,5 @@
-import { foldRow } from "@rkat/core/state/session-row";
 import type { Store } from "@rkat/core/ports/store";
+import { foldRow } from "@rkat/core/state/session-row";
 import { openStore } from "@rkat/node/log/open";
 
 /**

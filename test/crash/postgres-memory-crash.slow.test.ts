@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { createPostgresMemory } from "@rkat/postgres/memory";
 import { openDatabase } from "@rkat/postgres/open";
+import { afterAll, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { EVERYTHING, matchAll } from "../support/memory-chunks.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 
 /** Everything a life was told is kept. */
 export interface Kept {

@@ -1,6 +1,7 @@
 // A model that does not stop, in a process with little memory: what became of the turn, as a line.
-import { createScriptedModel } from "@rkat/core/providers/scripted";
+
 import { createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";
 
 const [folder = ""] = process.argv.slice(2);

@@ -1,11 +1,11 @@
 // Forgets a text in a folder and kills itself at one of its calls to what it keeps: before the call, or right after it.
 import { join } from "node:path";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
-import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
-import { createVault } from "@rkat/node/projections/vault";
 import { createRuntime } from "@rkat/core/create-runtime";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import { openStore } from "@rkat/node/log/open";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { createVault } from "@rkat/node/projections/vault";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { createTalkingModel, embedder } from "./planted-secrets.ts";
 

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { describe, expect, it } from "vitest";
 import { AgentEntryBody } from "@rkat/core/contract/agent";
 import { type Entry, EntryBody } from "@rkat/core/contract/entry";
 import { FORGOTTEN } from "@rkat/core/contract/forgotten";
 import { eventsOf, spanOf } from "@rkat/core/state/entry-events";
 import { type Forgetting, planForgetting, restates } from "@rkat/core/state/forgetting";
 import { foldSession } from "@rkat/core/state/whole-state";
+import { describe, expect, it } from "vitest";
 import { createRandomSession } from "../compaction/random-session.ts";
 import { byEffort } from "../support/effort.ts";
 import { answered, closed, created, said } from "../support/entries.ts";

@@ -1,9 +1,9 @@
 import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
+import type { Runtime } from "@rkat/core/create-runtime";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import type { ModelClient } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import type { Runtime } from "@rkat/core/create-runtime";
 import { createRandom } from "../crash/random.ts";
 
 /** A secret of random letters, digits and blanks: no part of it is said otherwise. */

@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it, vi } from "vitest";
 import type { ForgetReceipt } from "@rkat/core/contract/forget";
-import type { Retention } from "@rkat/core/state/retention";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
+import type { Retention } from "@rkat/core/state/retention";
 import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { beginWaiting, configWith } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { lookFor } from "./look.ts";

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { lookFor } from "./look.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./planted-secrets.ts";
 

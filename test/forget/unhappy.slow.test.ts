@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "@rkat/core/config/settings";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { Runtime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { lookFor } from "./look.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN } from "./planted-secrets.ts";
 

@@ -1,13 +1,13 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
 import type { Caller } from "@rkat/core/contract/caller";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { HookEntry } from "@rkat/core/contract/hook";
-import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import type { HookOptions } from "@rkat/core/sessions/hooks";
+import { afterEach, describe, expect, it } from "vitest";
 import { isRunning } from "../support/mcp-servers.ts";
 import { configWith } from "../support/runtime.ts";
 

@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { HookEntry } from "@rkat/core/contract/hook";
-import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import type { HookOptions } from "@rkat/core/sessions/hooks";
+import { describe, expect, it } from "vitest";
 import { configWith } from "../support/runtime.ts";
 
 const CALL: ScriptedStep = { calls: [{ id: "call-1", name: "say", args: { text: "plain" } }] };

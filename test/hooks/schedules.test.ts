@@ -1,10 +1,10 @@
-import { describe, expect, it } from "vitest";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { asRuntimeError } from "@rkat/core/contract/error";
-import { contentText } from "@rkat/core/turn/tokens";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { contentText } from "@rkat/core/turn/tokens";
+import { describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { configWith } from "../support/runtime.ts";

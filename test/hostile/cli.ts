@@ -2,16 +2,15 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
 import { tryHook } from "@rkat/core/composed-hooks";
 import { subAgentsOf } from "@rkat/core/composed-tools";
-import { formatToml, parseToml } from "@rkat/node/config/config-file";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { configFileSchema } from "@rkat/core/config/spell-config";
 import { ERRORS } from "@rkat/core/contract/error";
-import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
-import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { formatToml, parseToml } from "@rkat/node/config/config-file";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import {
   backUpStore,
@@ -23,6 +22,7 @@ import {
   verifyDatabase,
   writeArchive,
 } from "@rkat/node/store-places";
+import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
 import { runCommandLine } from "rkat/command-line";
 import type { Io } from "rkat/io";
 import type { Parts } from "rkat/parts";

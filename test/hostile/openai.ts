@@ -1,11 +1,6 @@
 import { ERRORS, type ErrorCode, NO_MODEL } from "@rkat/core/contract/error";
 import { ChatRequest } from "@rkat/core/contract/openai-chat";
-import {
-  CompactRequest,
-  CreateConversation,
-  CreateItems,
-  CreateResponse,
-} from "@rkat/core/contract/openai-responses";
+import { CompactRequest, CreateConversation, CreateItems, CreateResponse } from "@rkat/core/contract/openai-responses";
 import type { JsonSchema } from "@rkat/core/contract/requests";
 import { z } from "@rkat/core/contract/schema";
 import { mountOpenAi } from "@rkat/server/openai/mount";

@@ -1,14 +1,15 @@
 // A process of its own that reads hostile texts as a compaction, a memory, a tool and the offline model do, and prints
 // how often it let others have their turn for each kind of reader. Something that outgrows its text never gets there.
-import type { Message } from "@rkat/core/contract/message";
+
 import { cleanSummary } from "@rkat/core/agent-memory/clean-summary";
+import type { Message } from "@rkat/core/contract/message";
 import { piecesOf } from "@rkat/core/grounding/exactness";
 import { checkSummary, cutInvented } from "@rkat/core/grounding/groundedness";
 import { indexTexts } from "@rkat/core/grounding/occurrence";
 import { specificsOf } from "@rkat/core/grounding/specifics";
-import { createRedactor, redactSlowly } from "@rkat/core/turn/redact";
-import { chunksOf } from "@rkat/core/recall/chunk";
 import { extractiveSummary } from "@rkat/core/providers/offline/summary";
+import { chunksOf } from "@rkat/core/recall/chunk";
+import { createRedactor, redactSlowly } from "@rkat/core/turn/redact";
 import { hostileTexts } from "./texts.ts";
 
 const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T10:30:00.000Z" });

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { Runtime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createHashingEmbedder } from "@rkat/node/embedders/open-embedder";
 import { openRuntime } from "@rkat/node/open-runtime";
 import { createRandom } from "../crash/random.ts";
 import { type Attack, type AttackOptions, handles, leakedSince } from "./attack.ts";

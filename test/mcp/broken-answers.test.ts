@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openHttpServer, runtimeWith } from "../support/mcp-servers.ts";
 
 let server: Awaited<ReturnType<typeof openHttpServer>>;

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { listenHttp } from "@rkat/server/mcp/serve-http";
 import { createServers, type McpServer } from "@rkat/server/mcp/server";
+import { describe, expect, it } from "vitest";
 import { createEverythingServer } from "./everything-server.ts";
 
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));

@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { toChunk } from "@rkat/core/recall/chunk";
-import { createRecall } from "@rkat/core/recall/recall";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import type { MemoryStore, NewChunk } from "@rkat/core/ports/memory";
+import { toChunk } from "@rkat/core/recall/chunk";
+import { createRecall } from "@rkat/core/recall/recall";
+import { describe, expect, it } from "vitest";
 import { MEMORY_STORES } from "./memory-stores.ts";
 
 const CROWD = 100_000;

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { createInMemoryStore, type Runtime } from "@rkat/core/create-runtime";
-import { openRuntime } from "@rkat/node/open-runtime";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../support/runtime.ts";
 
 const TIMEOUT_MS = 120_000;

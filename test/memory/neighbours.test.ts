@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
-import { toChunk } from "@rkat/core/recall/chunk";
-import { createRecall } from "@rkat/core/recall/recall";
+import { createEmbedding } from "@rkat/core/memory/embedding";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import type { MemoryStore } from "@rkat/core/ports/memory";
-import { createEmbedding } from "@rkat/core/memory/embedding";
+import { toChunk } from "@rkat/core/recall/chunk";
+import { createRecall } from "@rkat/core/recall/recall";
+import { describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { batchOf } from "../support/memory-chunks.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";

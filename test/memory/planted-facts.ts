@@ -2,13 +2,13 @@ import { appendFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
+import type { Runtime } from "@rkat/core/create-runtime";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Embedder } from "@rkat/core/ports/embedder";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import type { Runtime } from "@rkat/core/create-runtime";
-import { openRuntime } from "@rkat/node/open-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { createRandom } from "../crash/random.ts";
 
 /** A word that is said once in all sessions: in a fact, or in the answer to it. */

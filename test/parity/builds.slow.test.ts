@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { BUILDS } from "@rkat/core/contract/capability";
+import { describe, expect, it } from "vitest";
 import { CLIENTS, essenceOf, type Opened, playScenario, useStage, type Way } from "./stage.ts";
 import { MS_MAX } from "./surfaces.ts";
 

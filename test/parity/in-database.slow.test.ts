@@ -1,15 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "@rkat/conformance/conformance";
 import { type Driver, openRuntimeDriver } from "@rkat/conformance/driver";
 import { type ModelServer, openModelServer } from "@rkat/conformance/model-server";
 import { createRestDriver } from "@rkat/conformance/rest-driver";
 import { readPresent } from "@rkat/conformance/run-scenario";
-import { openRuntime } from "@rkat/node/open-runtime";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { essenceOf, type Opened, playScenario, useStage } from "./stage.ts";
 import { ALL } from "./surfaces.ts";

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
+import { describe, expect, it } from "vitest";
 import { useStage } from "./stage.ts";
 import { MS_MAX } from "./surfaces.ts";
 

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
 import { SCENARIOS } from "@rkat/conformance/conformance";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
 import { ERRORS } from "@rkat/core/contract/error";
+import { describe, expect, it } from "vitest";
 import type { Way } from "./stage.ts";
 import { callsIn, NOT_APPLICABLE } from "./surfaces.ts";
 

@@ -1,9 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll } from "vitest";
 import { connect } from "@rkat/client";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { createCliDriver } from "@rkat/conformance/cli-driver";
 import {
   openRestServer,
@@ -14,18 +12,14 @@ import {
   settleFolder,
   TOKEN,
 } from "@rkat/conformance/conformance";
-import {
-  type Driver,
-  lackOfTurns,
-  openRuntimeDriver,
-  type ReportedEvent,
-  runsTurn,
-} from "@rkat/conformance/driver";
+import { type Driver, lackOfTurns, openRuntimeDriver, type ReportedEvent, runsTurn } from "@rkat/conformance/driver";
 import { type ModelServer, openModelServer } from "@rkat/conformance/model-server";
 import { normalised, readPresent, runScenario, type ScenarioRun } from "@rkat/conformance/run-scenario";
 import type { Capability } from "@rkat/core/contract/capability";
-import { openRuntime } from "@rkat/node/open-runtime";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
+import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, beforeAll } from "vitest";
 import { ownCommands } from "./own-commands.ts";
 import { openPythonDriver } from "./python-driver.ts";
 

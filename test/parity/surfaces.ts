@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
 import { SCENARIOS } from "@rkat/conformance/conformance";
 import type { CallStep, Scenario } from "@rkat/conformance/scenario";
 import type { Capability } from "@rkat/core/contract/capability";
 import type { OperationName } from "@rkat/core/contract/operations";
+import { describe, expect, it } from "vitest";
 import { essenceOf, type Opened, playScenario, useStage, type Way } from "./stage.ts";
 
 export const ALL: readonly Capability[] = ["session-store", "memory-store", "session-compaction"];

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
 import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
+import { describe, expect, it } from "vitest";
 
 /** Lines that were proved to do more than a rule said, each in a real shell. */
 const PAST_ALLOW = [

@@ -2,10 +2,10 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getuid, pid, env as processEnv } from "node:process";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { createShellTools, type ShellTools } from "@rkat/core/tools/shell";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/security.md"), "utf8");
 const wrapper = /^```sh file=\/opt\/rkat-run\/bash\n(.*?)^```$/ms.exec(page)?.[1] ?? "";

@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PermissionRules } from "@rkat/core/contract/permission";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { readLink } from "@rkat/core/tools/project-path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 let root: string;
 let linkedRoot: string;

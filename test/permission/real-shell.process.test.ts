@@ -1,6 +1,6 @@
-import { afterAll, expect, it } from "vitest";
 import { readShellLine } from "@rkat/core/permission/shell";
 import { programOf, type ShellLine } from "@rkat/core/permission/shell-command";
+import { afterAll, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getuid } from "node:process";
-import { afterAll, describe, expect, it } from "vitest";
 import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
+import { afterAll, describe, expect, it } from "vitest";
 import { openRealShell } from "./real-shell.ts";
 
 const LIST =

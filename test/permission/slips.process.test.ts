@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
+import { afterAll, describe, expect, it } from "vitest";
 import { openRealShell } from "./real-shell.ts";
 
 interface Slip {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { Scope } from "@rkat/core/contract/caller";
+import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../support/command-line.ts";
 import { connectRpc } from "../support/rpc-connection.ts";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";

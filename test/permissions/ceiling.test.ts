@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { describe, expect, it } from "vitest";
 import { createCaller, serveRuntime } from "../support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";

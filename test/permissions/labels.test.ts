@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { describe, expect, it } from "vitest";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";
 
 const UNKNOWN = "018f0000-0000-7000-8000-000000000000";

@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
 import { Scope } from "@rkat/core/contract/caller";
 import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { createTools } from "@rkat/server/mcp/tools";
+import { describe, expect, it } from "vitest";
 import { type Bearer, serveBoth, tokenFolder } from "../support/tokens.ts";
 
 // The keys of the table are its names.

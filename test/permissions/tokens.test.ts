@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createCallers } from "@rkat/server/http/callers";
 import { tokenFor } from "@rkat/server/http/guard";
 import { openTokenFiles } from "@rkat/server/http/token-files";
+import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../support/command-line.ts";
 import { readEvents, serveOperated } from "../support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";

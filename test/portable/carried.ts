@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import type { Entry } from "@rkat/core/contract/entry";
-import { assembleContext, hashContext } from "@rkat/core/state/context";
-import { applyEntry, foldSession } from "@rkat/core/state/whole-state";
+import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { assembleContext, hashContext } from "@rkat/core/state/context";
+import { applyEntry, foldSession } from "@rkat/core/state/whole-state";
 import { appendEntries } from "@rkat/core/transfer/portable-log";
 import { type ImportedFile, importFile, sessionLines } from "@rkat/core/transfer/session-lines";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 
 const { signal } = new AbortController();
 

@@ -2,10 +2,10 @@
 import { createReadStream } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { createRuntime } from "@rkat/core/create-runtime";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
-import { importFile } from "@rkat/core/transfer/session-lines";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { importFile } from "@rkat/core/transfer/session-lines";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 
 const [folder = "", path = ""] = process.argv.slice(2);
 const store = await openEmbeddedStore(folder);

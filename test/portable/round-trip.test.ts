@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
 import type { Entry } from "@rkat/core/contract/entry";
 import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { chance } from "../compaction/chances.ts";
 import { createCompactingModel, look, OFTEN } from "../compaction/compacting-model.ts";
 import { createRandomSession } from "../compaction/random-session.ts";

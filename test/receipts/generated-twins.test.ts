@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
 import { piecesOf } from "@rkat/core/grounding/exactness";
 import { indexTexts } from "@rkat/core/grounding/occurrence";
 import { type Specific, specificsOf } from "@rkat/core/grounding/specifics";
+import { describe, expect, it } from "vitest";
 import { type GeneratedTwin, generateTwins } from "./generated-twins.ts";
 
 const NOT_KEPT_SHARE_MAX = 0.02;

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { indexTexts } from "@rkat/core/grounding/occurrence";
+import { describe, expect, it } from "vitest";
 import { NEAR_TWINS, type NearTwin } from "./near-twins.ts";
 import { HELD_OUT_TWINS } from "./near-twins-held-out.ts";
 

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
-import type { Asking } from "@rkat/core/turn/model-call";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { createOfflineModel } from "@rkat/core/providers/offline/offline";
+import type { Asking } from "@rkat/core/turn/model-call";
+import { describe, expect, it } from "vitest";
 import { labellingModel, measureUnseen } from "../support/unseen-sentences.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   asFrame,
   createRpcClient,

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseToml } from "@rkat/node/config/config-file";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asFrame, type Frame, failure, type RpcClient } from "../support/rpc-client.ts";
 import { startRpc } from "../support/rpc-process.ts";
 

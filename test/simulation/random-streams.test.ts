@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Message, ToolUseBlock } from "@rkat/core/contract/message";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { FailureKind, ModelClient, ModelPart } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/property.ts";
 import { configWith, listen } from "../support/runtime.ts";

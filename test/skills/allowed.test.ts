@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
 import type { PermissionRules } from "@rkat/core/contract/permission";
-import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { describe, expect, it } from "vitest";
 
 const SKILL = {
   name: "echoing",

@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { createRuntime } from "@rkat/core/create-runtime";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { testSeed } from "../support/seed.ts";

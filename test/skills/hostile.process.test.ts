@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "@rkat/node/config/load-config";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 
 let root: string;

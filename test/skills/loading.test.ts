@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { ModelRequest } from "@rkat/core/ports/model";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { configWith, listen, typesOf } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

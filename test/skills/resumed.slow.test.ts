@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { SKILL, scriptFor, TEXT, timesIn } from "./resumed-skill.ts";
 

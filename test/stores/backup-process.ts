@@ -2,13 +2,13 @@
 import { closeSync, cpSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
+import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { foldRow } from "@rkat/core/state/session-row";
 import { backUpFolder } from "@rkat/node/backup/backup";
 import { verifyBackup } from "@rkat/node/backup/backup-reader";
-import { verifyFolder } from "@rkat/node/log/open";
 import { restoreFolder } from "@rkat/node/backup/restore";
+import { verifyFolder } from "@rkat/node/log/open";
 
 /** What is to be done: `from` is a state folder, `place` a back-up of it, `to` a folder to restore to. */
 export interface BackupOrder {

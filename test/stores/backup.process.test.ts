@@ -15,12 +15,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { toNewEntries } from "@rkat/core/state/entry-events";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
-import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";
 import { openFolderTarget } from "@rkat/node/backup/backup-target";
 import { encodeRecord } from "@rkat/node/log/record";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";
+import { afterAll, describe, expect, it } from "vitest";
 import { created, idOf, said } from "../support/entries.ts";
 import { differenceOf, everythingInFolder, fillRealm } from "./random-store.ts";
 

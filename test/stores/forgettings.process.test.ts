@@ -12,12 +12,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { afterAll, describe, expect, it } from "vitest";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { verifyReceipt } from "@rkat/core/stores/receipts";
 import { createForgettingFiles } from "@rkat/node/log/forgetting-files";
 import { scanFolder } from "@rkat/node/log/scan-folder";
-import { verifyReceipt } from "@rkat/core/stores/receipts";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { afterAll, describe, expect, it } from "vitest";
 import { describeForgettings } from "../contract/forgettings.ts";
 import type { OpenStore } from "../contract/store.ts";
 import { lookFor } from "../forget/look.ts";

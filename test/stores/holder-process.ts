@@ -1,8 +1,8 @@
 // Holds a session and appends to it, a word a line on stdin; whatever was acknowledged is told on stdout.
 import { createInterface } from "node:readline";
+import type { Store } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
-import type { Store } from "@rkat/core/ports/store";
 import { openStore } from "@rkat/node/log/open";
 import { said } from "../support/entries.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";

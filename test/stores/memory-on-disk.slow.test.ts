@@ -1,9 +1,9 @@
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
+import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { idOf } from "../support/entries.ts";
 import { batchOf, EMBEDDER, EVERYTHING, embedAll, found, turned } from "../support/memory-chunks.ts";

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
+import { afterAll, describe, expect, it } from "vitest";
 import { describeMemoryStore, MEMORY_STORE_CHECKS } from "../contract/memory-store.ts";
 import type { OpenMemoryStore } from "../contract/memory-store-check.ts";
 import { sealIn } from "../support/seals.ts";

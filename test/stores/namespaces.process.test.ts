@@ -2,9 +2,9 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { openEmbeddedStore, verifyStore } from "@rkat/node/open-runtime";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf } from "../support/entries.ts";

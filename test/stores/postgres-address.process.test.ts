@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Connection, createConnection } from "@rkat/postgres/connection";
 import { openDatabase } from "@rkat/postgres/open";
 import type { Query } from "@rkat/postgres/transaction";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 

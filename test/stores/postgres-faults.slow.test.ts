@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { expect, it } from "vitest";
-import { toNewEntries } from "@rkat/core/state/entry-events";
 import type { Store } from "@rkat/core/ports/store";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { openDatabase } from "@rkat/postgres/open";
+import { expect, it } from "vitest";
 import { type CutProxy, openCutProxy } from "../support/cut-proxy.ts";
 import { answered, created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";

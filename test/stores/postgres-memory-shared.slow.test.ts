@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, it } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
-import { raw } from "@rkat/postgres/sql";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
+import { raw } from "@rkat/postgres/sql";
+import { beforeAll, expect, it } from "vitest";
 import { idOf } from "../support/entries.ts";
 import {
   batchOf,

@@ -1,6 +1,6 @@
-import { expect, it } from "vitest";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { toParameter } from "@rkat/postgres/sql";
+import { expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";

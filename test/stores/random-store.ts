@@ -1,14 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { type AgentRow, foldAgent } from "@rkat/core/agent-memory/tiers";
 import type { AgentEntryBody } from "@rkat/core/contract/agent";
 import type { Entry, EntryBody } from "@rkat/core/contract/entry";
-import { type AgentRow, foldAgent } from "@rkat/core/agent-memory/tiers";
+import type { LogRow, Store } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
-import type { LogRow, Store } from "@rkat/core/ports/store";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { openStore } from "@rkat/node/log/open";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { openDatabase } from "@rkat/postgres/open";
 import { below, chance, pick } from "../compaction/chances.ts";
 import { randomEntries } from "../compaction/random-entries.ts";

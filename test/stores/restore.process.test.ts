@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { knownBackups } from "@rkat/node/backup/known-backups";
 import { verifyStore } from "@rkat/node/open-runtime";
 import { backUpStore, listBackups, restoreBackup } from "@rkat/node/store-places";
-import { knownBackups } from "@rkat/node/backup/known-backups";
+import { afterAll, describe, expect, it } from "vitest";
 import { differenceOf, everythingInFolder, fillRealm } from "./random-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-restore-"));

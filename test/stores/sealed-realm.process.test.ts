@@ -1,14 +1,14 @@
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { openEmbeddedStore, openRuntime, verifyStore } from "@rkat/node/open-runtime";
+import { keyOf } from "@rkat/node/recall-index/posting-page";
 import { enableEncryption, inspectSeal, newRealmKey, openSeal } from "@rkat/node/sealed-realm";
 import { copyStore } from "@rkat/node/store-places";
-import { keyOf } from "@rkat/node/recall-index/posting-page";
+import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { created, said } from "../support/entries.ts";
 import { testSeed } from "../support/seed.ts";

@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { copyStore, verifyDatabase } from "@rkat/node/store-places";
 import type { Client } from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { copyStore, verifyDatabase } from "@rkat/node/store-places";
 import { createRandom } from "../crash/random.ts";
 import { callsCounted, compileFailingDisk, failingEnv, orderFailure, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";

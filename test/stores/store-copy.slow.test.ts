@@ -1,10 +1,10 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { copyStore, verifyDatabase } from "@rkat/node/store-places";
+import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
 import { foldRow } from "@rkat/core/state/session-row";
 import { copyStore, verifyDatabase } from "@rkat/node/store-places";
 import { openDatabase } from "@rkat/postgres/open";
+import { afterAll, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { useCommandLine } from "../support/command-line.ts";
 import { idOf } from "../support/entries.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../support/command-line.ts";
 
 const line = useCommandLine();

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { Tool } from "@rkat/core/ports/tool";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { Tool } from "@rkat/core/ports/tool";
+import { describe, expect, it } from "vitest";
 import { createPlanModel, handing, type Plan, planned } from "../support/plan-model.ts";
 import { configWith } from "../support/runtime.ts";
 

@@ -1,16 +1,16 @@
 import { PassThrough } from "node:stream";
 import type { AgentContext, RequestPermissionRequest } from "@agentclientprotocol/sdk";
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { questionIn } from "@rkat/core/contract/sub-agents";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
 import { askPerson } from "@rkat/server/acp/questions";
 import { updatesOf } from "@rkat/server/acp/updates";
-import type { Parts } from "rkat/parts";
 import { askingClient } from "@rkat/server/mcp/questions";
 import { createUiEncoder } from "@rkat/server/ui-stream/ui-encoder";
+import type { Parts } from "rkat/parts";
+import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "../support/command-line.ts";
 import { handingOut } from "../support/handing-runtime.ts";
 

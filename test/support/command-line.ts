@@ -1,18 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach } from "vitest";
+import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
 import { tryHook } from "@rkat/core/composed-hooks";
 import { subAgentsOf } from "@rkat/core/composed-tools";
+import { configFileSchema } from "@rkat/core/config/spell-config";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { runOwnCommand } from "@rkat/core/tools/shell";
 import { formatToml, parseToml } from "@rkat/node/config/config-file";
 import { loadConfig } from "@rkat/node/config/load-config";
-import { configFileSchema } from "@rkat/core/config/spell-config";
-import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
-import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
 import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import {
   backUpStore,
   copyStore,
@@ -23,10 +22,11 @@ import {
   verifyDatabase,
   writeArchive,
 } from "@rkat/node/store-places";
+import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
 import { runCommandLine } from "rkat/command-line";
 import type { Io } from "rkat/io";
 import type { Parts } from "rkat/parts";
-import { runOwnCommand } from "@rkat/core/tools/shell";
+import { afterEach, beforeEach } from "vitest";
 
 /** The parts of the real command, with providers that are the same on every machine. */
 export const PARTS: Parts = {

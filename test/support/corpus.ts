@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { z } from "zod";
 import { Message } from "@rkat/core/contract/message";
+import { z } from "zod";
 
 const CompactionCase = z.strictObject({
   name: z.string(),

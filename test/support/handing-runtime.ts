@@ -1,8 +1,8 @@
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Runtime } from "@rkat/core/create-runtime";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
-import type { Delivery, Listener } from "@rkat/core/sessions/event-queue";
 import { createRuntimeCalls } from "@rkat/core/runtime/runtime-calls";
+import type { Delivery, Listener } from "@rkat/core/sessions/event-queue";
 
 const WHO = { call_id: "call-1", agent: "reviewer" };
 const PERMISSIONS = { ask: ["task_create"] };

@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { expect } from "vitest";
 import type { Io, Output, Terminal } from "rkat/io";
 import type { Parts } from "rkat/parts";
+import { expect } from "vitest";
 import { type CommandLine, NO_INPUT } from "./command-line.ts";
 import { createDrawnTerminal } from "./drawn-terminal.ts";
 

@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
-import { afterEach } from "vitest";
 import { findLocalServers } from "@rkat/core/providers/local-servers";
 import { providerStatus } from "@rkat/core/providers/provider-settings";
 import { createModelResolver } from "@rkat/core/providers/resolve";
 import type { Io, Terminal } from "rkat/io";
 import type { Parts } from "rkat/parts";
+import { afterEach } from "vitest";
 import { NO_INPUT } from "./command-line.ts";
 
 /** An Ollama with these models, which answers every prompt with one sentence; closed after each test. */

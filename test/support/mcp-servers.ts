@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { McpProgram } from "@rkat/core/ports/mcp-server";
 import type { ToolSpec } from "@rkat/core/ports/model";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createToolServer } from "../mcp/tool-server.ts";
 
 const PROCESS = join(import.meta.dirname, "../mcp/tool-server-process.ts");

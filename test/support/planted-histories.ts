@@ -1,12 +1,5 @@
-import type {
-  AssistantBlock,
-  BlockMeta,
-  Content,
-  Message,
-  StopReason,
-  ToolResult,
-} from "@rkat/core/contract/message";
 import type { Grammar } from "@rkat/core/compaction/grammar";
+import type { AssistantBlock, BlockMeta, Content, Message, StopReason, ToolResult } from "@rkat/core/contract/message";
 
 /** A history of a kind that bricked sessions somewhere, and who refuses it. */
 interface Planted {

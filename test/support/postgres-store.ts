@@ -1,5 +1,5 @@
-import { foldRow } from "@rkat/core/state/session-row";
 import type { Store } from "@rkat/core/ports/store";
+import { foldRow } from "@rkat/core/state/session-row";
 import { openDatabase, type PostgresOptions } from "@rkat/postgres/open";
 
 /** The sessions of a database, without the rest of the runtime; closing them closes the database. */

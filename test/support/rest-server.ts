@@ -1,9 +1,9 @@
-import { onTestFinished, vi } from "vitest";
 import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import { openRestServer, type RestService } from "@rkat/server/rest/serve";
 import { createJournal, type LogForm } from "@rkat/server/http/journal";
 import { createOperator, type Operator, type OperatorParts } from "@rkat/server/http/operator";
+import { openRestServer, type RestService } from "@rkat/server/rest/serve";
+import { onTestFinished, vi } from "vitest";
 
 export const REALM = "test-realm";
 

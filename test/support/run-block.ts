@@ -16,16 +16,15 @@ const RUN: Readonly<Record<string, (file: string) => string>> = {
   python: (file) => `PYTHONPATH=${join(project, "sdks/python")} python3 ./${file}`,
 };
 
-const BINS = { rkat: "cli", "rkat-rpc": "rpc", "rkat-rest": "rest", "rkat-mcp": "mcp", "rkat-acp": "acp" };
+const BINS = ["rkat", "rkat-rpc", "rkat-rest", "rkat-mcp", "rkat-acp"];
 
 /** A folder in which rkat is installed, as `npm install` would. */
 function installed(): string {
   const folder = mkdtempSync(join(root, "folder-"));
   mkdirSync(join(folder, "node_modules/.bin"), { recursive: true });
-  symlinkSync(project, join(folder, "node_modules/rkat"));
-  for (const [bin, door] of Object.entries(BINS)) {
-    symlinkSync(join(project, `dist/${door}.js`), join(folder, "node_modules/.bin", bin));
-  }
+  const packed = join(project, "build/packed/node_modules");
+  for (const name of ["rkat", "@rkat"]) symlinkSync(join(packed, name), join(folder, "node_modules", name));
+  for (const bin of BINS) symlinkSync(join(packed, `rkat/bin/${bin}.js`), join(folder, "node_modules/.bin", bin));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   return folder;
 }

@@ -2,8 +2,8 @@ import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { EventStream, Session } from "@rkat/core/sessions/session-handle";
 import { createVirtualClock } from "./virtual-clock.ts";
 

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { createPostgresMemory, type PostgresMemoryOptions } from "@rkat/postgres/memory";
 import { type Database, openDatabase } from "@rkat/postgres/open";
+import { afterAll } from "vitest";
 
 export type Way = PostgresMemoryOptions["way"];
 

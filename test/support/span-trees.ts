@@ -1,7 +1,7 @@
+import type { RuntimeOptions } from "@rkat/core/create-runtime";
 import type { ModelFailure } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import type { ScriptedStep } from "@rkat/core/providers/scripted";
-import type { RuntimeOptions } from "@rkat/core/create-runtime";
 import { scriptedRuntime } from "./runtime.ts";
 import { openTracing, type SpanTree } from "./tracing.ts";
 

@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { onTestFinished } from "vitest";
 import type { Token } from "@rkat/core/contract/token";
 import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { createToken, openTokenFiles, revokeToken } from "@rkat/server/http/token-files";
 import { listenHttp } from "@rkat/server/mcp/serve-http";
 import { createServers } from "@rkat/server/mcp/server";
-import { createToken, openTokenFiles, revokeToken } from "@rkat/server/http/token-files";
+import { onTestFinished } from "vitest";
 import { caller, createClient } from "./mcp-connection.ts";
 import { serveRuntime } from "./rest-server.ts";
 

@@ -1,9 +1,9 @@
-import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
-import { onTestFinished } from "vitest";
 import type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
 import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { mountUi } from "@rkat/server/openai/mount";
 import type { RestService } from "@rkat/server/rest/serve";
+import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
+import { onTestFinished } from "vitest";
 import { scriptedRuntime } from "./runtime.ts";
 import { openServerHere } from "./server-here.ts";
 

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { z } from "zod";
 import { ground } from "@rkat/core/compaction/ground";
-import type { Asking } from "@rkat/core/turn/model-call";
 import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import type { Asking } from "@rkat/core/turn/model-call";
+import { z } from "zod";
 import { compactionCorpus } from "./corpus.ts";
 
 const Unseen = z.record(z.string(), z.strictObject({ honest: z.array(z.string()), invented: z.array(z.string()) }));

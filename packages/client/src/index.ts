@@ -1,5 +1,5 @@
-import { createConnect } from "./connect.ts";
 import { workerFile } from "@rkat/core/ports/package-file";
+import { createConnect } from "./connect.ts";
 
 /**
  * Connects to where sessions run: `{ url, token }` a server over HTTP, `{ command, args }` a server started as a command
@@ -7,11 +7,10 @@ import { workerFile } from "@rkat/core/ports/package-file";
  */
 export const connect = createConnect(async (options) => {
   const { openStdio } = await import("./stdio.ts");
-  return openStdio(options, { env: process.env, node: process.execPath, server: workerFile("rpc") });
+  return openStdio(options, { env: process.env, node: process.execPath, server: workerFile("rkat", "rpc") });
 });
 
-export type { CommandOptions, ConnectOptions, RuntimeOption } from "./connect.ts";
-export type { HttpOptions } from "./http.ts";
+export type { Agent } from "@rkat/core/agents/agent-handle";
 export type { AgentCompacted, AgentContext, AgentStatus } from "@rkat/core/contract/agent";
 export type { Compaction, CompactResult } from "@rkat/core/contract/compaction";
 export { describeEvent, type EventLine } from "@rkat/core/contract/describe-event";
@@ -26,9 +25,8 @@ export type { SessionContext } from "@rkat/core/contract/session-context";
 export type { SessionHistory, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
 export type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
 export type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
-export type { Agent } from "@rkat/core/agents/agent-handle";
-export type { Delivery } from "@rkat/core/sessions/event-queue";
 export type { Runtime as Client } from "@rkat/core/runtime/runtime-calls";
+export type { Delivery } from "@rkat/core/sessions/event-queue";
 export type {
   EventStream,
   RewriteOptions,
@@ -37,3 +35,5 @@ export type {
   TurnOptions,
   TurnResult,
 } from "@rkat/core/sessions/session-handle";
+export type { CommandOptions, ConnectOptions, RuntimeOption } from "./connect.ts";
+export type { HttpOptions } from "./http.ts";

@@ -1,7 +1,7 @@
 import type { RuntimeError } from "@rkat/core/contract/error";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
-import type { Delivery } from "@rkat/core/sessions/event-queue";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { Delivery } from "@rkat/core/sessions/event-queue";
 import { deliveryOf, type Fields, isRecord, lastSeq, reportedError } from "./answers.ts";
 import type { Link } from "./stdio-link.ts";
 

@@ -1,19 +1,19 @@
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Config } from "@rkat/core/config/config-schema";
-import { readPolicyFile } from "@rkat/node/config/policy-file";
 import { defaultConfig, modelConfig } from "@rkat/core/config/settings";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Policy, Simulation } from "@rkat/core/contract/simulation";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { configuredPrices, findModel, mergeModels, publishedPrices } from "@rkat/core/providers/catalog";
 import { createOfflineModel } from "@rkat/core/providers/offline/offline";
 import { createModelResolver } from "@rkat/core/providers/resolve";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { ReplayOptions } from "@rkat/core/replay/replay";
-import type { CompactionOptions } from "@rkat/core/sessions/session-settings";
 import { type SimulationOptions, simulate } from "@rkat/core/replay/simulation";
+import type { CompactionOptions } from "@rkat/core/sessions/session-settings";
+import { readPolicyFile } from "@rkat/node/config/policy-file";
 
 /** A policy with what of it is code. */
 export interface LaboratoryPolicy extends Policy {

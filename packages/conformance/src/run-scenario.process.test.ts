@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
 import { type Driver, failure, type Outcome, openRuntimeDriver, type ReportedEvent } from "./driver.ts";
 import { readPresent, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";

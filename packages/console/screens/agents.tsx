@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { AgentContext, AgentHistory, AgentStatus } from "@rkat/core/contract/agent";
+import type { JSX } from "preact";
 import { ReceiptBar } from "../compaction-receipt.tsx";
 import { formatCount, formatTime } from "../format.ts";
 import { Action, Badge, Empty, Facts, Loaded, Note, Table, textField, useRequest } from "../parts.tsx";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { MemoryHit } from "@rkat/core/contract/memory";
+import type { JSX } from "preact";
 import { formatCount, formatId, formatSize, formatTime } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Note, textField, useRequest } from "../parts.tsx";
 import { linkTo, navigate, route } from "../router.ts";

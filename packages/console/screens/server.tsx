@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { CapabilityStatus, ModelsCatalog } from "@rkat/core/contract/capability";
 import type { UsageReport } from "@rkat/core/contract/usage";
+import type { JSX } from "preact";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";
 import { BASE_URL, client, fetchRoute } from "../server.ts";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { Compaction } from "@rkat/core/contract/compaction";
+import type { JSX } from "preact";
 import { Receipt } from "../compaction-receipt.tsx";
 import { RemovedMessages } from "../compaction-removed.tsx";
 import { readSentences, type SummarySentence } from "../compaction-sentences.ts";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import type { CompactResult } from "@rkat/core/contract/compaction";
 import type { Economy } from "@rkat/core/contract/money";
+import type { JSX } from "preact";
 import { ReceiptBar } from "../compaction-receipt.tsx";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Note, textField } from "../parts.tsx";

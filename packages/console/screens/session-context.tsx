@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { ModelCalls } from "@rkat/core/contract/model-call";
 import type { SessionContext } from "@rkat/core/contract/session-context";
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Badge, Loaded, useRequest } from "../parts.tsx";
 import { linkTo, navigate } from "../router.ts";

@@ -1,7 +1,7 @@
 import { type Signal, signal, useSignal } from "@preact/signals";
+import type { SessionInfo } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import type { SessionInfo } from "@rkat/core/contract/session-info";
 import { formatCost, formatCount, formatDuration, formatId, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Note, Spinner, textField } from "../parts.tsx";
 import { linkTo, route } from "../router.ts";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
+import type { SessionSummary } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { SessionSummary } from "@rkat/core/contract/session-info";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Table, type Tone, useRequest } from "../parts.tsx";
 import { linkTo, navigate, replaceRoute, route } from "../router.ts";

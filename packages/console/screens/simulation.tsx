@@ -1,6 +1,6 @@
+import type { Figures, ReplayMark, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { Figures, ReplayMark, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Frame } from "../frame.tsx";
 import { Note, Table } from "../parts.tsx";

@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Middleware } from "@ai-sdk/provider";
-import { RuntimeError } from "./contract/error.ts";
 import type { Shown } from "./compaction/kept-elsewhere.ts";
-import { toolTokens } from "./turn/tokens.ts";
+import { createLoopCompaction, type LoopCall, type LoopCompactionOptions } from "./compactions/loop-compaction.ts";
+import { RuntimeError } from "./contract/error.ts";
 import { createAiSdkModel } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
 import { type ReadMessages, readMessages, type SdkMessage, saying, showInstead } from "./providers/ai-sdk-messages.ts";
 import { findModel } from "./providers/catalog.ts";
 import { classifyFailure } from "./providers/model-failure.ts";
-import { createLoopCompaction, type LoopCall, type LoopCompactionOptions } from "./compactions/loop-compaction.ts";
+import { toolTokens } from "./turn/tokens.ts";
 
 /** How an agent of the AI SDK is compacted. */
 export interface CompactionOptions extends LoopCompactionOptions {
@@ -215,7 +215,7 @@ function digest(data: string | Uint8Array): string {
   return hash("sha256", data);
 }
 
+export type { CompactionReport } from "./compactions/loop-compaction.ts";
 export type { Receipt } from "./contract/compaction.ts";
 export type { SdkMessage } from "./providers/ai-sdk-messages.ts";
 export type { PrefixStore } from "./sessions/known-prefixes.ts";
-export type { CompactionReport } from "./compactions/loop-compaction.ts";

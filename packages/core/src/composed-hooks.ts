@@ -3,13 +3,13 @@ import { RuntimeError } from "./contract/error.ts";
 import type { AgentEvent } from "./contract/event.ts";
 import { type HookEntry, hookFault } from "./contract/hook.ts";
 import type { JsonTable } from "./contract/input.ts";
-import { createHooks, denialText } from "./turn/hooks.ts";
-import { createRedactor } from "./turn/redact.ts";
 import type { Clock } from "./ports/clock.ts";
-import { createBackgroundHooks, type HookOptions, type HookPart, joinHooks, readHooks } from "./sessions/hooks.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
+import { createBackgroundHooks, type HookOptions, type HookPart, joinHooks, readHooks } from "./sessions/hooks.ts";
 import { createHookCommands } from "./tools/hook-command.ts";
 import { type Env, secretsIn } from "./tools/shell.ts";
+import { createHooks, denialText } from "./turn/hooks.ts";
+import { createRedactor } from "./turn/redact.ts";
 
 /** The hooks of a runtime: functions it is composed with, and commands of its configuration. */
 export interface ComposedHooks {

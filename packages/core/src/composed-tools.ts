@@ -1,16 +1,15 @@
+import { type CompactionPart, evicts } from "./compactions/compaction-part.ts";
 import { agentOf } from "./config/agents-schema.ts";
 import type { Config } from "./config/config-schema.ts";
 import type { SessionSettings } from "./contract/session.ts";
-import { requireSound } from "./turn/json-schema.ts";
+import type { searchForTools } from "./memory/memory-operations.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
 import type { Tool } from "./ports/tool.ts";
 import { belowCeiling, lowerOf, requireBelow, type ToolCeiling } from "./runtime/ceiling.ts";
-import { type CompactionPart, evicts } from "./compactions/compaction-part.ts";
-import type { searchForTools } from "./memory/memory-operations.ts";
 import type { SessionService } from "./sessions/session-service.ts";
-import type { SkillCatalogue } from "./skills/skill-catalogue.ts";
 import type { Configured } from "./sessions/turn-operations.ts";
+import type { SkillCatalogue } from "./skills/skill-catalogue.ts";
 import {
   createBuiltinTools,
   createLoadSkill,
@@ -23,6 +22,7 @@ import {
   type ToolPreset,
 } from "./tools/builtin.ts";
 import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { requireSound } from "./turn/json-schema.ts";
 
 /** As much of a runtime's options as decides which tools its sessions have. */
 interface ToolOptions {

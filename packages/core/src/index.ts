@@ -1,3 +1,8 @@
+export { type AgentPromptParts, assembleAgentPrompt } from "./agent-memory/tier-text.ts";
+export type { AgentRow } from "./agent-memory/tiers.ts";
+export type { Agent } from "./agents/agent-handle.ts";
+export type { AgentHome, AgentPlace } from "./agents/agent-operations.ts";
+export { DefaultCompactor } from "./compaction/policy.ts";
 export type { Config } from "./config/config-schema.ts";
 export { defaultConfig } from "./config/settings.ts";
 export type { TrustRequest } from "./config/trust-requests.ts";
@@ -16,9 +21,14 @@ export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-opera
 export type { RunResult } from "./contract/session.ts";
 export type { SessionContext } from "./contract/session-context.ts";
 export type { SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
-export { type AgentPromptParts, assembleAgentPrompt } from "./agent-memory/tier-text.ts";
-export type { AgentRow } from "./agent-memory/tiers.ts";
-export { DefaultCompactor } from "./compaction/policy.ts";
+export {
+  createInMemoryStore,
+  createRuntime,
+  type MemoryOptions,
+  type Runtime,
+  type RuntimeOptions,
+  type TelemetryOptions,
+} from "./create-runtime.ts";
 export type { Clock } from "./ports/clock.ts";
 export type {
   CompactionConfig,
@@ -41,19 +51,9 @@ export type { SubAgent, SubAgentLimits } from "./ports/sub-agent.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Vault } from "./ports/vault.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
-export {
-  createInMemoryStore,
-  createRuntime,
-  type MemoryOptions,
-  type Runtime,
-  type RuntimeOptions,
-  type TelemetryOptions,
-} from "./create-runtime.ts";
-export type { Agent } from "./agents/agent-handle.ts";
-export type { AgentHome, AgentPlace } from "./agents/agent-operations.ts";
+export type { ApprovalAnswer, OnApproval } from "./runtime/operation-calls.ts";
 export type { Delivery } from "./sessions/event-queue.ts";
 export type { HookOptions } from "./sessions/hooks.ts";
-export type { ApprovalAnswer, OnApproval } from "./runtime/operation-calls.ts";
 export type {
   EventStream,
   RewriteOptions,
@@ -63,5 +63,5 @@ export type {
   TurnResult,
 } from "./sessions/session-handle.ts";
 export type { CompactionOptions } from "./sessions/session-settings.ts";
-export type { CopyOptions, CopyProgress, CopyReport } from "./transfer/store-copy.ts";
 export { defineTool } from "./tools/define-tool.ts";
+export type { CopyOptions, CopyProgress, CopyReport } from "./transfer/store-copy.ts";

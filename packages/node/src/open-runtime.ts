@@ -1,34 +1,34 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { AgentHome } from "@rkat/core/agents/agent-operations";
 import { mcpToolsOf } from "@rkat/core/composed-tools";
-import { formatToml, parseToml } from "./config/config-file.ts";
 import { type Compose, composeOver } from "@rkat/core/config/config-layers";
 import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { spellConfig } from "@rkat/core/config/spell-config";
 import { passwordsOf } from "@rkat/core/config/store-schema";
-import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { JsonTable } from "@rkat/core/contract/input";
-import { createRedactor } from "@rkat/core/turn/redact";
-import { foldRow } from "@rkat/core/state/session-row";
-import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
+import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { ConfigStore } from "@rkat/core/ports/config-store";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import type { Seal } from "@rkat/core/ports/seal";
 import type { RowQuery, Store } from "@rkat/core/ports/store";
-import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
-import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
-import type { AgentHome } from "@rkat/core/agents/agent-operations";
+import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import { requireNode } from "@rkat/core/runtime/runtime-options";
-import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import type { Verification } from "./log/open.ts";
+import { readEvents } from "@rkat/core/sessions/subscriptions";
+import { foldRow } from "@rkat/core/state/session-row";
 import type { McpServerReport, McpTools } from "@rkat/core/tools/mcp/mcp-tools";
 import { secretsOf } from "@rkat/core/tools/mcp/variables";
 import { secretsIn } from "@rkat/core/tools/shell";
+import { createRedactor } from "@rkat/core/turn/redact";
+import { formatToml, parseToml } from "./config/config-file.ts";
+import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
+import type { Verification } from "./log/open.ts";
+import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 
 /** What a runtime that keeps its sessions needs besides. */
 export interface OpenOptions extends Omit<RuntimeOptions, "store"> {

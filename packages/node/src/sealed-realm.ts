@@ -6,8 +6,8 @@ import { join } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/seal";
-import type { Beginning, KeyFileReport } from "./log/key-file.ts";
 import { KEY_BYTES } from "@rkat/core/stores/sealing";
+import type { Beginning, KeyFileReport } from "./log/key-file.ts";
 
 /** Where the key of a realm is, as the configuration names it. */
 export type Encryption = Config["encryption"];

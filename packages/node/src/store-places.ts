@@ -1,26 +1,26 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { type AgentRow, foldAgent } from "@rkat/core/agent-memory/tiers";
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { AgentEntryBody } from "@rkat/core/contract/agent";
 import type { Entry } from "@rkat/core/contract/entry";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { type AgentRow, foldAgent } from "@rkat/core/agent-memory/tiers";
-import { foldRow } from "@rkat/core/state/session-row";
-import type { Store } from "@rkat/core/ports/store";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
-import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./open-runtime.ts";
-import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
+import type { Store } from "@rkat/core/ports/store";
 import { requireNode } from "@rkat/core/runtime/runtime-options";
-import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "@rkat/core/transfer/store-copy";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { foldRow } from "@rkat/core/state/session-row";
+import { createConfigInMemory, createStoreInMemory } from "@rkat/core/stores/in-memory";
+import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "@rkat/core/transfer/store-copy";
+import type { DatabaseVerification } from "@rkat/postgres/verify";
 import type { BackupReport } from "./backup/backup.ts";
 import type { BackupVerification } from "./backup/backup-reader.ts";
 import type { KnownBackup } from "./backup/known-backups.ts";
 import type { RestoreReport } from "./backup/restore.ts";
 import type { ArchivedFile } from "./backup/tar.ts";
-import { createConfigInMemory, createStoreInMemory } from "@rkat/core/stores/in-memory";
-import type { DatabaseVerification } from "@rkat/postgres/verify";
 import { requireName } from "./config/realm.ts";
+import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./open-runtime.ts";
+import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 
 /** Where a realm is kept, as somebody names it. */
 export interface StoreAddress {

@@ -1,5 +1,5 @@
-import { Client, TypeOverrides, types } from "pg";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { Client, TypeOverrides, types } from "pg";
 
 /** A statement that takes longer is ended by the database; one without an answer by then has lost its connection. */
 const STATEMENT_MS_MAX = 20_000;

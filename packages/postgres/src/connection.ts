@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, DatabaseError, Pool, type PoolClient, type QueryResultRow } from "pg";
 import { messageOf, RuntimeError, STORE_AWAY } from "@rkat/core/contract/error";
+import { type Client, DatabaseError, Pool, type PoolClient, type QueryResultRow } from "pg";
 import { codeOf, createClients, isLost, isOutrun, LostDatabase } from "./client.ts";
 import { sql, toStatement } from "./sql.ts";
 import { inTransaction, type Query, type Work } from "./transaction.ts";

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import type { AgentHome } from "@rkat/core/agents/agent-operations";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import type { TokenStore } from "@rkat/core/ports/token-store";
-import type { AgentHome } from "@rkat/core/agents/agent-operations";
+import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import type { DatabaseReport } from "./inspect.ts";
 import type { Database } from "./open.ts";
 

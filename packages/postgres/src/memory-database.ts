@@ -1,6 +1,6 @@
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "@rkat/core/ports/memory";
-import { LENGTH_SHARE, SATURATION } from "@rkat/core/text/terms";
 import { similarityFromMean } from "@rkat/core/stores/recall-mean-similarity";
+import { LENGTH_SHARE, SATURATION } from "@rkat/core/text/terms";
 import { keyOf } from "@rkat/node/recall-index/posting-page";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { createVectorExtension } from "./memory-pgvector.ts";

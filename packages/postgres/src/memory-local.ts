@@ -1,9 +1,9 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { MemoryBatch, MemoryStore } from "@rkat/core/ports/memory";
-import { DamagedDb } from "@rkat/node/tables/table-file";
 import type { Change } from "@rkat/node/recall-index/batches";
 import type { EmbeddedMemory } from "@rkat/node/recall-index/open";
 import type { IndexedChunk } from "@rkat/node/recall-index/segment";
+import { DamagedDb } from "@rkat/node/tables/table-file";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
 

@@ -212,7 +212,7 @@ function parts(io: Io): Parts {
     loadConformance: async () => {
       const { createConformance } = await import("@rkat/conformance/conformance");
       const { readIfThere } = await import("@rkat/node/config/realm");
-      const cli = (await import("@rkat/core/ports/package-file")).workerFile("cli");
+      const cli = (await import("@rkat/core/ports/package-file")).workerFile("rkat", "cli");
       if (cli === undefined) throw new Error("the package rkat cannot be found; install it to run its conformance");
       return createConformance({
         env: io.env,

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { configFileSchema } from "@rkat/core/config/spell-config";
 import { ERRORS } from "@rkat/core/contract/error";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { Runtime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { type OpenOptions, openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it } from "vitest";
+import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
 import { configTemplate } from "./commands/init.ts";
 import type { Parts } from "./parts.ts";
 

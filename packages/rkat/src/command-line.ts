@@ -1,7 +1,7 @@
-import { Command, CommanderError } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Command, CommanderError } from "commander";
 import { type CommandRow, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
 import { COMMANDS } from "./command-table.ts";
 import { settleServerCommand } from "./commands/mcp.ts";

@@ -1,7 +1,7 @@
-import { Argument, type Command, Option } from "commander";
 import { OPERATIONS, type OperationName, type OperationOutput } from "@rkat/core/contract/operations";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { formatSessionRef } from "@rkat/server/http/events";
+import { Argument, type Command, Option } from "commander";
 import { agentName, fieldOptions, fieldsOf, json, jsonFlag, wholeFrom } from "./flags.ts";
 import { describeHelp, type HelpExtras, holdCommands } from "./help.ts";
 import { createPaint, type Io, type Paint, writeJson } from "./io.ts";

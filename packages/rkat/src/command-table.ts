@@ -1,6 +1,6 @@
-import type { Command } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { acpUsage, consoleUsage, restUsage, rpcUsage } from "@rkat/server/http/usage";
+import type { Command } from "commander";
 import { chatRow, chatWhereChosen } from "./chat/chat-command.ts";
 import { type Call, type CommandRow, command } from "./command-row.ts";
 import { agentRows } from "./commands/agent.ts";

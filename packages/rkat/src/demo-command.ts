@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Option } from "commander";
 import type { Config } from "@rkat/core/config/config-schema";
 import type { Runtime, RuntimeOptions } from "@rkat/core/create-runtime";
-import type { OpenOptions } from "@rkat/node/open-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import type { OpenOptions } from "@rkat/node/open-runtime";
+import { Option } from "commander";
 import { type Call, command } from "./command-row.ts";
 import {
   badCall,

@@ -1,6 +1,6 @@
-import { CommanderError } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { CommanderError } from "commander";
 import { fieldFlags } from "./flags.ts";
 import { createPaint, type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
 import { SESSION_MISSING } from "./session-selector.ts";

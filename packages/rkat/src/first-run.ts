@@ -4,6 +4,8 @@ import { asRuntimeError } from "@rkat/core/contract/error";
 import type { LocalServer } from "@rkat/core/providers/local-servers";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { canAsk } from "./chat/ask-person.ts";
+import { pickOne } from "./chat/pick-one.ts";
+import type { Choice } from "./chat/picker.ts";
 import {
   type ConfigText,
   changeConfigFile,
@@ -17,8 +19,6 @@ import { fieldsOf } from "./flags.ts";
 import { bytesText, type Io } from "./io.ts";
 import { loadHere } from "./open-runtime.ts";
 import type { Invocation, ModelOutlook } from "./parts.ts";
-import { pickOne } from "./chat/pick-one.ts";
-import type { Choice } from "./chat/picker.ts";
 
 /**
  * Whether a turn has a model. Where none is configured, the user is asked at the terminal, and the answer is

@@ -1,7 +1,7 @@
+import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
-import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { fieldFlags, fieldOptions, fieldsOf } from "./flags.ts";
 
 const { run } = useCommandLine();

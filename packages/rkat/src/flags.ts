@@ -1,4 +1,3 @@
-import { InvalidArgumentError, Option } from "commander";
 import { AgentName } from "@rkat/core/contract/agent";
 import {
   accepts,
@@ -11,6 +10,7 @@ import {
 } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import type { JsonObject } from "@rkat/core/contract/session";
+import { InvalidArgumentError, Option } from "commander";
 
 export type Pair = readonly [key: string, value: string];
 

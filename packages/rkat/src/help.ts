@@ -1,6 +1,6 @@
-import type { Command, Help } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
+import type { Command, Help } from "commander";
 import { createPaint, type Io } from "./io.ts";
 
 /** A command line to copy, and what comes of it. */

@@ -1,14 +1,14 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
 import type { JsonObject } from "@rkat/core/contract/session";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { showCalls } from "./chat/ask-person.ts";
-import { createPaint, type Io, oneLine } from "./io.ts";
-import type { Opened } from "./open-runtime.ts";
 import { readPastPrompts } from "./chat/past-prompts.ts";
 import { statusLine, UNKNOWN } from "./chat/status-line.ts";
 import { completePath } from "./chat/typed-prompt.ts";
+import { createPaint, type Io, oneLine } from "./io.ts";
+import type { Opened } from "./open-runtime.ts";
 
 function output() {
   let text = "";

@@ -1,9 +1,9 @@
 import { access } from "node:fs/promises";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { LoadedConfig } from "@rkat/node/config/load-config";
 import type { Capability } from "@rkat/core/contract/capability";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { configuredRealm, keepsSomething, makeStateFolder, readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { createPaint } from "./io.ts";

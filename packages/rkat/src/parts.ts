@@ -1,19 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import type { createConformance } from "@rkat/conformance/conformance";
+import type { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
 import type { tryHook } from "@rkat/core/composed-hooks";
 import type { subAgentsOf } from "@rkat/core/composed-tools";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { LoadedConfig, loadConfig } from "@rkat/node/config/load-config";
-import type { createConformance } from "@rkat/conformance/conformance";
 import type { JsonTable } from "@rkat/core/contract/input";
 import type { JsonSchema } from "@rkat/core/contract/requests";
-import type { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
+import type { Runtime, RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { LocalServer } from "@rkat/core/providers/local-servers";
 import type { createScriptedModel } from "@rkat/core/providers/scripted";
-import type { Runtime, RuntimeOptions } from "@rkat/core/create-runtime";
-import type { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import type { runOwnCommand } from "@rkat/core/tools/shell";
+import type { LoadedConfig, loadConfig } from "@rkat/node/config/load-config";
+import { backendNote, resolveRealm } from "@rkat/node/config/realm";
 import type { inspectMcpServers, OpenOptions, verifyStore } from "@rkat/node/open-runtime";
 import type { enableEncryption, inspectSeal, keepsPlain, newRealmKey, rotateRealmKey } from "@rkat/node/sealed-realm";
 import type {
@@ -26,8 +26,8 @@ import type {
   verifyDatabase,
   writeArchive,
 } from "@rkat/node/store-places";
-import type { runOwnCommand } from "@rkat/core/tools/shell";
-import { backendNote, resolveRealm } from "@rkat/node/config/realm";
+import type { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { type Command, Option } from "commander";
 import type { Io } from "./io.ts";
 
 export interface Invocation {

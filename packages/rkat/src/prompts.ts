@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { lineOf, type Question } from "./chat/ask-person.ts";
-import { type Io, linesOf } from "./io.ts";
 import { type Picker, pickByNumber } from "./chat/picker.ts";
+import { type Io, linesOf } from "./io.ts";
 
 /** A word that may be typed, and what it means. */
 export interface Candidate {

@@ -1,11 +1,11 @@
 import type { LongtermQuality } from "../contract/agent-receipt.ts";
 import type { Message } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import { sentencesIn } from "../text/sentences.ts";
 import { piecesOf } from "../grounding/exactness.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
 import type { Specific } from "../grounding/specifics.ts";
+import type { Clock } from "../ports/clock.ts";
+import { sentencesIn } from "../text/sentences.ts";
 import { extractTier, withoutPromptLines } from "./tier-text.ts";
 
 /** The length of two or three sentences: a short text may be summarised in this much. */

@@ -1,5 +1,5 @@
-import { sentencesIn } from "../text/sentences.ts";
 import { headOf } from "../state/transcript-text.ts";
+import { sentencesIn } from "../text/sentences.ts";
 
 interface Candidate {
   readonly text: string;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import { type AgentRow, foldAgent } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody, AgentEntryBodyOf } from "../contract/agent.ts";
 import type { Entry } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { type AgentRow, foldAgent } from "../agent-memory/tiers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hold, SessionLocks, Store } from "../ports/store.ts";
 import type { Vault, VaultMemory, VaultTexts } from "../ports/vault.ts";

@@ -1,14 +1,3 @@
-import type {
-  AgentCompacted,
-  AgentContext,
-  AgentEntryBody,
-  AgentStatus,
-  MemoryMetadata,
-} from "../contract/agent.ts";
-import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
-import type { Caller } from "../contract/caller.ts";
-import { messageOf } from "../contract/error.ts";
-import type { Usage } from "../contract/event.ts";
 import { assembleAgentPrompt } from "../agent-memory/tier-text.ts";
 import {
   type AgentRow,
@@ -20,11 +9,16 @@ import {
   type Windows,
   waterfallNow,
 } from "../agent-memory/tiers.ts";
-import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus, MemoryMetadata } from "../contract/agent.ts";
+import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
+import type { Caller } from "../contract/caller.ts";
+import { messageOf } from "../contract/error.ts";
+import type { Usage } from "../contract/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionLocks } from "../ports/store.ts";
 import type { Vault, VaultMemory } from "../ports/vault.ts";
 import { queryTerms, termsOf } from "../text/terms.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { type AgentLog, agentId, createAgentFiles } from "./agent-log.ts";
 import type { SummariseTexts } from "./tier-summariser.ts";
 

@@ -1,9 +1,9 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
-import type { Asking } from "../turn/model-call.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { OpenTelemetry } from "../ports/telemetry.ts";
 import type { Vault } from "../ports/vault.ts";
+import type { Asking } from "../turn/model-call.ts";
 import type { AgentStore } from "./agent-log.ts";
 import type { AgentOperations, Agents } from "./agents.ts";
 

@@ -1,18 +1,18 @@
+import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, AgentReceipt, Tier } from "../contract/agent.ts";
 import type { Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { OperationOutput } from "../contract/operations.ts";
-import type { AgentRow } from "../agent-memory/tiers.ts";
-import { splitText, toChunk } from "../recall/chunk.ts";
+import type { MemorySource } from "../memory/memory-background.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NewChunk } from "../ports/memory.ts";
+import { splitText, toChunk } from "../recall/chunk.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { translateFailures } from "../sessions/live-sessions.ts";
-import type { MemorySource } from "../memory/memory-background.ts";
-import { logPage } from "../transfer/portable-log.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
+import { logPage } from "../transfer/portable-log.ts";
 import { type AgentStore, agentId, createAgentLog, isCompaction } from "./agent-log.ts";
 import { type AgentMemory, type AgentMemoryParts, createAgentMemory } from "./agent-memory.ts";
 

@@ -1,9 +1,3 @@
-import type { AgentEntryBodyOf, Tier } from "../contract/agent.ts";
-import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
-import type { Receipt } from "../contract/compaction.ts";
-import type { Entry } from "../contract/entry.ts";
-import { messageOf } from "../contract/error.ts";
-import type { Message } from "../contract/message.ts";
 import {
   type CheckedTier,
   checkTier,
@@ -14,13 +8,19 @@ import {
 } from "../agent-memory/check-tier.ts";
 import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../agent-memory/tiers.ts";
 import { type Recover, writeReceipt } from "../compaction/receipt.ts";
-import { messagesOf, type Placed } from "../state/context.ts";
+import type { AgentEntryBodyOf, Tier } from "../contract/agent.ts";
+import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
+import type { Receipt } from "../contract/compaction.ts";
+import type { Entry } from "../contract/entry.ts";
+import { messageOf } from "../contract/error.ts";
+import type { Message } from "../contract/message.ts";
 import { piecesOf } from "../grounding/exactness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
-import { bytesOf } from "../state/transcript-text.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { VaultMemory } from "../ports/vault.ts";
+import { messagesOf, type Placed } from "../state/context.ts";
+import { bytesOf } from "../state/transcript-text.ts";
 import { type AgentLog, isCompaction } from "./agent-log.ts";
 import { extractTexts, fitTexts, type SummariseTexts } from "./tier-summariser.ts";
 

@@ -1,12 +1,12 @@
-import type { Usage } from "../contract/event.ts";
-import type { Message } from "../contract/message.ts";
 import { cleanSummary } from "../agent-memory/clean-summary.ts";
 import { extractTier, summaryPrompt } from "../agent-memory/tier-text.ts";
-import { type Asking, ask } from "../turn/model-call.ts";
-import { assistantText } from "../turn/tokens.ts";
-import { bytesOf, cutText } from "../state/transcript-text.ts";
+import type { Usage } from "../contract/event.ts";
+import type { Message } from "../contract/message.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { OpenTelemetry, Telemetry, Watch } from "../ports/telemetry.ts";
+import { bytesOf, cutText } from "../state/transcript-text.ts";
+import { type Asking, ask } from "../turn/model-call.ts";
+import { assistantText } from "../turn/tokens.ts";
 
 /** Summarises texts, oldest first; rejects if there is no summary. `spend` receives the cost in both cases. */
 export type SummariseTexts = (

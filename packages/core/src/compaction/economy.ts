@@ -4,10 +4,10 @@ import type { Economy, ModelPrices } from "../contract/money.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { messagesOf, type Placed } from "../state/context.ts";
-import { dollarsOf, priceOf } from "../turn/cost.ts";
 import type { SessionState } from "../state/session-state.ts";
-import { estimateTokens } from "../turn/tokens.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import { dollarsOf, priceOf } from "../turn/cost.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 import type { Compacting, Prepared } from "./prepare.ts";
 
 /** The inputs of the price comparison. */

@@ -3,8 +3,8 @@ import type { Content, Message } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Placed } from "../state/context.ts";
 import type { KeptCompaction } from "../state/rewrites.ts";
-import { estimateTokens } from "../turn/tokens.ts";
 import { evictionsIn } from "../state/whole-state.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 import { chooseEvictions, isTaskDone } from "./evict.ts";
 
 const created_at = "2026-01-01T00:00:00.000Z";

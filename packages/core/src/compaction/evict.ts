@@ -2,11 +2,11 @@ import { EVICTION, type Evicted, type EvictionReason, RECALL_OUTPUT } from "../c
 import type { EntryBodyOf } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import { activeCompaction, messagesOf, type Placed, prunedBy, rangesOf } from "../state/context.ts";
-import type { Asking } from "../turn/model-call.ts";
 import type { SessionState } from "../state/session-state.ts";
-import { contentText, contentTokens, estimateTokens } from "../turn/tokens.ts";
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import type { Asking } from "../turn/model-call.ts";
+import { contentText, contentTokens, estimateTokens } from "../turn/tokens.ts";
 import { passGates } from "./gates.ts";
 import { keepAll, partsOf } from "./plan.ts";
 import { type Compacting, sourceOf } from "./prepare.ts";

@@ -1,8 +1,8 @@
 import type { Reshape } from "../contract/compaction.ts";
-import { type CompactionRecord, messagesOf, type Placed, type Showing, showTranscript } from "../state/context.ts";
 import { lazily } from "../grounding/occurrence.ts";
-import { estimateTokens } from "../turn/tokens.ts";
+import { type CompactionRecord, messagesOf, type Placed, type Showing, showTranscript } from "../state/context.ts";
 import type { Pruned } from "../state/transcript-text.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 import { grammarFaults } from "./grammar.ts";
 import { keptOf, type Plan, partsOf, replan } from "./plan.ts";
 import { RESHAPES, turnsOf } from "./shown-messages.ts";

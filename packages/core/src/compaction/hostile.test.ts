@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { Compactor } from "../ports/compactor.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import { DefaultCompactor } from "./policy.ts";
 import { COMPACTION_PROMPT } from "./shown-messages.ts";
 

@@ -2,9 +2,9 @@ import type { ContextPart, SeqRange } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import type { CompactionResult } from "../ports/compactor.ts";
 import { activeCompaction, isIn, type Numbered, type Placed, rangesOf, showTranscript } from "../state/context.ts";
-import { contentTokens, estimateTokens } from "../turn/tokens.ts";
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import { contentTokens, estimateTokens } from "../turn/tokens.ts";
 import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
 
 /** An item of a rebuilt context: a kept message or a new one. */

@@ -1,10 +1,10 @@
 import type { Message } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Placed } from "../state/context.ts";
 import type { Checked } from "../grounding/groundedness.ts";
 import type { ReceiptItem } from "../grounding/occurrence.ts";
 import type { Specific } from "../grounding/specifics.ts";
 import type { SummarySource } from "../grounding/summary-sources.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Placed } from "../state/context.ts";
 
 /** The inputs of a receipt. */
 export interface Accounting {

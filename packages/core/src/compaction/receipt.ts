@@ -1,14 +1,14 @@
 import type { Receipt } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import { isWhole } from "../text/canonical.ts";
-import type { Placed } from "../state/context.ts";
 import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
 import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "../grounding/occurrence.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Placed } from "../state/context.ts";
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import { isWhole } from "../text/canonical.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {

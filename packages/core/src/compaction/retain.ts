@@ -1,8 +1,8 @@
 import type { CompactionTrigger } from "../contract/compaction.ts";
 import type { CompactionResult } from "../ports/compactor.ts";
 import { asKept, type Placed } from "../state/context.ts";
-import { estimateTokens } from "../turn/tokens.ts";
 import { findPrunable, type Pruned } from "../state/transcript-text.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 import { keptOf, type Plan, readPlan, replan, type Source } from "./plan.ts";
 import { exchangesOf, pinnedIn, turnsOf } from "./shown-messages.ts";
 

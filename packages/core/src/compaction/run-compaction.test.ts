@@ -3,10 +3,10 @@ import { listen, scriptedRuntime, typesOf } from "../../../../test/support/runti
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { ModelFailure, ModelRequest } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "./shown-messages.ts";
 
 const PAGE = "The heron stood in the reeds and waited. ".repeat(20); // about 200 tokens

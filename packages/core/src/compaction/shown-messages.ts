@@ -1,6 +1,6 @@
+import { LONGTERM_HEADING, RECENT_HEADING } from "../agent-memory/tier-text.ts";
 import type { Reshape, UserRule } from "../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../contract/message.ts";
-import { LONGTERM_HEADING, RECENT_HEADING } from "../agent-memory/tier-text.ts";
 import { skillIn } from "../turn/skills.ts";
 import { contentText } from "../turn/tokens.ts";
 

@@ -1,13 +1,13 @@
+import { cleanSummary } from "../agent-memory/clean-summary.ts";
+import { summaryPrompt } from "../agent-memory/tier-text.ts";
 import { messageOf } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { Compactor, Curator } from "../ports/compactor.ts";
-import { cleanSummary } from "../agent-memory/clean-summary.ts";
-import { summaryPrompt } from "../agent-memory/tier-text.ts";
+import { cutText, excerptOf } from "../state/transcript-text.ts";
 import { addUsage } from "../turn/cost.ts";
 import { type Asking, ask, type ModelAnswer, waitFor } from "../turn/model-call.ts";
 import { assistantText, estimateTokens } from "../turn/tokens.ts";
-import { cutText, excerptOf } from "../state/transcript-text.ts";
 import { grammarFaults } from "./grammar.ts";
 import { isSummary, readSections, type Sections, sectionText, summaryText, writeSections } from "./shown-messages.ts";
 import { boundInput } from "./summary-input.ts";

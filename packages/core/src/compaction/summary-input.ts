@@ -1,6 +1,6 @@
 import type { AssistantBlock, AssistantMessage, Content, Message, ToolResultsMessage } from "../contract/message.ts";
-import { contentText, estimateTokens } from "../turn/tokens.ts";
 import { bytesOf, cutText, excerptOf, SEPARATOR } from "../state/transcript-text.ts";
+import { contentText, estimateTokens } from "../turn/tokens.ts";
 
 /** The summariser's view of a context: media by name, no reasoning, no provider metadata. */
 export function prepareForSummary(messages: readonly Message[]): Message[] {

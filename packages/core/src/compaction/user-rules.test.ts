@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import type { Message } from "../contract/message.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import { createOfflineModel } from "../providers/offline/offline.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import { RULES_INTRO, SUMMARY_PREFIX } from "./shown-messages.ts";
 import { carryRules, RULES_MAX } from "./user-rules.ts";
 

@@ -1,13 +1,13 @@
 import type { UserRule } from "../contract/compaction.ts";
 import { type Content, splitPiped } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import { verbatim } from "../text/canonical.ts";
-import { sentencesOf } from "../text/sentences.ts";
-import type { Placed } from "../state/context.ts";
 import { piecesOf, textsOf } from "../grounding/exactness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
 import { isRule } from "../grounding/specifics.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Placed } from "../state/context.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import { verbatim } from "../text/canonical.ts";
+import { sentencesOf } from "../text/sentences.ts";
 
 /** Rules a compaction carries; of more, the newest. */
 export const RULES_MAX = 40;

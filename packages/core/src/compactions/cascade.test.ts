@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
 import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "../compaction/shown-messages.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { Session } from "../sessions/session-handle.ts";
 
 const BIG = { autoCompactThreshold: 50_000, maxSummaryTokens: 200, recentTurnBudget: 1 };

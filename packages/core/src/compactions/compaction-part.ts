@@ -1,13 +1,13 @@
-import type { CompactionDefaults, CompactionSettings } from "../contract/compaction.ts";
-import type { SessionSettings } from "../contract/session.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../compaction/prepare.ts";
 import type { Reading } from "../compaction/reading.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
-import { estimateTokens, toolTokens } from "../turn/tokens.ts";
+import type { CompactionDefaults, CompactionSettings } from "../contract/compaction.ts";
+import type { SessionSettings } from "../contract/session.ts";
 import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
 import type { ToolSpec } from "../ports/model.ts";
+import { estimateTokens, toolTokens } from "../turn/tokens.ts";
 
 /** The capability `session-compaction`, for all sessions of a runtime. */
 export interface CompactionPart {

@@ -1,11 +1,11 @@
+import { openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { DefaultCompactor } from "../compaction/policy.ts";
 import { COMPACTION_PROMPT } from "../compaction/shown-messages.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { Compactor } from "../ports/compactor.ts";
 import type { ModelRequest } from "../ports/model.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
-import { openRuntime } from "@rkat/node/open-runtime";
 
 const BIG = { autoCompactThreshold: 50_000, maxSummaryTokens: 200, recentTurnBudget: 2 };
 const LINE = "All of this was said while the kettle boiled and the rain went on. ".repeat(4);

@@ -1,27 +1,33 @@
-import type { SeqRange } from "../contract/compaction.ts";
-import type { EntryBodyOf } from "../contract/entry.ts";
-import { invalid, RuntimeError } from "../contract/error.ts";
-import type { OperationInput } from "../contract/operations.ts";
 import { planExpansion, planReturn, shownWith } from "../compaction/plan.ts";
 import { describeCompaction } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { Readings } from "../compaction/reading.ts";
 import type { CompactionJob, CompactionOutcome } from "../compaction/run-compaction.ts";
 import { pinnedIn } from "../compaction/shown-messages.ts";
-import { evictedFrom, type Placed, rangesOf } from "../state/context.ts";
-import type { Asking } from "../turn/model-call.ts";
-import { type KeptCompaction, saidIn, transcriptAfter } from "../state/rewrites.ts";
-import { estimateTokens } from "../turn/tokens.ts";
-import { closeLeftovers, requireAnswered } from "../turn/turn-end.ts";
-import type { WholeState } from "../state/whole-state.ts";
+import type { SeqRange } from "../contract/compaction.ts";
+import type { EntryBodyOf } from "../contract/entry.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
+import type { OperationInput } from "../contract/operations.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
-import { requireReachableFor } from "./compaction-part.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { hooksFor, withHooks } from "../sessions/hooks.ts";
-import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "../sessions/live-sessions.ts";
-import type { Preparations } from "./preparations.ts";
+import {
+  appendEntries,
+  emitLive,
+  type LiveSession,
+  type LiveSessions,
+  type LockedWork,
+} from "../sessions/live-sessions.ts";
 import { appendingTo, compactingIn, sessionWork, type TurnParts } from "../sessions/turn-runner.ts";
 import { chooseTools } from "../sessions/turn-tools.ts";
+import { evictedFrom, type Placed, rangesOf } from "../state/context.ts";
+import { type KeptCompaction, saidIn, transcriptAfter } from "../state/rewrites.ts";
+import type { WholeState } from "../state/whole-state.ts";
+import type { Asking } from "../turn/model-call.ts";
+import { estimateTokens } from "../turn/tokens.ts";
+import { closeLeftovers, requireAnswered } from "../turn/turn-end.ts";
+import { requireReachableFor } from "./compaction-part.ts";
+import type { Preparations } from "./preparations.ts";
 
 export interface CompactionParts extends TurnParts {
   readonly preparations: Preparations;

@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createHeldModel, SAID } from "../../../../test/support/held-summaries.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
-import type { ModelPrices } from "../contract/money.ts";
 import { DefaultCompactor } from "../compaction/policy.ts";
+import type { ModelPrices } from "../contract/money.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { Session } from "../sessions/session-handle.ts";
 

@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { goOn, otherWork, waitForEvent } from "../../../../test/support/prepared-sessions.ts";
 import { listen, typesOf } from "../../../../test/support/runtime.ts";
 import { COMPACTION_PROMPT } from "../compaction/shown-messages.ts";
+import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 import type { Session } from "../sessions/session-handle.ts";
 import type { CompactionOptions } from "../sessions/session-settings.ts";
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
-import type { ContentBlock, Message } from "../contract/message.ts";
 import { COMPACTION_PROMPT } from "../compaction/shown-messages.ts";
+import type { ContentBlock, Message } from "../contract/message.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 
 const LINE = "export const heron = 'the heron stood in the reeds';\n"; // about 13 tokens
 const SMALL = { autoCompactThreshold: 6_000, maxSummaryTokens: 100, recentTurnBudget: 2 };

@@ -1,20 +1,20 @@
 import { hash } from "node:crypto";
+import { compactConversation, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
+import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compaction/policy.ts";
+import type { Compacting } from "../compaction/prepare.ts";
+import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { Receipt } from "../contract/compaction.ts";
 import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Mark } from "../contract/mark.ts";
 import type { Message } from "../contract/message.ts";
-import { compactConversation, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
-import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compaction/policy.ts";
-import type { Compacting } from "../compaction/prepare.ts";
-import type { ExtractSummary } from "../compaction/summarise.ts";
+import type { ModelClient } from "../ports/model.ts";
+import { createSystemClock } from "../runtime/system-clock.ts";
+import { createKnownPrefixes, type PrefixStore } from "../sessions/known-prefixes.ts";
 import { chainHash } from "../state/context.ts";
 import type { Asking } from "../turn/model-call.ts";
 import { createRedactor } from "../turn/redact.ts";
 import { estimateTokens } from "../turn/tokens.ts";
-import type { ModelClient } from "../ports/model.ts";
-import { createKnownPrefixes, type PrefixStore } from "../sessions/known-prefixes.ts";
-import { createSystemClock } from "../runtime/system-clock.ts";
 
 /** How the messages of your own loop are compacted. */
 export interface LoopCompactionOptions {

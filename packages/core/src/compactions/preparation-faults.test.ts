@@ -12,8 +12,8 @@ import {
   waitForEvent,
 } from "../../../../test/support/prepared-sessions.ts";
 import { DefaultCompactor } from "../compaction/policy.ts";
-import type { Compactor } from "../ports/compactor.ts";
 import { createInMemoryStore, type Runtime, type RuntimeOptions } from "../create-runtime.ts";
+import type { Compactor } from "../ports/compactor.ts";
 import type { Session } from "../sessions/session-handle.ts";
 
 // Loaded by the first compaction otherwise, which takes as long as many turns.

@@ -1,15 +1,15 @@
+import type { Compacting } from "../compaction/prepare.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { isWorthPreparing } from "../turn/boundary.ts";
-import type { Compacting } from "../compaction/prepare.ts";
-import type { Hash } from "../state/context.ts";
-import type { Redact } from "../turn/redact.ts";
-import type { BackgroundPreparation, TurnPolicy } from "../turn/run.ts";
-import type { WholeState } from "../state/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import { emitLive, type LiveSession, type LiveSessions, type LockedWork } from "../sessions/live-sessions.ts";
+import type { Hash } from "../state/context.ts";
+import type { WholeState } from "../state/whole-state.ts";
+import { isWorthPreparing } from "../turn/boundary.ts";
+import type { Redact } from "../turn/redact.ts";
+import type { BackgroundPreparation, TurnPolicy } from "../turn/run.ts";
 
 /** Compactions prepared in the background, one per session and a few per process. */
 export interface Preparations {

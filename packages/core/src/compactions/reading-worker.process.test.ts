@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import type { Message } from "../contract/message.ts";
 import { account } from "../compaction/receipt.ts";
+import type { Message } from "../contract/message.ts";
 import { checkSummary } from "../grounding/groundedness.ts";
 import { summarySources } from "../grounding/summary-sources.ts";
 import { createReading } from "./reading-worker.ts";

@@ -1,8 +1,8 @@
 import { type MessagePort, Worker } from "node:worker_threads";
-import { messageOf } from "../contract/error.ts";
-import type { Message } from "../contract/message.ts";
 import type { Readers, Reading, Readings } from "../compaction/reading.ts";
 import { account } from "../compaction/receipt.ts";
+import { messageOf } from "../contract/error.ts";
+import type { Message } from "../contract/message.ts";
 import { wholeTextsOf } from "../grounding/exactness.ts";
 import { checkSummary } from "../grounding/groundedness.ts";
 import { summarySources } from "../grounding/summary-sources.ts";
@@ -101,7 +101,7 @@ async function openWorker(): Promise<Worker> {
     idle = undefined;
     return worker;
   }
-  const entry = workerFile("service/reading-thread");
+  const entry = workerFile("@rkat/core", "compactions/reading-thread");
   if (entry === undefined) throw new NotInWorker("the package rkat cannot be found from this bundle");
   const worker = new Worker(entry, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
   await new Promise((resolve, reject) => {

@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { afterAll, describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
+import { createInMemoryStore, type Runtime, type RuntimeOptions } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, type Runtime, type RuntimeOptions } from "../create-runtime.ts";
-import { openRuntime } from "@rkat/node/open-runtime";
 import type { Session } from "../sessions/session-handle.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-summaries-"));

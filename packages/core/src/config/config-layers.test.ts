@@ -1,10 +1,10 @@
+import { formatToml, parseToml } from "@rkat/node/config/config-file";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { formatToml, parseToml } from "@rkat/node/config/config-file";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { defaultConfig } from "./settings.ts";
 import { spellConfig } from "./spell-config.ts";
 

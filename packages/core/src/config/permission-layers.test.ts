@@ -1,7 +1,7 @@
+import { loadConfig } from "@rkat/node/config/load-config";
 import { describe, expect, it } from "vitest";
 import { requirePermitted } from "./config-change.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { defaultConfig } from "./settings.ts";
 import { spellConfig } from "./spell-config.ts";
 

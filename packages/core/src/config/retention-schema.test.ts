@@ -1,8 +1,8 @@
+import { formatToml, parseToml } from "@rkat/node/config/config-file";
+import { loadConfig } from "@rkat/node/config/load-config";
 import { describe, expect, it } from "vitest";
 import { createRuntime } from "../create-runtime.ts";
-import { formatToml, parseToml } from "@rkat/node/config/config-file";
 import { ConfigFile } from "./config-schema.ts";
-import { loadConfig } from "@rkat/node/config/load-config";
 import { spellConfig } from "./spell-config.ts";
 
 const FILE = '[retention]\nsessions = "90d"\n[retention.labels]\n"team=core" = "1d 12h"\n"hold=legal" = "forever"\n';

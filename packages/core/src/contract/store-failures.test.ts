@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
+import { createInMemoryStore } from "../create-runtime.ts";
 import type { Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore } from "../create-runtime.ts";
 import type { EntryBody } from "./entry.ts";
 
 /** A store of someone else's: it fails in its own words for every append that has an entry of the kind. */

@@ -1,14 +1,16 @@
+import { foldAgent } from "../agent-memory/tiers.ts";
+import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import type { ForgetReceipt } from "../contract/forget.ts";
-import { foldAgent } from "../agent-memory/tiers.ts";
-import { type Forgetting, type Hole, restates } from "../state/forgetting.ts";
-import { foldRow } from "../state/session-row.ts";
+import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SignedReceipt } from "../ports/forgettings.ts";
 import type { Store } from "../ports/store.ts";
-import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { Configuration } from "../runtime/configuration.ts";
+import type { LiveSessions } from "../sessions/live-sessions.ts";
+import { type Forgetting, type Hole, restates } from "../state/forgetting.ts";
+import { foldRow } from "../state/session-row.ts";
 import {
   type AnyEntry,
   everyLog,
@@ -18,8 +20,6 @@ import {
   readLog,
   type Target,
 } from "./forget-logs.ts";
-import type { LiveSessions } from "../sessions/live-sessions.ts";
-import type { SessionMemory } from "../memory/session-memory.ts";
 
 export interface ForgettingParts {
   readonly store: Store;

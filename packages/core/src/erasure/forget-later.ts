@@ -1,6 +1,6 @@
 import { messageOf } from "../contract/error.ts";
-import { isRetentionSet } from "../state/retention.ts";
 import type { Service } from "../runtime/dispatch.ts";
+import { isRetentionSet } from "../state/retention.ts";
 import type { ForgettingParts } from "./forget-job.ts";
 import type { ForgettingService } from "./forgetting.ts";
 import type { Pruning, PruningParts } from "./pruning.ts";

@@ -1,15 +1,15 @@
+import type { AgentRow } from "../agent-memory/tiers.ts";
+import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ForgetResult, Going } from "../contract/forget.ts";
 import { FORGOTTEN } from "../contract/forgotten.ts";
-import type { AgentRow } from "../agent-memory/tiers.ts";
-import { type ForgetPlan, type Forgetting, planForgetting } from "../state/forgetting.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
-import type { AgentPlace } from "../agents/agent-operations.ts";
-import { entryPages } from "../transfer/portable-log.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
+import { type ForgetPlan, type Forgetting, planForgetting } from "../state/forgetting.ts";
+import { entryPages } from "../transfer/portable-log.ts";
 
 /** A log with entries to erase. */
 export interface Target {

@@ -1,7 +1,7 @@
+import { agentId } from "../agents/agent-log.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Forget } from "../contract/forget.ts";
 import { sentencesOf } from "../text/sentences.ts";
-import { agentId } from "../agents/agent-log.ts";
 import type { Chosen, ForgettingParts, Job } from "./forget-job.ts";
 import {
   type AnyEntry,

@@ -1,9 +1,9 @@
+import { holdSoon } from "../agents/agent-log.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Forget, ForgetReceipt, ForgetResult } from "../contract/forget.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Forgettings, Scan, SignedReceipt } from "../ports/forgettings.ts";
 import type { Hold, SessionLocks } from "../ports/store.ts";
-import { holdSoon } from "../agents/agent-log.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
 import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll } from "./forget-job.ts";
 import { boundGoing, describeLog, everyLog, type ForgetReading, goingOf, type Target } from "./forget-logs.ts";

@@ -1,12 +1,12 @@
 import { invalid, messageOf } from "../contract/error.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { PruneResult } from "../contract/prune.ts";
-import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../state/retention.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hold, SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
-import { type ForgettingService, holdIfFree } from "./forgetting.ts";
 import { walkOlder } from "../sessions/walk-rows.ts";
+import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../state/retention.ts";
+import { type ForgettingService, holdIfFree } from "./forgetting.ts";
 
 export interface PruningParts {
   readonly store: Pick<Store, "sessions" | "locks">;

@@ -1,19 +1,19 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { afterAll, describe, expect, it } from "vitest";
 import { created, idOf, said } from "../../../../test/support/entries.ts";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { toNewEntries } from "../state/entry-events.ts";
+import { createInMemoryStore, type createRuntime } from "../create-runtime.ts";
 import type { MemoryStore } from "../ports/memory.ts";
 import type { Store } from "../ports/store.ts";
-import { createInMemoryStore, type createRuntime } from "../create-runtime.ts";
-import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
-import { openMemoryStore } from "@rkat/node/recall-index/open";
-import { createSessionMemory } from "./session-memory.ts";
 import { createSystemClock } from "../runtime/system-clock.ts";
+import { toNewEntries } from "../state/entry-events.ts";
+import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
+import { createSessionMemory } from "./session-memory.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-behind-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

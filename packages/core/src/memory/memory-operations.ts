@@ -1,18 +1,18 @@
-import type { Caller } from "../contract/caller.ts";
-import { invalid, RuntimeError } from "../contract/error.ts";
-import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
+import { agentId } from "../agents/agent-log.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { Recover } from "../compaction/receipt.ts";
 import { pinnedIn } from "../compaction/shown-messages.ts";
-import { type Placed, prunedBy } from "../state/context.ts";
-import type { SessionState } from "../state/session-state.ts";
-import type { Hit } from "../recall/recall.ts";
+import type { Caller } from "../contract/caller.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
+import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Chunk } from "../ports/memory.ts";
 import type { OpenTelemetry } from "../ports/telemetry.ts";
-import { agentId } from "../agents/agent-log.ts";
+import type { Hit } from "../recall/recall.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
 import type { LiveSessions } from "../sessions/live-sessions.ts";
+import { type Placed, prunedBy } from "../state/context.ts";
+import type { SessionState } from "../state/session-state.ts";
 import type { SessionMemory } from "./session-memory.ts";
 
 interface MemoryOperationParts {

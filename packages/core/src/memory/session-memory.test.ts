@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { MemoryStore } from "../ports/memory.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
-import { openRuntime } from "@rkat/node/open-runtime";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { createSessionMemory } from "./session-memory.ts";
 

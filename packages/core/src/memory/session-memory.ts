@@ -1,16 +1,16 @@
+import { readSections } from "../compaction/shown-messages.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
-import { readSections } from "../compaction/shown-messages.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
+import type { Store } from "../ports/store.ts";
+import { chunksOf, recallsIn } from "../recall/chunk.ts";
+import { createRecall, inTime, type Recall } from "../recall/recall.ts";
 import type { CompactionRecord, Placed } from "../state/context.ts";
 import { everSaid } from "../state/rewrites.ts";
 import type { SessionState } from "../state/session-state.ts";
 import { cascadesIn, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
-import { chunksOf, recallsIn } from "../recall/chunk.ts";
-import { createRecall, inTime, type Recall } from "../recall/recall.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
-import type { Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
 import { createBackgroundIndexing, type MemorySource } from "./memory-background.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
-import { createScriptedModel } from "../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
+import { createScriptedModel } from "../providers/scripted.ts";
 import type { ModelClient } from "./model.ts";
 import type { Store } from "./store.ts";
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, expect, it } from "vitest";
 import { createRemoteEmbedder } from "@rkat/node/embedders/remote";
+import { describe, expect, it } from "vitest";
 import { openEmbeddingModel } from "./ai-sdk-embedding.ts";
 
 const { signal } = new AbortController();

@@ -5,8 +5,8 @@ import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { assembleContext, hashContext } from "../state/context.ts";
 import type { SessionState } from "../state/session-state.ts";
-import { estimateTokens } from "../turn/tokens.ts";
 import { applyEntry, beginFold, type WholeState } from "../state/whole-state.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 
 /** The prompts, answers and tool results of a recorded session, in order. */
 export interface ReplayScript {

@@ -3,19 +3,19 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { Figures, ReplayMark, SummariesBy } from "../contract/simulation.ts";
-import { assembleContext } from "../state/context.ts";
-import { addUsage, NO_USAGE } from "../turn/cost.ts";
-import { foldSession } from "../state/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { EventLog } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import { isSaid, type Probe } from "../runtime/probes.ts";
+import type { Runtime } from "../runtime/runtime-calls.ts";
+import { assembleContext } from "../state/context.ts";
+import { foldSession } from "../state/whole-state.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { type BackgroundTurns, createBackgroundTurns } from "./replay-background.ts";
 import { createReplayClock, type ReplayClock } from "./replay-clock.ts";
 import { createReplayModel, type ReplayModel } from "./replay-model.ts";
 import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts";
-import type { Runtime } from "../runtime/runtime-calls.ts";
 
 /** A runtime for a replay, and the log it writes. */
 interface ReplayRuntime {

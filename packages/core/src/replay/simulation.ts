@@ -10,10 +10,10 @@ import type {
   Specifics,
   SummariesBy,
 } from "../contract/simulation.ts";
-import { addUsage, NO_USAGE } from "../turn/cost.ts";
-import { foldSession } from "../state/whole-state.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { type Probe, probesOf } from "../runtime/probes.ts";
+import { foldSession } from "../state/whole-state.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { isEviction, type Replayed, type ReplayOptions, replayLog } from "./replay.ts";
 import { scriptOf } from "./replay-script.ts";
 

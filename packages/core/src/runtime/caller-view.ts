@@ -4,8 +4,8 @@ import { invalid, RuntimeError } from "../contract/error.ts";
 import { type OperationInput, type OperationName, operationOf } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
 import { blobsIn } from "../sessions/media.ts";
-import { entryPages } from "../transfer/portable-log.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
+import { entryPages } from "../transfer/portable-log.ts";
 
 type Labels = Caller["labels"];
 

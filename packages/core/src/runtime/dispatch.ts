@@ -10,11 +10,11 @@ import { invalidInput, requireNames } from "../contract/input.ts";
 import { type OperationInput, type OperationName, type OperationOutput, operationOf } from "../contract/operations.ts";
 import type { z } from "../contract/schema.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
-import type { Unattended } from "../turn/approval.ts";
 import type { ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
-import type { CallerView } from "./caller-view.ts";
 import type { Listener } from "../sessions/event-queue.ts";
+import type { Unattended } from "../turn/approval.ts";
+import type { CallerView } from "./caller-view.ts";
 
 /** What a call brings besides its input. */
 export interface CallContext {

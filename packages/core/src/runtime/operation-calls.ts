@@ -4,8 +4,8 @@ import type { AgentEventOf } from "../contract/event.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import { questionIn } from "../contract/sub-agents.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
-import type { CallContext, Dispatch } from "./dispatch.ts";
 import type { Listener } from "../sessions/event-queue.ts";
+import type { CallContext, Dispatch } from "./dispatch.ts";
 import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
 
 /** What every call takes besides its fields. */

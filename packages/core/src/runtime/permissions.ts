@@ -2,12 +2,12 @@ import { type Caller, hasScope, requireScope } from "../contract/caller.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject, SessionSettings } from "../contract/session.ts";
-import type { Judged, Permit } from "../turn/approval.ts";
 import type { PermissionLayer, PermissionPolicy } from "../permission/judge.ts";
 import type { ReadLink } from "../permission/paths.ts";
 import { decidesProgram, isHarmlessForPrograms } from "../permission/shell-command.ts";
-import type { SessionState } from "../state/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
+import type { SessionState } from "../state/session-state.ts";
+import type { Judged, Permit } from "../turn/approval.ts";
 import type { Service } from "./dispatch.ts";
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };

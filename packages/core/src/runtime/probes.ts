@@ -1,8 +1,8 @@
 import { invalid, type RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
-import type { Placed } from "../state/context.ts";
 import { textsOf } from "../grounding/exactness.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
+import type { Placed } from "../state/context.ts";
 
 /** A question about the transcript and the words that answer it. */
 export interface Probe {

@@ -1,11 +1,9 @@
+import { type Agent, createAgentHandle } from "../agents/agent-handle.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { MemoryResults } from "../contract/memory.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionInfo, SessionSummary } from "../contract/session-info.ts";
-import { type Agent, createAgentHandle } from "../agents/agent-handle.ts";
-import type { CallContext, Dispatch } from "./dispatch.ts";
 import type { Delivery } from "../sessions/event-queue.ts";
-import { type Advice, createAsk, createOtherMethods, type OptionsOf, type OtherMethods } from "./operation-calls.ts";
 import {
   createHandle,
   type EventStream,
@@ -14,6 +12,8 @@ import {
   streamOf,
   type TurnResult,
 } from "../sessions/session-handle.ts";
+import type { CallContext, Dispatch } from "./dispatch.ts";
+import { type Advice, createAsk, createOtherMethods, type OptionsOf, type OtherMethods } from "./operation-calls.ts";
 
 /** Runs sessions. Operations that concern no session are methods with their own names; see `docs/operations.md`. */
 export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {

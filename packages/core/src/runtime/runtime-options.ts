@@ -1,6 +1,6 @@
 import { invalid } from "../contract/error.ts";
-import { requireTools } from "../turn/tool-batch.ts";
 import type { Tool } from "../ports/tool.ts";
+import { requireTools } from "../turn/tool-batch.ts";
 import { nodeFault } from "./node-version.ts";
 import { requireNames } from "./options.ts";
 

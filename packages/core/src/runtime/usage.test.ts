@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
 import type { Caller } from "../contract/caller.ts";
+import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 import type { RowQuery, SessionRow } from "../ports/store.ts";
 import { createScriptedModel } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 import { createUsageSums } from "./usage.ts";
 
 /** Ten tokens in and five out are a dime. */

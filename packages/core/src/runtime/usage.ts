@@ -1,14 +1,14 @@
+import type { AgentStore } from "../agents/agent-log.ts";
 import { parseDuration } from "../contract/input.ts";
 import type { Cost } from "../contract/money.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { UsageReport } from "../contract/usage.ts";
-import { addUsage, dayOf, NO_USAGE, totalTokens } from "../turn/cost.ts";
-import { foldRow } from "../state/session-row.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FoldRow, LogRow, Spent, Store } from "../ports/store.ts";
-import type { AgentStore } from "../agents/agent-log.ts";
-import type { Service } from "./dispatch.ts";
 import { createRowWatch, type RowWatch, walkRows } from "../sessions/walk-rows.ts";
+import { foldRow } from "../state/session-row.ts";
+import { addUsage, dayOf, NO_USAGE, totalTokens } from "../turn/cost.ts";
+import type { Service } from "./dispatch.ts";
 
 export interface UsageParts {
   readonly store: Store;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import type { AgentEvent } from "../contract/event.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 import type { OnApproval } from "../runtime/operation-calls.ts";
 import type { Runtime } from "../runtime/runtime-calls.ts";
 

@@ -1,9 +1,9 @@
 import type { Entry } from "../contract/entry.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { CheckpointStore, EventLog } from "../ports/store.ts";
 import { neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "../state/checkpoint.ts";
 import type { Hash } from "../state/context.ts";
 import { applyAlone, type SessionState } from "../state/session-state.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { CheckpointStore, EventLog } from "../ports/store.ts";
 
 /** Checkpoints of sessions beside their logs: resuming costs the size of the context, not of the history. */
 export interface Checkpoints {

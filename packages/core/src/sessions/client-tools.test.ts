@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { ScriptedStep } from "../providers/scripted.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
 
 const LOOK = { name: "look", description: "Looks.", inputSchema: { type: "object" } };
 const BOTH: ScriptedStep = {

@@ -4,14 +4,14 @@ import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../cont
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
-import { dated, withUniqueCalls } from "../state/plan-rewrite.ts";
-import { asBlocks } from "../turn/tokens.ts";
-import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
-import type { WholeState } from "../state/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
+import { dated, withUniqueCalls } from "../state/plan-rewrite.ts";
+import type { WholeState } from "../state/whole-state.ts";
+import { asBlocks } from "../turn/tokens.ts";
+import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { appendEntries, beginSession, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
 import type { FixedParts } from "./turn-runner.ts";

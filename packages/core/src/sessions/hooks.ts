@@ -1,3 +1,4 @@
+import type { Compacting } from "../compaction/prepare.ts";
 import { type Caller, requireScope } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import { invalid } from "../contract/error.ts";
@@ -13,12 +14,11 @@ import {
   hookFault,
 } from "../contract/hook.ts";
 import { asksForNothing } from "../contract/input.ts";
-import type { Compacting } from "../compaction/prepare.ts";
-import { createHooks, denialText, type Hooks, type StartInBackground } from "../turn/hooks.ts";
-import type { Redact } from "../turn/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hook, HookCall, HookSubject } from "../ports/hook.ts";
 import type { Store } from "../ports/store.ts";
+import { createHooks, denialText, type Hooks, type StartInBackground } from "../turn/hooks.ts";
+import type { Redact } from "../turn/redact.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
 
 /** The hooks of a runtime. */

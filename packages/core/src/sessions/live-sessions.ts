@@ -1,14 +1,14 @@
 import type { EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
-import { eventsOf, toNewEntries } from "../state/entry-events.ts";
-import type { SessionState } from "../state/session-state.ts";
-import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
-import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
+import { eventsOf, toNewEntries } from "../state/entry-events.ts";
+import type { SessionState } from "../state/session-state.ts";
+import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
+import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { Listener } from "./event-queue.ts";
 
 /** The folded sessions in memory. */

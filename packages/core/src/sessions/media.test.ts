@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import type { ContentBlock } from "../contract/message.ts";
+import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { createScriptedModel } from "../providers/scripted.ts";
-import { createInMemoryStore, createRuntime } from "../create-runtime.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const inline = { source: "inline" } as const;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { COMPACTION_PROMPT } from "../compaction/shown-messages.ts";
+import { createInMemoryStore } from "../create-runtime.ts";
 import type { ModelRequest } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore } from "../create-runtime.ts";
 
 const LINE = "All of this was said while the kettle boiled and the rain went on. ".repeat(4);
 const COMPACTING = { autoCompactThreshold: 50_000, maxSummaryTokens: 200, recentTurnBudget: 2 };

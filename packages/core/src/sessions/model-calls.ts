@@ -1,12 +1,12 @@
 import type { Entry } from "../contract/entry.ts";
 import type { ModelCalls } from "../contract/model-call.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { type SizedCall, sizeCalls } from "../state/describe-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
-import type { LiveSession, LiveSessions } from "./live-sessions.ts";
+import { type SizedCall, sizeCalls } from "../state/describe-context.ts";
 import { entryPages } from "../transfer/portable-log.ts";
+import type { LiveSession, LiveSessions } from "./live-sessions.ts";
 import type { ContextSizes } from "./session-reader.ts";
 
 interface ModelCallParts {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import type { Message } from "../contract/message.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore, type RuntimeOptions } from "../create-runtime.ts";
+import type { Tool } from "../ports/tool.ts";
 import type { Session } from "./session-handle.ts";
 
 const look: Tool = { name: "look", description: "", inputSchema: {}, execute: () => "a heron" };

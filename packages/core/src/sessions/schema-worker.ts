@@ -2,8 +2,8 @@ import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { messageOf } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
-import { type CheckInWorker, createValidator, type Verdict } from "../turn/json-schema.ts";
 import { workerFile } from "../ports/package-file.ts";
+import { type CheckInWorker, createValidator, type Verdict } from "../turn/json-schema.ts";
 
 const CHECK_MS_MAX = 2_000;
 const WORKERS_MAX = 2;
@@ -24,7 +24,7 @@ export const checkInWorker: CheckInWorker = async (schema, value) => {
   if (running >= WORKERS_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
   else running += 1;
   try {
-    const entry = workerFile("service/schema-thread");
+    const entry = workerFile("@rkat/core", "sessions/schema-thread");
     if (entry === undefined) return await checkHere({ schema, value });
     const worker = idle.pop() ?? (await start(entry));
     return await checkIn(worker, { schema, value });

@@ -7,9 +7,15 @@ import type { RewriteResult, TranscriptRevision } from "../contract/rewrite-oper
 import type { RunResult } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
-import { createEventQueue, type Delivery } from "./event-queue.ts";
-import { type Ask, createMethodsAbout, type MethodsAbout, type OnApproval, type OptionsOf } from "../runtime/operation-calls.ts";
+import {
+  type Ask,
+  createMethodsAbout,
+  type MethodsAbout,
+  type OnApproval,
+  type OptionsOf,
+} from "../runtime/operation-calls.ts";
 import type { OutputSchema } from "../runtime/options.ts";
+import { createEventQueue, type Delivery } from "./event-queue.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and values only code can give. */
 export interface SessionOptions<T = unknown>

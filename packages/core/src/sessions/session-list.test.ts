@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { created, idOf, said } from "../../../../test/support/entries.ts";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import { toNewEntries } from "../state/entry-events.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import { toNewEntries } from "../state/entry-events.ts";
 
 const START = Date.parse("2026-05-04T10:00:00.000Z");
 

@@ -3,14 +3,14 @@ import type { SessionSettings } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
 import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
+import type { SessionRow, Store } from "../ports/store.ts";
+import type { Service } from "../runtime/dispatch.ts";
 import { type Hash, isIn } from "../state/context.ts";
-import { addUsage, NO_USAGE, totalTokens } from "../turn/cost.ts";
 import { describeContext } from "../state/describe-context.ts";
 import { textOfEntry } from "../state/entry-events.ts";
 import type { SessionState } from "../state/session-state.ts";
 import { foldSession, type WholeState } from "../state/whole-state.ts";
-import type { SessionRow, Store } from "../ports/store.ts";
-import type { Service } from "../runtime/dispatch.ts";
+import { addUsage, NO_USAGE, totalTokens } from "../turn/cost.ts";
 import type { LiveSession, LiveSessions } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 

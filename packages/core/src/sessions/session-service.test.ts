@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { OPERATIONS } from "../contract/operations.ts";
 import { CreateSession } from "../contract/session.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { Tool } from "../ports/tool.ts";
 
 const unknownId = "01900000-0000-7000-8000-ffffffffffff";
 

@@ -1,15 +1,22 @@
+import type { AgentOperations } from "../agents/agents.ts";
+import { compactingFor } from "../compactions/compaction-part.ts";
+import { createCompactions } from "../compactions/compactions.ts";
+import { createPreparations } from "../compactions/preparations.ts";
 import { describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { toolTokens } from "../turn/tokens.ts";
-import type { AgentOperations } from "../agents/agents.ts";
-import { createApprovals } from "./approvals.ts";
+import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
+import { createMemoryOperations } from "../memory/memory-operations.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
-import { compactingFor } from "../compactions/compaction-part.ts";
-import { createCompactions } from "../compactions/compactions.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Service } from "../runtime/dispatch.ts";
-import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
+import type { UsageSums } from "../runtime/usage.ts";
+import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
+import { createSkills, type Skills } from "../skills/skills.ts";
+import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
+import { createPortableSessions } from "../transfer/portable-sessions.ts";
+import { toolTokens } from "../turn/tokens.ts";
+import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
 import { lateBound } from "./late-bound.ts";
@@ -21,20 +28,13 @@ import {
   type LiveSessions,
   type LockedWork,
 } from "./live-sessions.ts";
-import { createMemoryOperations } from "../memory/memory-operations.ts";
 import { createModelCalls } from "./model-calls.ts";
-import { createPortableSessions } from "../transfer/portable-sessions.ts";
-import { createPreparations } from "../compactions/preparations.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
-import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
-import { createSkills, type Skills } from "../skills/skills.ts";
-import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { callerAgain } from "./turn-input.ts";
 import { type Configured, type Current, createTurnOperations, pinningIn } from "./turn-operations.ts";
 import { appendingTo, type FixedParts, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
-import type { UsageSums } from "../runtime/usage.ts";
 
 export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;

@@ -3,8 +3,8 @@ import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { SKILL_FIELDS, UNSERVED } from "../contract/input.ts";
 import { MEMORY_RETRIEVAL } from "../contract/memory.ts";
 import { CreateSession, StartTurn } from "../contract/session.ts";
-import type { ScriptedModel } from "../providers/scripted.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { ScriptedModel } from "../providers/scripted.ts";
 
 const unavailable = (field: string) => ({
   code: "CAPABILITY_UNAVAILABLE",

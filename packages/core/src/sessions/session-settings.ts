@@ -1,17 +1,17 @@
+import type { Reading } from "../compaction/reading.ts";
+import { CASCADE } from "../compaction/shown-messages.ts";
+import type { ExtractSummary } from "../compaction/summarise.ts";
+import type { CompactionPart } from "../compactions/compaction-part.ts";
 import { CompactionDefaults, type CompactionSettings } from "../contract/compaction.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
-import type { Reading } from "../compaction/reading.ts";
-import { CASCADE } from "../compaction/shown-messages.ts";
-import type { ExtractSummary } from "../compaction/summarise.ts";
-import type { SessionState } from "../state/session-state.ts";
 import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits } from "../runtime/ceiling.ts";
-import type { CompactionPart } from "../compactions/compaction-part.ts";
 import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "../runtime/options.ts";
+import type { SessionState } from "../state/session-state.ts";
 
 /** Defaults of a session. */
 export interface SessionDefaults {
@@ -280,4 +280,5 @@ export function requirePolicy(
 }
 
 /** Loaded on first use. */
-const readInWorker: Reading = async (...work) => (await import("../compactions/reading-worker.ts")).readInWorker(...work);
+const readInWorker: Reading = async (...work) =>
+  (await import("../compactions/reading-worker.ts")).readInWorker(...work);

@@ -1,11 +1,11 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Entry } from "../contract/entry.ts";
-import { eventsOf, spokenOf, textOfEntry } from "../state/entry-events.ts";
 import type { EventLog, Store } from "../ports/store.ts";
 import type { CallerView } from "../runtime/caller-view.ts";
+import { createYielder } from "../runtime/system-clock.ts";
+import { eventsOf, spokenOf, textOfEntry } from "../state/entry-events.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { createYielder } from "../runtime/system-clock.ts";
 
 /** Entries per read, so that a replay is never held whole. */
 const PAGE_ENTRIES = 256;

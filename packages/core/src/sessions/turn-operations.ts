@@ -1,14 +1,18 @@
+import { requireReachableFor } from "../compactions/compaction-part.ts";
+import type { Preparations } from "../compactions/preparations.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
-import { requireNotWaiting } from "../turn/approval.ts";
-import { compileSchema } from "../turn/json-schema.ts";
-import type { Retention } from "../state/retention.ts";
-import { requireTools } from "../turn/tool-batch.ts";
-import type { WAITING } from "../turn/turn.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
-import { requireReachableFor } from "../compactions/compaction-part.ts";
 import { type CallContext, requireCapability, type Service } from "../runtime/dispatch.ts";
+import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
+import type { Skills } from "../skills/skills.ts";
+import type { Retention } from "../state/retention.ts";
+import type { SubAgentOptions, SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
+import { requireNotWaiting } from "../turn/approval.ts";
+import { compileSchema } from "../turn/json-schema.ts";
+import { requireTools } from "../turn/tool-batch.ts";
+import type { WAITING } from "../turn/turn.ts";
 import { historyBodies } from "./fork.ts";
 import { overrideHooks, runSessionHooks } from "./hooks.ts";
 import {
@@ -20,8 +24,6 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
-import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
-import type { Preparations } from "../compactions/preparations.ts";
 import {
   overrideSettings,
   requireNothingSince,
@@ -32,8 +34,6 @@ import {
   type SessionDefaults,
   settleSettings,
 } from "./session-settings.ts";
-import type { Skills } from "../skills/skills.ts";
-import type { SubAgentOptions, SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
 import { askedIn, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
 import type { FixedParts, TurnParts } from "./turn-runner.ts";
 import { allTools, chooseTools, clientTools } from "./turn-tools.ts";

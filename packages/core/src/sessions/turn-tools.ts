@@ -1,9 +1,9 @@
 import type { Caller } from "../contract/caller.ts";
 import { isRecallTool } from "../contract/memory.ts";
 import type { SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import type { Tool } from "../ports/tool.ts";
 import { evictedFrom } from "../state/context.ts";
 import type { SessionState } from "../state/session-state.ts";
-import type { Tool } from "../ports/tool.ts";
 
 export interface ToolParts {
   /** The tools of a session besides its own: by its settings, as far as available, and the runtime's custom tools. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { created, idOf, said } from "../../../../test/support/entries.ts";
-import { toNewEntries } from "../state/entry-events.ts";
-import type { RowQuery, SessionRow, Store } from "../ports/store.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { RowQuery, SessionRow, Store } from "../ports/store.ts";
+import { toNewEntries } from "../state/entry-events.ts";
 import { createRowWatch, type Pages, walkRows } from "./walk-rows.ts";
 
 const HOUR_MS = 60 * 60_000;

@@ -13,8 +13,8 @@ import {
   type SkillRow,
   sourceUuid,
 } from "../contract/skill.ts";
-import type { Hash } from "../state/context.ts";
 import type { InlineSkill, Skill, SkillReading, SkillSource } from "../ports/skill.ts";
+import type { Hash } from "../state/context.ts";
 
 /** The skills of a runtime: which exist, which apply, and their text for the model. */
 export interface SkillCatalogue {

@@ -1,21 +1,21 @@
+import { pinnedIn } from "../compaction/shown-messages.ts";
+import { type CompactionPart, requireReachableFor } from "../compactions/compaction-part.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import type { SkillRef } from "../contract/input.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { SKILL_NAME, SKILL_NOTICE, type SkillText } from "../contract/skill.ts";
-import { pinnedIn } from "../compaction/shown-messages.ts";
-import type { Redact } from "../turn/redact.ts";
-import type { SessionState } from "../state/session-state.ts";
-import { loadedSkills } from "../turn/skills.ts";
-import { estimateTokens } from "../turn/tokens.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ToolSpec } from "../ports/model.ts";
 import type { Skill } from "../ports/skill.ts";
 import type { Store } from "../ports/store.ts";
-import { nearMiss } from "../text/near-miss.ts";
-import { type CompactionPart, requireReachableFor } from "../compactions/compaction-part.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions } from "../sessions/live-sessions.ts";
+import type { SessionState } from "../state/session-state.ts";
+import { nearMiss } from "../text/near-miss.ts";
+import type { Redact } from "../turn/redact.ts";
+import { loadedSkills } from "../turn/skills.ts";
+import { estimateTokens } from "../turn/tokens.ts";
 import { isMemory, keyOf, MEMORY, noticeText, type SkillCatalogue } from "./skill-catalogue.ts";
 
 export interface SkillParts {

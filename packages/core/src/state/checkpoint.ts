@@ -1,11 +1,11 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { Child } from "../turn/budget.ts";
+import { assistantText } from "../turn/tokens.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
 import { advance, beginState, callsIn, type PendingApproval, type SessionState } from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
-import { assistantText } from "../turn/tokens.ts";
 
 /** A session state beside its log: numbers and seqs only, so that erasing need not look here. */
 type KeptState = ReturnType<typeof keepState>;

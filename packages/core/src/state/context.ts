@@ -1,7 +1,7 @@
+import { pinnedIn, reshapeMessage, summaryMessage } from "../compaction/shown-messages.ts";
 import type { CompactionCadence, ContextPart, Reshape, SeqRange } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
-import { pinnedIn, reshapeMessage, summaryMessage } from "../compaction/shown-messages.ts";
 import { applyPruned, type Pruned } from "./transcript-text.ts";
 
 /** The hex SHA-256 of a text, injected because this layer imports no library. */

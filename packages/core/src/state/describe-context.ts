@@ -5,9 +5,9 @@ import type { AssistantMessage, ToolResultsMessage } from "../contract/message.t
 import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind, SessionContext } from "../contract/session-context.ts";
 import type { Clock } from "../ports/clock.ts";
-import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
 import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { contentTokens, estimateTokens } from "../turn/tokens.ts";
+import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
 import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
 export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tools" | "tool_tokens"> {

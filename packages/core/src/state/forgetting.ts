@@ -1,8 +1,8 @@
 import type { EvictionReason, SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { FORGOTTEN } from "../contract/forgotten.ts";
-import { stemsOf } from "../text/words.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
+import { stemsOf } from "../text/words.ts";
 
 /** What to erase from a log. */
 export interface Forgetting {

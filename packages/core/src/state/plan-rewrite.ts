@@ -1,13 +1,13 @@
+import type { GrammarFault } from "../compaction/grammar.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
 import { invalid } from "../contract/error.ts";
 import { Message } from "../contract/message.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { RewriteCommit, Undated } from "../contract/rewrite.ts";
-import type { GrammarFault } from "../compaction/grammar.ts";
+import { assistantText } from "../turn/tokens.ts";
 import { type Hash, messagesOf, type Placed, showTranscript } from "./context.ts";
 import { judgeCompactions, type RewriteTo, revisionOf, rewrite, spanDigest } from "./rewrites.ts";
 import { titleOf } from "./session-row.ts";
-import { assistantText } from "../turn/tokens.ts";
 import type { WholeState } from "./whole-state.ts";
 
 export interface Wanted {

@@ -2,8 +2,8 @@ import type { EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { RewriteCommit } from "../contract/rewrite.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { type CompactionRecord, chainHash, type Hash, type Placed } from "./context.ts";
 import { assistantText } from "../turn/tokens.ts";
+import { type CompactionRecord, chainHash, type Hash, type Placed } from "./context.ts";
 
 /** A rewrite with the transcript it replaced. */
 export interface RewriteRecord {

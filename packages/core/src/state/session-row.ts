@@ -2,9 +2,9 @@ import type { Entry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionRow } from "../ports/store.ts";
-import { advanceCadence, NO_CADENCE } from "./context.ts";
 import { addSpending, addUsage, NO_USAGE, totalTokens } from "../turn/cost.ts";
 import { assistantText, contentText } from "../turn/tokens.ts";
+import { advanceCadence, NO_CADENCE } from "./context.ts";
 
 /** Folds an entry into the row of a session list, so that listing reads no logs. */
 export function foldRow(row: SessionRow | undefined, sessionId: string, entry: Entry): SessionRow {

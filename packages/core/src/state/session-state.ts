@@ -4,13 +4,13 @@ import type { BudgetType, Usage } from "../contract/event.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "../turn/budget.ts";
-import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import { skillIn } from "../turn/skills.ts";
+import { assistantText } from "../turn/tokens.ts";
+import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { spanOf } from "./entry-events.ts";
 import type { KeptCompaction } from "./rewrites.ts";
 import { measure, place, type ShownState, withSystem } from "./shown-state.ts";
-import { skillIn } from "../turn/skills.ts";
-import { assistantText } from "../turn/tokens.ts";
 
 /**
  * The session state that a turn needs: a fold of the log, as large as the context. Each entry is applied once, in

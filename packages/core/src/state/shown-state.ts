@@ -1,7 +1,7 @@
 import type { Entry } from "../contract/entry.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import type { Placed } from "./context.ts";
 import { estimateTokens, mediaBytes } from "../turn/tokens.ts";
+import type { Placed } from "./context.ts";
 
 /** The context and its size. */
 export interface ShownState {

@@ -1,7 +1,7 @@
+import { CASCADE } from "../compaction/shown-messages.ts";
 import type { SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
-import { CASCADE } from "../compaction/shown-messages.ts";
 import {
   activeCompaction,
   type CompactionRecord,

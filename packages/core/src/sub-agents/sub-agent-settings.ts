@@ -2,12 +2,12 @@ import type { EntryBody } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { SessionSettings, ToolFilter } from "../contract/session.ts";
-import { spentIn } from "../turn/budget.ts";
-import { dollarsOf, nanosOf, totalTokens } from "../turn/cost.ts";
-import type { SessionState } from "../state/session-state.ts";
-import { OUT_OF } from "../turn/tool-batch.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { SubAgent, SubAgentBounds } from "../ports/sub-agent.ts";
+import type { SessionState } from "../state/session-state.ts";
+import { spentIn } from "../turn/budget.ts";
+import { dollarsOf, nanosOf, totalTokens } from "../turn/cost.ts";
+import { OUT_OF } from "../turn/tool-batch.ts";
 
 type Limits = SessionSettings["budget_limits"];
 

@@ -1,12 +1,12 @@
 import { RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { addUsage, NO_USAGE } from "../turn/cost.ts";
-import { foldRow } from "../state/session-row.ts";
-import { isWaiting } from "../state/session-state.ts";
-import { closeLeftovers } from "../turn/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, SessionRow, Store } from "../ports/store.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "../sessions/live-sessions.ts";
+import { foldRow } from "../state/session-row.ts";
+import { isWaiting } from "../state/session-state.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import { closeLeftovers } from "../turn/turn-end.ts";
 
 /** The usage of a task, including its own sub-agents. */
 export interface TaskUse {

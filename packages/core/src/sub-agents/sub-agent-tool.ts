@@ -1,7 +1,7 @@
 import type { RunResult } from "../contract/session.ts";
-import { totalTokens } from "../turn/cost.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
+import { totalTokens } from "../turn/cost.ts";
 import type { TaskUse } from "./sub-agent-settling.ts";
 
 /** The tool's input, validated before it runs. */

@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { createPlanModel, handing, type Plan, planned } from "../../../../test/support/plan-model.ts";
 import { configWith, listen } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
-import type { AgentEvent, AgentEventOf } from "../contract/event.ts";
 import { grammarFaults } from "../compaction/grammar.ts";
+import type { AgentEvent, AgentEventOf } from "../contract/event.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
 
 const LOOK: Tool = { name: "look", description: "look", inputSchema: { type: "object" }, execute: () => "a heron" };
 

@@ -1,17 +1,20 @@
 import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { RunResult, SessionSettings } from "../contract/session.ts";
-import { requireNotWaiting } from "../turn/approval.ts";
-import type { WAITING } from "../turn/turn.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { SubAgent, SubAgentBounds } from "../ports/sub-agent.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
 import { belowCeiling } from "../runtime/ceiling.ts";
 import { type CallContext, requireLeft } from "../runtime/dispatch.ts";
+import type { UsageSums } from "../runtime/usage.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import { runSessionHooks } from "../sessions/hooks.ts";
 import { appendEntries, beginSession, emitLive, type LiveSession } from "../sessions/live-sessions.ts";
 import { requireParams, requirePrice, type SessionDefaults } from "../sessions/session-settings.ts";
+import { withDayLimit } from "../sessions/turn-input.ts";
+import { runSessionTurn, type TurnInput, type TurnParts } from "../sessions/turn-runner.ts";
+import { requireNotWaiting } from "../turn/approval.ts";
+import type { WAITING } from "../turn/turn.ts";
 import {
   agentNamed,
   childSettings,
@@ -23,9 +26,6 @@ import {
 } from "./sub-agent-settings.ts";
 import { createSettling, readUse, type SettlingParts } from "./sub-agent-settling.ts";
 import { createAgentTool, endOf, reportOf, type Task, type TaskEnd } from "./sub-agent-tool.ts";
-import { withDayLimit } from "../sessions/turn-input.ts";
-import { runSessionTurn, type TurnInput, type TurnParts } from "../sessions/turn-runner.ts";
-import type { UsageSums } from "../runtime/usage.ts";
 
 /** The sub-agents of a runtime and their limits. */
 export interface SubAgentOptions {

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { answer, chat, failing, type Script, tool, toolOf, traced, turn } from "../../../../test/support/span-trees.ts";
 import { openTracing, type SpanTree } from "../../../../test/support/tracing.ts";
-import type { ModelClient } from "../ports/model.ts";
 import type { RuntimeOptions } from "../create-runtime.ts";
+import type { ModelClient } from "../ports/model.ts";
 
 describe("spans of a turn", () => {
   it("[G9] a plain turn is invoke_agent with one chat in it", async () => {

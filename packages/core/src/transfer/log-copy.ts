@@ -3,8 +3,8 @@ import type { Entry } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { LogRow, SessionStore, Store } from "../ports/store.ts";
-import { appendEntries, endOf, entryLine, entryPages } from "./portable-log.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
+import { appendEntries, endOf, entryLine, entryPages } from "./portable-log.ts";
 
 /** The result for the logs of one kind. */
 export interface LogsCopied {

@@ -4,11 +4,11 @@ import { invalid, messageOf as messageOfError, type RuntimeError } from "../cont
 import { invalidInput, isJsonTable, requireNames } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
-import { spanOf } from "../state/entry-events.ts";
-import { applyUnshown, beginFold, showAnew, type WholeState } from "../state/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog } from "../ports/store.ts";
 import { blobsIn } from "../sessions/media.ts";
+import { spanOf } from "../state/entry-events.ts";
+import { applyUnshown, beginFold, showAnew, type WholeState } from "../state/whole-state.ts";
 
 /** The longest quotation of user input in an error. */
 const WHY_CHARS_MAX = 300;

@@ -2,10 +2,12 @@ import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { PortableBlob } from "../contract/portable.ts";
+import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import type { LiveSessions } from "../sessions/live-sessions.ts";
+import { rowOf } from "../sessions/session-reader.ts";
 import {
   appendEntries,
   blobsNamedIn,
@@ -17,8 +19,6 @@ import {
   readEntry,
   refused,
 } from "./portable-log.ts";
-import type { SessionMemory } from "../memory/session-memory.ts";
-import { rowOf } from "../sessions/session-reader.ts";
 
 interface PortableParts {
   readonly store: Store;

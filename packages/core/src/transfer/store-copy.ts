@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
-import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
 import type { BlobStore, LogRow, Store } from "../ports/store.ts";

@@ -1,21 +1,21 @@
+import { decidesByPrice, idleMsOf, paysNow } from "../compaction/economy.ts";
+import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "../compaction/policy.ts";
+import type { Compacting } from "../compaction/prepare.ts";
+import type { CompactionJob } from "../compaction/run-compaction.ts";
 import { type CompactionTrigger, RECALL_OUTPUT } from "../contract/compaction.ts";
 import { messageOf } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Compactor } from "../ports/compactor.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import type { Hash, Placed } from "../state/context.ts";
+import type { Ahead, SessionState } from "../state/session-state.ts";
+import type { WholeState } from "../state/whole-state.ts";
 import type { Approvals } from "./approval.ts";
 import { readBudget, spentIn } from "./budget.ts";
-import { decidesByPrice, idleMsOf, paysNow } from "../compaction/economy.ts";
-import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "../compaction/policy.ts";
-import type { Compacting } from "../compaction/prepare.ts";
-import type { CompactionJob } from "../compaction/run-compaction.ts";
-import type { Hash, Placed } from "../state/context.ts";
 import { addUsage, withCost } from "./cost.ts";
 import type { Asking } from "./model-call.ts";
 import type { BackgroundPreparation } from "./run.ts";
-import type { Ahead, SessionState } from "../state/session-state.ts";
 import { toolTokens } from "./tokens.ts";
-import type { WholeState } from "../state/whole-state.ts";
 
 interface AtBoundary {
   readonly state: SessionState;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { CreateSession } from "../contract/session.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { Tool } from "../ports/tool.ts";
 import { readBudget } from "./budget.ts";
 
 const step: Tool = { name: "step", description: "Steps.", inputSchema: { type: "object" }, execute: () => "stepped" };

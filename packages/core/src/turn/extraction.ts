@@ -3,11 +3,11 @@ import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
 import { assembleContext } from "../state/context.ts";
+import type { SessionState } from "../state/session-state.ts";
 import { totalTokens } from "./cost.ts";
 import { type CheckInWorker, compileSchema, type SchemaCheck } from "./json-schema.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
-import type { SessionState } from "../state/session-state.ts";
 import { assistantText } from "./tokens.ts";
 
 /** `cause` names what failed; it is absent after an interrupt. */

@@ -3,10 +3,10 @@ import { messageOf } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { HookAnswer, type HookPatch, type HookPoint } from "../contract/hook.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { compileGlob, type Glob, matchesGlob } from "../permission/glob.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hook, HookCall, HookSubject } from "../ports/hook.ts";
 import { fitPayload } from "./hook-payload.ts";
-import { compileGlob, type Glob, matchesGlob } from "../permission/glob.ts";
 import type { Redact } from "./redact.ts";
 
 /** Starts background work; false if too much of it is running. */

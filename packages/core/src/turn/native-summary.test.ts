@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { summaryMessage } from "../compaction/shown-messages.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { ModelClient } from "../ports/model.ts";
-import { summaryMessage } from "../compaction/shown-messages.ts";
 import type { CompactionRecord } from "../state/context.ts";
 import { hostOf, nativeSummaryIn } from "./native-summary.ts";
 

@@ -1,8 +1,8 @@
+import { RULES_INTRO, rulesText, summaryMessage } from "../compaction/shown-messages.ts";
 import type { KeptNative } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { ModelClient, NativeSummary } from "../ports/model.ts";
-import { RULES_INTRO, rulesText, summaryMessage } from "../compaction/shown-messages.ts";
 import type { CompactionRecord } from "../state/context.ts";
 import type { ModelAnswer } from "./model-call.ts";
 import type { Run } from "./run.ts";

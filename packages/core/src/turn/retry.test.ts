@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../../../test/support/runtime.ts";
+import { createRuntime } from "../create-runtime.ts";
 import type { FailureKind, ModelFailure } from "../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
-import { createRuntime } from "../create-runtime.ts";
 import { isRetryable, planRetry } from "./retry.ts";
 
 const policy = { maxRetries: 3, initialDelayMs: 500, maxDelayMs: 30_000, multiplier: 2, retryAfterMaxMs: 600_000 };

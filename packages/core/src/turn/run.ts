@@ -1,3 +1,4 @@
+import type { Compacting } from "../compaction/prepare.ts";
 import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
@@ -6,18 +7,17 @@ import type { Content, Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
+import type { Hash } from "../state/context.ts";
+import { foldAhead, type SessionState } from "../state/session-state.ts";
+import type { WholeState } from "../state/whole-state.ts";
 import type { Approvals } from "./approval.ts";
 import { readBudget, spentIn } from "./budget.ts";
-import type { Compacting } from "../compaction/prepare.ts";
-import type { Hash } from "../state/context.ts";
 import type { Hooks } from "./hooks.ts";
 import type { CheckInWorker } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
-import { foldAhead, type SessionState } from "../state/session-state.ts";
 import type { ToolLimits } from "./tool-batch.ts";
-import type { WholeState } from "../state/whole-state.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */

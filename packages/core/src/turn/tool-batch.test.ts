@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../../../test/support/runtime.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { Tool } from "../ports/tool.ts";
 
 function toolOf(execute: Tool["execute"], more: Partial<Tool> = {}): Tool {
   return { name: "act", description: "Acts.", inputSchema: { type: "object" }, execute, ...more };

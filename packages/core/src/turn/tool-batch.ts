@@ -10,9 +10,9 @@ import {
 } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
+import type { SessionState } from "../state/session-state.ts";
 import { type CheckInWorker, compileSchema, requireSound } from "./json-schema.ts";
 import { type Redact, redactSlowly } from "./redact.ts";
-import type { SessionState } from "../state/session-state.ts";
 
 export interface ToolLimits {
   readonly timeoutMs: number;

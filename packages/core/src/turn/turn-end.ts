@@ -4,12 +4,12 @@ import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { AssistantBlock, StopReason, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelFailure } from "../ports/model.ts";
+import { foldAhead, isWaiting, type SessionState } from "../state/session-state.ts";
 import { requireNotWaiting } from "./approval.ts";
 import type { Extraction } from "./extraction.ts";
 import type { ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
 import { checkBudget, type Run, stillUnsaved, type Turn } from "./run.ts";
-import { foldAhead, isWaiting, type SessionState } from "../state/session-state.ts";
 import { estimateTokens } from "./tokens.ts";
 import { closeCalls, interruptedIn, UNANSWERED } from "./tool-batch.ts";
 

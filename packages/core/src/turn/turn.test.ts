@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../../../test/support/runtime.ts";
 import { AgentEvent } from "../contract/event.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
+import type { Tool } from "../ports/tool.ts";
 
 const echo: Tool = {
   name: "echo",

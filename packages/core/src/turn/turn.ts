@@ -3,10 +3,11 @@ import type { Caller } from "../contract/caller.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { NativeSummary } from "../ports/model.ts";
+import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
+import { foldAhead } from "../state/session-state.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { spentIn } from "./budget.ts";
-import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
 import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -20,7 +21,6 @@ import {
   warnOfTime,
   watchDeadline,
 } from "./run.ts";
-import { foldAhead } from "../state/session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
 import {

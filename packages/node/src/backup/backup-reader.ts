@@ -7,12 +7,12 @@ import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupManifest } from "@rkat/core/contract/portable";
 import type { FoldRow, LogRow } from "@rkat/core/ports/store";
 import { isSealed } from "@rkat/core/stores/sealing";
-import { FILES, MANIFEST, parseManifest, SEGMENT, storedPath } from "./backup-manifest.ts";
 import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "../log/record.ts";
 import { nodeSegmentIo, type SegmentIo, type Segments } from "../log/segments.ts";
 import { surveyLogs } from "../log/tail.ts";
-import { readTar } from "./tar.ts";
 import { entriesIn, explained, isAbsent, lockAt } from "../log/whole-file.ts";
+import { FILES, MANIFEST, parseManifest, SEGMENT, storedPath } from "./backup-manifest.ts";
+import { readTar } from "./tar.ts";
 
 /** Bytes of a file of a back-up. */
 interface Stretch {

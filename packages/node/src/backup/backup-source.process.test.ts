@@ -5,8 +5,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { below, chance } from "../../../../test/compaction/chances.ts";
 import { createRandom } from "../../../../test/crash/random.ts";
 import { idOf } from "../../../../test/support/entries.ts";
-import { cutLogs } from "./backup-source.ts";
 import { encodeRecord } from "../log/record.ts";
+import { cutLogs } from "./backup-source.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-cut-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -1,9 +1,9 @@
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isTruth, LOG_FOLDERS, SEGMENT } from "./backup-manifest.ts";
 import { recordHead, scanSegment } from "../log/record.ts";
 import { nodeSegmentIo } from "../log/segments.ts";
 import { entriesIn, isAbsent } from "../log/whole-file.ts";
+import { isTruth, LOG_FOLDERS, SEGMENT } from "./backup-manifest.ts";
 
 /** The part of a log to copy: every record before the limit whose predecessors are copied, too. */
 export interface LogCut {

@@ -12,11 +12,11 @@ import {
 import { dirname, join } from "node:path";
 import { invalid } from "@rkat/core/contract/error";
 import type { BackedFile, BackupManifest } from "@rkat/core/contract/portable";
+import { nodeSegmentIo, syncFolder } from "../log/segments.ts";
+import { createFileWriter, lockAt, replaceFile } from "../log/whole-file.ts";
 import { FILES, formatManifest, MANIFEST, storedPath } from "./backup-manifest.ts";
 import { filesBelow, LOCK, manifestOf, readManifest } from "./backup-reader.ts";
-import { nodeSegmentIo, syncFolder } from "../log/segments.ts";
 import { createTarWriter } from "./tar.ts";
-import { createFileWriter, lockAt, replaceFile } from "../log/whole-file.ts";
 
 /** The target of a back-up. The previous back-up stays valid until `finish`. */
 export interface BackupTarget {

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupAt } from "@rkat/core/contract/portable";
+import { scanFaults, scanSegment } from "../log/record.ts";
+import { nodeSegmentIo } from "../log/segments.ts";
+import { explained } from "../log/whole-file.ts";
 import { SEGMENT } from "./backup-manifest.ts";
 import { chunksOf, hashOf } from "./backup-reader.ts";
 import { cutLogs, type LogCut, listTruth, openLogs, openSource, Replaced, stampOf } from "./backup-source.ts";
 import { type BackupTarget, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
 import { noteBegun, noteFinished, readNotes, storeId } from "./known-backups.ts";
-import { scanFaults, scanSegment } from "../log/record.ts";
-import { nodeSegmentIo } from "../log/segments.ts";
-import { explained } from "../log/whole-file.ts";
 
 export interface BackupOptions {
   readonly now: () => number;

@@ -3,8 +3,8 @@ import { existsSync, linkSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { type BackupAt, BackupNote } from "@rkat/core/contract/portable";
-import { manifestOf } from "./backup-reader.ts";
 import { entriesIn, isAbsent, replaceFile } from "../log/whole-file.ts";
+import { manifestOf } from "./backup-reader.ts";
 
 /** A back-up that was made of a realm, as it is found now. */
 export interface KnownBackup extends BackupAt {

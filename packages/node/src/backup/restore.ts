@@ -14,11 +14,11 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupAt } from "@rkat/core/contract/portable";
+import { syncFolder } from "../log/segments.ts";
+import { createFileWriter, entriesIn, explained, lockAt, replaceFile } from "../log/whole-file.ts";
 import { formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
 import { type BackupReader, chunksOf, filesBelow, hashOf, openBackup } from "./backup-reader.ts";
 import { noteFinished } from "./known-backups.ts";
-import { syncFolder } from "../log/segments.ts";
-import { createFileWriter, entriesIn, explained, lockAt, replaceFile } from "../log/whole-file.ts";
 
 export interface RestoreOptions<V> {
   readonly signal: AbortSignal;

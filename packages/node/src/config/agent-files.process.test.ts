@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { subAgentsOf } from "@rkat/core/composed-tools";
 import { boundsOf } from "@rkat/core/config/agents-schema";
-import { parseToml } from "./config-file.ts";
 import { ConfigFile } from "@rkat/core/config/config-schema";
-import { loadConfig } from "./load-config.ts";
 import { defaultConfig } from "@rkat/core/config/settings";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseToml } from "./config-file.ts";
+import { loadConfig } from "./load-config.ts";
 
 let root = "";
 beforeEach(() => {

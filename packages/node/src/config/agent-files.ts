@@ -1,10 +1,17 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import {
+  AGENTS_MAX,
+  AgentBody,
+  AgentHead,
+  agentNameProblem,
+  agentOf,
+  PROMPT_BYTES_MAX,
+} from "@rkat/core/config/agents-schema";
+import { describeProblems } from "@rkat/core/config/config-problems";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
-import { AGENTS_MAX, AgentBody, AgentHead, agentNameProblem, agentOf, PROMPT_BYTES_MAX } from "@rkat/core/config/agents-schema";
 import type { ConfigPlaces, FoundFile } from "./config-file.ts";
-import { describeProblems } from "@rkat/core/config/config-problems";
 import { readFrontMatter } from "./front-matter.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
 

@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
-import { parse, stringify, TomlError } from "smol-toml";
+import { isTable } from "@rkat/core/config/config-problems";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { JsonTable } from "@rkat/core/contract/input";
-import { isTable } from "@rkat/core/config/config-problems";
+import { parse, stringify, TomlError } from "smol-toml";
 
 export interface ConfigPlaces {
   readonly cwd: string;

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "vitest";
-import { RuntimeError } from "@rkat/core/contract/error";
-import { loadConfig } from "./load-config.ts";
 import { defaultConfig } from "@rkat/core/config/settings";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { describe, expect, it } from "vitest";
+import { loadConfig } from "./load-config.ts";
 
 interface World {
   readonly files?: Readonly<Record<string, string>>;

@@ -1,14 +1,14 @@
 import { basename, dirname, join, resolve } from "node:path";
+import { type Compose, composeLayers, isSet, VARIABLES } from "@rkat/core/config/config-layers";
+import type { Config } from "@rkat/core/config/config-schema";
+import type { ConfiguredRules } from "@rkat/core/config/permission-layers";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { Skill } from "@rkat/core/ports/skill";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { loadAgentFiles } from "./agent-files.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { type Compose, composeLayers, isSet, VARIABLES } from "@rkat/core/config/config-layers";
-import type { Config } from "@rkat/core/config/config-schema";
 import { loadMcpServers } from "./mcp-servers.ts";
-import type { ConfiguredRules } from "@rkat/core/config/permission-layers";
 import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
+import { describeProblems } from "@rkat/core/config/config-problems";
+import { McpFile } from "@rkat/core/config/mcp-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { describeProblems } from "@rkat/core/config/config-problems";
-import { McpFile } from "@rkat/core/config/mcp-schema";
 import type { BroughtFile, Trust } from "./trust.ts";
 
 const FILE = join(".rkat", "mcp.toml");

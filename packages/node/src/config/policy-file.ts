@@ -1,7 +1,7 @@
-import { RuntimeError } from "@rkat/core/contract/error";
-import { parseToml } from "./config-file.ts";
 import { composeLayers } from "@rkat/core/config/config-layers";
 import type { Config } from "@rkat/core/config/config-schema";
+import { RuntimeError } from "@rkat/core/contract/error";
+import { parseToml } from "./config-file.ts";
 
 /** A way to compact, as a file says it. */
 export interface PolicyFile {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { formatSessionRef, parseSessionRef } from "@rkat/server/http/events";
+import { describe, expect, it } from "vitest";
 import { backendNote, type RealmRequest, requireRealmId, resolveRealm } from "./realm.ts";
 
 const SESSION = "01999999-0000-7000-8000-000000000001";

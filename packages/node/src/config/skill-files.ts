@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { requestOfSkill } from "@rkat/core/config/trust-requests";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
 import { readPattern } from "@rkat/core/contract/permission";
@@ -10,7 +11,6 @@ import type { ConfigPlaces } from "./config-file.ts";
 import { readFrontMatter } from "./front-matter.ts";
 import { openSkillFolder, SKILL_FILE, type SkillFolder, textOf } from "./skill-folder.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
-import { requestOfSkill } from "@rkat/core/config/trust-requests";
 
 export interface LoadedSkills {
   /** The nearer first: of two with one name it holds. */

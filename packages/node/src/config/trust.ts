@@ -10,11 +10,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
-import { RuntimeError } from "@rkat/core/contract/error";
-import type { JsonTable } from "@rkat/core/contract/input";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
-import type { SubAgent } from "@rkat/core/ports/sub-agent";
-import type { FoundFile } from "./config-file.ts";
 import { isSet } from "@rkat/core/config/config-layers";
 import {
   requestOfAgent,
@@ -23,6 +18,11 @@ import {
   requestsOfSettings,
   type TrustRequest,
 } from "@rkat/core/config/trust-requests";
+import { RuntimeError } from "@rkat/core/contract/error";
+import type { JsonTable } from "@rkat/core/contract/input";
+import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { SubAgent } from "@rkat/core/ports/sub-agent";
+import type { FoundFile } from "./config-file.ts";
 
 /** A project's file with requests that only the user can allow. */
 export interface BroughtFile extends FoundFile {

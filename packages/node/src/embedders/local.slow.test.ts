@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
 import { STRANGERS } from "@rkat/core/recall/rank";
+import { afterAll, describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
 
 const never = new AbortController().signal;

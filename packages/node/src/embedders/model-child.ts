@@ -16,7 +16,7 @@ export type ModelAnswer =
 
 /** Starts the embedding process. Unlike a thread, it can have a low priority and frees all its memory. */
 export function startModelChild(weights: Asset): ChildProcess {
-  const entry = workerFile("embedders/model-process");
+  const entry = workerFile("@rkat/node", "embedders/model-process");
   if (entry === undefined) throw unusable("the package rkat cannot be found from this bundle");
   const file = fileURLToPath(entry);
   // Options of the parent program are not for this file: `--inspect` alone would take its port.

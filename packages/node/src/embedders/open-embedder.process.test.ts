@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
 import type { Embedder } from "@rkat/core/ports/embedder";
+import { describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
 import { createHashingEmbedder, createStaticEmbedder, openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";
 

@@ -20,7 +20,7 @@ export async function openDefaultEmbedder(
     await local.close();
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "loading the local embedder was cancelled");
     // Word vectors are a package file, too.
-    if (packageFile("assets") === undefined) throw thrown;
+    if (packageFile("@rkat/node", "assets") === undefined) throw thrown;
     warn(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
     return createStaticEmbedder();
   } finally {

@@ -115,7 +115,8 @@ const VOCABULARY: Asset = {
 
 /** The bytes of an asset; rejects with CAPABILITY_UNAVAILABLE if it is missing or changed. */
 export async function readAsset(asset: Asset): Promise<NonSharedBuffer> {
-  const path = asset.folder === undefined ? packageFile(`assets/${asset.name}`) : join(asset.folder, asset.name);
+  const path =
+    asset.folder === undefined ? packageFile("@rkat/node", `assets/${asset.name}`) : join(asset.folder, asset.name);
   if (path === undefined) {
     throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${asset.name} is missing: the package rkat cannot be found`);
   }

@@ -11,10 +11,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { answered, created, idOf, said } from "../../../../test/support/entries.ts";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { answered, created, idOf, said } from "../../../../test/support/entries.ts";
 import { openStore, verifyFolder } from "./open.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-damage-"));

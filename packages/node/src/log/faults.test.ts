@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import { answered, created, idOf } from "../../../../test/support/entries.ts";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
+import { afterAll, describe, expect, it } from "vitest";
+import { answered, created, idOf } from "../../../../test/support/entries.ts";
 import { openStore } from "./open.ts";
 import { nodeSegmentIo, type SegmentIo } from "./segments.ts";
 

@@ -47,7 +47,7 @@ function load(): Locks {
 /** A bundle does not see the dependencies of our package. */
 function loadFromPackage(): Locks {
   try {
-    const require = createRequire(packageFile("package.json") ?? import.meta.url);
+    const require = createRequire(packageFile("@rkat/node", "package.json") ?? import.meta.url);
     return require("fs-native-extensions/binding");
   } catch (cause) {
     const [reason] = messageOf(cause).split("\n", 1);

@@ -23,9 +23,9 @@ import type { Forgettings, SignedReceipt } from "@rkat/core/ports/forgettings";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
 import { makeKey, signReceipt } from "@rkat/core/stores/receipts";
 import { sealOn } from "@rkat/core/stores/sealing";
+import { waitForLock, writeWhole } from "../tables/table-file.ts";
 import { unlock } from "./file-locks.ts";
 import { syncFolder } from "./segments.ts";
-import { waitForLock, writeWhole } from "../tables/table-file.ts";
 import { replaceFile } from "./whole-file.ts";
 
 const FOLDER = "forgettings";

@@ -14,8 +14,8 @@ import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
 import { createSeal, idOfKey, type KeyRing, unwrapKey, wrapKey } from "@rkat/core/stores/sealing";
-import { unlock } from "./file-locks.ts";
 import { waitForLock, writeWhole } from "../tables/table-file.ts";
+import { unlock } from "./file-locks.ts";
 import { replaceFile } from "./whole-file.ts";
 
 /** How encryption began, as recorded in a key file. */

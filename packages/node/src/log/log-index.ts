@@ -2,9 +2,9 @@ import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
 import type { LogRow, RowQuery } from "@rkat/core/ports/store";
 import { pageOf } from "@rkat/core/stores/page";
 import { openPrivateDb, type Table } from "../tables/private-db.ts";
+import { DamagedDb } from "../tables/table-file.ts";
 import { isAt, type RecordPlace } from "./read-places.ts";
 import { openRowOrder } from "./row-order.ts";
-import { DamagedDb } from "../tables/table-file.ts";
 
 export interface SegmentState {
   /** Records before this offset are indexed. */

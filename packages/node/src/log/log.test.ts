@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import { created, idOf, said } from "../../../../test/support/entries.ts";
 import type { EntryBody } from "@rkat/core/contract/entry";
+import type { Store } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
-import type { Store } from "@rkat/core/ports/store";
+import { afterAll, describe, expect, it } from "vitest";
+import { created, idOf, said } from "../../../../test/support/entries.ts";
 import { openStore } from "./open.ts";
 import { nodeSegmentIo } from "./segments.ts";
 

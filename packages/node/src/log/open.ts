@@ -6,6 +6,7 @@ import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/seal";
 import type { CheckpointStore, FoldRow, LogRow, Store } from "@rkat/core/ports/store";
 import { isUnreadable, sealOn } from "@rkat/core/stores/sealing";
+import { isSoundDb } from "../tables/table-file.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
@@ -14,7 +15,6 @@ import { openLogIndex } from "./log-index.ts";
 import { finishRewrites } from "./rewrite-records.ts";
 import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
 import { createFolderSignals } from "./signals.ts";
-import { isSoundDb } from "../tables/table-file.ts";
 import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
 
 const INDEX = "index.db";

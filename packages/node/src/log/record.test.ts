@@ -1,7 +1,7 @@
+import type { Entry } from "@rkat/core/contract/entry";
 import { describe, expect, it } from "vitest";
 import { answered } from "../../../../test/support/entries.ts";
 import { fc } from "../../../../test/support/property.ts";
-import type { Entry } from "@rkat/core/contract/entry";
 import { decodeRecord, encodeInPieces, encodeRecord, findRecord, openRecord, recordHead } from "./record.ts";
 
 const texts = fc.array(fc.string({ unit: "binary", maxLength: 40 }), { minLength: 1, maxLength: 5 });

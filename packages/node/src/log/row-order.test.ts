@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { LogRow } from "@rkat/core/ports/store";
 import { afterAll, describe, expect, it } from "vitest";
 import { idOf } from "../../../../test/support/entries.ts";
-import type { LogRow } from "@rkat/core/ports/store";
-import { openLogIndex } from "./log-index.ts";
 import { openPrivateDb, type Table } from "../tables/private-db.ts";
+import { openLogIndex } from "./log-index.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-order-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -34,7 +34,7 @@ export type ScanAnswer =
 export async function scanFolder(given: FolderScan, onProgress: OnProgress = () => {}): Promise<Scan> {
   // What is refused is refused here, with its code.
   requireTexts(given.texts);
-  const entry = workerFile("stores/embedded/scan-thread");
+  const entry = workerFile("@rkat/node", "log/scan-thread");
   if (entry === undefined)
     return scanHere(given, onProgress).catch((thrown) => Promise.reject(incomplete(messageOf(thrown))));
   const worker = new Worker(entry, { workerData: given, execArgv: [] });

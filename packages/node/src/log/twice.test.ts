@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import { created, idOf, said } from "../../../../test/support/entries.ts";
 import type { Entry, EntryBody } from "@rkat/core/contract/entry";
 import { foldRow } from "@rkat/core/state/session-row";
+import { afterAll, describe, expect, it } from "vitest";
+import { created, idOf, said } from "../../../../test/support/entries.ts";
 import { openLogIndex } from "./log-index.ts";
 import { openStore, verifyFolder } from "./open.ts";
 import type { RecordPlace } from "./read-places.ts";

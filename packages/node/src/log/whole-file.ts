@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { writeWhole } from "../tables/table-file.ts";
 import { tryLock } from "./file-locks.ts";
 import { nodeSegmentIo, syncFolder } from "./segments.ts";
-import { writeWhole } from "../tables/table-file.ts";
 
 /** What a file is written of; a chunk is used up before the next one is asked for. */
 export type Chunks = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;

@@ -1,12 +1,12 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EntryBody } from "@rkat/core/contract/entry";
-import { toNewEntries } from "@rkat/core/state/entry-events";
-import type { RowQuery, Store } from "@rkat/core/ports/store";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { RowQuery, Store } from "@rkat/core/ports/store";
 import { readEvents } from "@rkat/core/sessions/subscriptions";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
 import { createLaggingFiles, createRkatFiles, projectStore } from "./rkat-files.ts";
 import { projectSession } from "./session-files.ts";

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { Vault, VaultMemory } from "@rkat/core/ports/vault";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import type { Vault, VaultMemory } from "@rkat/core/ports/vault";
 import { createVault } from "./vault.ts";
 import { nodeVaultCalls, type VaultCalls } from "./vault-files.ts";
 

@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Tool } from "@rkat/core/ports/tool";
+import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import type { Tool } from "@rkat/core/ports/tool";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
-import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { createRkatFiles, projectStore } from "./rkat-files.ts";
 
 let folder: string;

@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SessionRow } from "@rkat/core/ports/store";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRkatFiles, type RkatFilesParts } from "./rkat-files.ts";
 import type { ProjectedEvent } from "./session-files.ts";
 

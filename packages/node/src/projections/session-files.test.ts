@@ -1,13 +1,13 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { EntryBody } from "@rkat/core/contract/entry";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Store } from "@rkat/core/ports/store";
+import { readEvents } from "@rkat/core/sessions/subscriptions";
+import { toNewEntries } from "@rkat/core/state/entry-events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import type { EntryBody } from "@rkat/core/contract/entry";
-import { toNewEntries } from "@rkat/core/state/entry-events";
-import type { Store } from "@rkat/core/ports/store";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
-import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
 import { projectSession } from "./session-files.ts";
 

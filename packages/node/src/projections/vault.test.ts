@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { VaultTiers } from "@rkat/core/ports/vault";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createVault } from "./vault.ts";
 import { nodeVaultCalls } from "./vault-files.ts";
 

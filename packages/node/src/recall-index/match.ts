@@ -1,7 +1,7 @@
 import type { LexicalMatches, Scope, TermQuery } from "@rkat/core/ports/memory";
+import { type Matched, type Postings, rankPostings } from "@rkat/core/stores/recall-rank-postings";
 import type { Catalogue, Reach } from "./catalogue.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
-import { type Matched, type Postings, rankPostings } from "@rkat/core/stores/recall-rank-postings";
 import { findTerm } from "./segment.ts";
 import { aligned, lacking, type Segment, type Tables } from "./tables.ts";
 

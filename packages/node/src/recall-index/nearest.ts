@@ -1,7 +1,7 @@
 import type { Neighbour, Scope } from "@rkat/core/ports/memory";
+import { MEAN_VECTORS_MIN, similarityFromMean } from "@rkat/core/stores/recall-mean-similarity";
 import { checksumOf, PAGE_IDS } from "./bitmap-page.ts";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
-import { MEAN_VECTORS_MIN, similarityFromMean } from "@rkat/core/stores/recall-mean-similarity";
 import { createScanner, type Scanner } from "./scanner.ts";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./simd.ts";
 import type { EmbedderState } from "./tables.ts";

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createActivity } from "./activity.ts";
 
 beforeEach(() => {

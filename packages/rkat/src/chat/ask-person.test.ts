@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
-import { createAsker, lineOf } from "./ask-person.ts";
+import { describe, expect, it } from "vitest";
 import type { Io } from "../io.ts";
+import { createAsker, lineOf } from "./ask-person.ts";
 
 const asked = (session_id: string, command: string): AgentEvent => ({
   type: "tool_approval_requested",

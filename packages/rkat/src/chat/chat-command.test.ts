@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { keyboard } from "../../../../test/support/keyboard.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { openRuntime } from "@rkat/node/open-runtime";
 import type { Parts } from "../parts.ts";
 import { parseSlash } from "./slash-commands.ts";
 

@@ -1,6 +1,6 @@
-import { type Activity, createActivity } from "./activity.ts";
 import { createPaint, type Io } from "../io.ts";
 import type { PromptSource } from "../prompts.ts";
+import { type Activity, createActivity } from "./activity.ts";
 import { fitted, openScreen } from "./screen.ts";
 import { type ChatStatus, statusLine } from "./status-line.ts";
 import { openTypedPrompts, type TypingHelp } from "./typed-prompts.ts";

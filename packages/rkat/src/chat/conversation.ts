@@ -5,8 +5,6 @@ import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { createAsker, UNATTENDED } from "./ask-person.ts";
-import type { Stage } from "./chat-stage.ts";
 import type { View } from "../command-row.ts";
 import { chooseView } from "../commands/run.ts";
 import type { RunFlags } from "../commands/run-flags.ts";
@@ -22,9 +20,11 @@ import {
 import { alignColumns, createPaint, grouped, type Io, oneLine } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import type { Picker } from "./picker.ts";
 import type { LogLines } from "../progress.ts";
 import type { Candidate, PromptSource } from "../prompts.ts";
+import { createAsker, UNATTENDED } from "./ask-person.ts";
+import type { Stage } from "./chat-stage.ts";
+import type { Picker } from "./picker.ts";
 import type { ChatStatus } from "./status-line.ts";
 
 /** The context of a slash command. */

@@ -1,12 +1,12 @@
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import type { Question } from "./ask-person.ts";
 import { createPaint, oneLine, type Paint } from "../io.ts";
+import type { Candidate } from "../prompts.ts";
+import type { Question } from "./ask-person.ts";
 import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
 import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
 import { createAnswerMode, createListMode } from "./list-mode.ts";
 import { createPast } from "./past-prompts.ts";
 import type { Picker } from "./picker.ts";
-import type { Candidate } from "../prompts.ts";
 import { fitted, type Screen } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import { createHighlight, languageOf } from "./highlight.ts";
 import { createPaint, type Paint } from "../io.ts";
+import { createHighlight, languageOf } from "./highlight.ts";
 
 const screen = { isTerminal: true, columns: 80, write: () => {} };
 const colours = createPaint(screen, { FORCE_COLOR: "1" });

@@ -1,6 +1,6 @@
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import type { Question } from "./ask-person.ts";
 import { oneLine, type Paint } from "../io.ts";
+import type { Question } from "./ask-person.ts";
 import type { Key, Mode } from "./keys.ts";
 import { createLineBuffer, type LineBuffer } from "./line-buffer.ts";
 import type { Choice, Picker } from "./picker.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import { languageOf } from "./highlight.ts";
 import { createPaint, type Paint } from "../io.ts";
+import { languageOf } from "./highlight.ts";
 import { createMarkdownStream } from "./markdown.ts";
 import { cellsOf } from "./wrapped-text.ts";
 

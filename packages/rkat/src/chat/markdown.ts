@@ -1,6 +1,6 @@
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { createHighlight, languageOf } from "./highlight.ts";
 import type { Paint } from "../io.ts";
+import { createHighlight, languageOf } from "./highlight.ts";
 import { addInline, createInks, hasMore } from "./markdown-inline.ts";
 import { bodyOf, fenceOf, headingOf, isSureOf, type Kind, kindOf, openingOf } from "./markdown-lines.ts";
 import { createTable, type Table } from "./markdown-table.ts";

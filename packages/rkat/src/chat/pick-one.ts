@@ -1,7 +1,7 @@
 import { createPaint, type Io } from "../io.ts";
+import { canDraw } from "../progress.ts";
 import type { Keys } from "./keys.ts";
 import { type Picker, pickByNumber } from "./picker.ts";
-import { canDraw } from "../progress.ts";
 
 /** Lets a person choose, in a list that is drawn or by number; undefined when nothing was chosen. */
 export async function pickOne<T>(given: Io, picker: Picker<T>): Promise<T | undefined> {

@@ -1,5 +1,5 @@
-import { askLine } from "./ask-person.ts";
 import { createPaint, type Io, oneLine } from "../io.ts";
+import { askLine } from "./ask-person.ts";
 
 export interface Choice<T> {
   readonly value: T;

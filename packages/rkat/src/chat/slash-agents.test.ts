@@ -1,8 +1,8 @@
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { typedTo } from "../../../../test/support/keyboard.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { openRuntime } from "@rkat/node/open-runtime";
 import type { Parts } from "../parts.ts";
 
 const { run } = useCommandLine();

@@ -3,8 +3,8 @@ import { print } from "../command-row.ts";
 import { compactAgent } from "../commands/agent-changes.ts";
 import { agentStatusLines, strangerText } from "../commands/agent-views.ts";
 import { agentsHere } from "../commands/overview.ts";
-import { type Chat, choose, printNote, type SlashCommand } from "./conversation.ts";
 import { ageSince, alignColumns, counted, createPaint, oneLine } from "../io.ts";
+import { type Chat, choose, printNote, type SlashCommand } from "./conversation.ts";
 
 /** The slash command that chooses an agent. */
 export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {

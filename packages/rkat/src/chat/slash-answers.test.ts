@@ -1,11 +1,11 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { typedTo } from "../../../../test/support/keyboard.ts";
-import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
-import { openRuntime } from "@rkat/node/open-runtime";
 import type { Parts } from "../parts.ts";
 
 const line = useCommandLine();

@@ -1,12 +1,18 @@
 import { spawn } from "node:child_process";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { type AssistantBlock, blockText, type Content, type Message, type ToolResult } from "@rkat/core/contract/message";
+import {
+  type AssistantBlock,
+  blockText,
+  type Content,
+  type Message,
+  type ToolResult,
+} from "@rkat/core/contract/message";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { piecesOf } from "../commands/export-session.ts";
 import { patchLines, patchOf, unfolded } from "../commands/work-lines.ts";
-import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
+import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 
 /** The slash commands on answers. */
 export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {

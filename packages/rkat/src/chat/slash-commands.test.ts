@@ -1,5 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PARTS, useCommandLine } from "../../../../test/support/command-line.ts";
 import {
@@ -11,9 +14,6 @@ import {
   summarisedBy,
 } from "../../../../test/support/compacting-command-line.ts";
 import { typedTo } from "../../../../test/support/keyboard.ts";
-import { defaultConfig } from "@rkat/core/config/settings";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { completeSlash } from "./slash-commands.ts";

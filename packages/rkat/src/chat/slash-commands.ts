@@ -7,10 +7,10 @@ import { attempt, compactedLines, undoCompaction } from "../commands/compact.ts"
 import { showCompaction } from "../commands/compaction-views.ts";
 import { searchAndShow, statusLines } from "../commands/memory.ts";
 import { skillLines } from "../commands/overview.ts";
-import { contextBar } from "./context-strip.ts";
-import { type Chat, type ChatPlace, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { createPaint, oneLine } from "../io.ts";
 import type { Candidate } from "../prompts.ts";
+import { contextBar } from "./context-strip.ts";
+import { type Chat, type ChatPlace, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
 import { ANSWER_COMMANDS } from "./slash-answers.ts";
 import { MODEL_COMMANDS } from "./slash-models.ts";

@@ -2,8 +2,8 @@ import type { CatalogModel } from "@rkat/core/contract/capability";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { keyNote, priceText } from "../commands/overview.ts";
-import { type Chat, type ChatPlace, choose, printNote, type SlashCommand } from "./conversation.ts";
 import { grouped } from "../io.ts";
+import { type Chat, type ChatPlace, choose, printNote, type SlashCommand } from "./conversation.ts";
 import type { Choice } from "./picker.ts";
 
 /** The slash command that chooses the model. */

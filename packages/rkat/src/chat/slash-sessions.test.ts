@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { typedTo } from "../../../../test/support/keyboard.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { sessionPicker } from "./slash-sessions.ts";
 
 const line = useCommandLine();

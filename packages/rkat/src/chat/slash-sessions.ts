@@ -8,12 +8,12 @@ import { print } from "../command-row.ts";
 import { piecesOf } from "../commands/export-session.ts";
 import { outputPath, writeFileWhole } from "../commands/output-file.ts";
 import { messageText, sessionTable, showSession } from "../commands/session-views.ts";
-import { type Chat, choose, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { ageOf, bytesText, counted, oneLine } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
+import { findSession, shortId, shortIds } from "../session-selector.ts";
+import { type Chat, choose, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
 import { isFile, typedText } from "./past-prompts.ts";
 import type { Choice, Picker } from "./picker.ts";
-import { findSession, shortId, shortIds } from "../session-selector.ts";
 
 const SESSIONS_SHOWN = 10;
 

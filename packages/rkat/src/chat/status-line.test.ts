@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { createPaint } from "../io.ts";
 import { type ChatStatus, readChatStatus, statusLine } from "./status-line.ts";
 import { cellsOf } from "./wrapped-text.ts";

@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { useCommandLine } from "../../../../test/support/command-line.ts";
 import type { Message } from "@rkat/core/contract/message";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it } from "vitest";
+import { useCommandLine } from "../../../../test/support/command-line.ts";
 import type { Parts } from "../parts.ts";
 import { completePath, readMentions } from "./typed-prompt.ts";
 

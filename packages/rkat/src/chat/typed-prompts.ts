@@ -1,6 +1,6 @@
-import { type EditorHost, openEditor } from "./editor.ts";
 import { createPaint } from "../io.ts";
 import type { PromptSource } from "../prompts.ts";
+import { type EditorHost, openEditor } from "./editor.ts";
 import type { Screen } from "./screen.ts";
 
 /** Completion, history and the external editor. */

@@ -1,9 +1,9 @@
-import { describe, expect, it, vi } from "vitest";
-import { useCommandLine } from "../../../../test/support/command-line.ts";
-import { typedTo } from "../../../../test/support/keyboard.ts";
 import type { Message } from "@rkat/core/contract/message";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it, vi } from "vitest";
+import { useCommandLine } from "../../../../test/support/command-line.ts";
+import { typedTo } from "../../../../test/support/keyboard.ts";
 import type { Parts } from "../parts.ts";
 import { parseShell } from "./typed-shell.ts";
 

@@ -1,6 +1,6 @@
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import type { Chat } from "./conversation.ts";
 import { createPaint, oneLine } from "../io.ts";
+import type { Chat } from "./conversation.ts";
 import { RAN } from "./past-prompts.ts";
 
 /** A shell command that the user typed instead of a prompt, and whether the model gets its output. */

@@ -1,6 +1,6 @@
-import { Option } from "commander";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type CommandRow, command, type OpenedCall, onOpened, operation } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
 import { ageSince, createPaint, grouped, jsonText, table, writeJson } from "../io.ts";

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
-import { NO_INPUT, useCommandLine } from "../../../../test/support/command-line.ts";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it } from "vitest";
+import { NO_INPUT, useCommandLine } from "../../../../test/support/command-line.ts";
 import type { Parts } from "../parts.ts";
 
 const line = useCommandLine();

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
-import type { Option } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import { isErrno } from "@rkat/node/config/realm";
+import type { Option } from "commander";
 import { repeated } from "../flags.ts";
 
 /** Files that the model is shown with the prompt. */

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
-import { Option } from "commander";
 import { ERRORS, invalid } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { makeStateFolder } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import {

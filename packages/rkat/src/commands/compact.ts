@@ -1,10 +1,10 @@
-import { Option } from "commander";
 import type { CompactResult } from "@rkat/core/contract/compaction";
 import { describeEvent } from "@rkat/core/contract/describe-event";
 import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type CommandRow, command, type OpenedCall, onSession, operation, print, type View } from "../command-row.ts";
 import { writeError } from "../failure.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";

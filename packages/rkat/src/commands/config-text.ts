@@ -1,9 +1,9 @@
 import { lstat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation, Place } from "../parts.ts";

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
-import { Option } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { isErrno, readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { fieldOptions, fieldsOf } from "../flags.ts";
 import { linesOf, writeJson } from "../io.ts";

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { Option } from "commander";
 import type { ConformanceOptions, Report } from "@rkat/conformance/conformance";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated, wholeFrom } from "../flags.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, oneLine, writeJson } from "../io.ts";

@@ -1,13 +1,13 @@
 import { constants } from "node:fs";
 import { access, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { Option } from "commander";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { realmNameIn } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, createPaint, writeJson } from "../io.ts";

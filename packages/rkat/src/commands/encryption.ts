@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { Option } from "commander";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, type CommandRow, command, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { grouped } from "../io.ts";

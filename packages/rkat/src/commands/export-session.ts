@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { Option } from "commander";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
@@ -7,6 +6,7 @@ import type { Runtime } from "@rkat/core/create-runtime";
 import { sessionLines } from "@rkat/core/transfer/session-lines";
 import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "@rkat/core/transfer/transcript-formats";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { command, onOpened } from "../command-row.ts";
 import { fieldOptions, fieldsOf } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";

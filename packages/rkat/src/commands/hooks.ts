@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Option } from "commander";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { BroughtFile } from "@rkat/node/config/load-config";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { failurePolicyFor, HookPoint } from "@rkat/core/contract/hook";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import type { BroughtFile } from "@rkat/node/config/load-config";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { table, writeJson } from "../io.ts";

@@ -1,12 +1,12 @@
 import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Option } from "commander";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Runtime } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { type ForeignTranscript, readChat, readPi, readShared } from "@rkat/core/transfer/foreign-transcripts";
 import { importFile } from "@rkat/core/transfer/session-lines";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";

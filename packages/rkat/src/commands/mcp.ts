@@ -1,10 +1,10 @@
 import { dirname, join, relative } from "node:path";
-import { Option } from "commander";
-import type { BroughtFile } from "@rkat/node/config/load-config";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import type { BroughtFile } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { mcpUsage } from "@rkat/server/http/usage";
+import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";

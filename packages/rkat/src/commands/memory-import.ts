@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { Option } from "commander";
 import { Remember } from "@rkat/core/contract/agent";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { agentPages } from "@rkat/core/transfer/session-lines";
+import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, type Io, writeJson } from "../io.ts";

@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises";
-import { Option } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "@rkat/core/contract/memory";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type CommandRow, command, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import {

@@ -1,10 +1,10 @@
 import { chmod, lstat, readdir, realpath, rm } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable } from "@rkat/core/contract/input";
 import { nearMiss } from "@rkat/core/text/near-miss";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { isErrno } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { canAsk, isAgreed } from "../chat/ask-person.ts";

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { Receipt } from "@rkat/core/contract/compaction";
+import { describe, expect, it } from "vitest";
 import { createPaint } from "../io.ts";
 import { receiptLines } from "./receipt-lines.ts";
 

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Option } from "commander";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { withPiped } from "@rkat/core/contract/message";
 import type { PermissionRules } from "@rkat/core/contract/permission";
 import type { JsonObject, ToolFilter } from "@rkat/core/contract/session";
 import { isErrno } from "@rkat/node/config/realm";
+import { Option } from "commander";
 import { fieldFlags, fieldsOf, type Pair, pairs } from "../flags.ts";
 import type { Io } from "../io.ts";
 

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { describe, expect, it } from "vitest";
+import { useCommandLine } from "../../../../test/support/command-line.ts";
 import type { Parts } from "../parts.ts";
 
 const line = useCommandLine();

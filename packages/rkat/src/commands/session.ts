@@ -1,7 +1,8 @@
-import { Option } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
+import { callBars, contextBar } from "../chat/context-strip.ts";
 import {
   type CommandRow,
   command,
@@ -12,7 +13,6 @@ import {
   withId,
   withRef,
 } from "../command-row.ts";
-import { callBars, contextBar } from "../chat/context-strip.ts";
 import { also, fieldOptions, jsonFlag, withoutIt } from "../flags.ts";
 import { counted, oneLine } from "../io.ts";
 import { type PageFlags, writeSessionPage } from "../session-page.ts";

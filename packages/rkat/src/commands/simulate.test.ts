@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Simulation } from "@rkat/core/contract/simulation";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
-import type { Simulation } from "@rkat/core/contract/simulation";
 
 const line = useCommandLine();
 const SECOND = ["--policy", "a.toml"];

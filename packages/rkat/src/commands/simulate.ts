@@ -1,15 +1,15 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { Option } from "commander";
+import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/simulation";
-import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
-import { readProbes } from "@rkat/core/runtime/probes";
 import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/recorded-log";
 import type { SimulatedLog } from "@rkat/core/replay/simulation";
+import { readProbes } from "@rkat/core/runtime/probes";
 import { configuredRealm } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ERRORS } from "@rkat/core/contract/error";
 import { expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { answering } from "../../../../test/support/local-models.ts";
-import { ERRORS } from "@rkat/core/contract/error";
 
 const line = useCommandLine();
 

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { RunResult } from "@rkat/core/contract/session";
+import { describe, expect, it } from "vitest";
 import { judge } from "./start-turn.ts";
 
 const done: RunResult = {

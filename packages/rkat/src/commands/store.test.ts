@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { created, idOf, said } from "../../../../test/support/entries.ts";
-import { toNewEntries } from "@rkat/core/state/entry-events";
-import { openEmbeddedStore } from "@rkat/node/open-runtime";
 
 describe("rkat store copy", () => {
   const cli = useCommandLine();

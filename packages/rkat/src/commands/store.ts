@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { Option } from "commander";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { CopyReport } from "@rkat/core/transfer/store-copy";
 import { requireRealmId } from "@rkat/node/config/realm";
+import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { counted, grouped, writeJson, writeWarnings } from "../io.ts";

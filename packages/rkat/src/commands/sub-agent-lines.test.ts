@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { describe, expect, it } from "vitest";
 import type { Io } from "../io.ts";
 import { createSubAgentLines } from "./sub-agent-lines.ts";
 import { createEventsView, createJsonView, createTextView, type TurnView } from "./turn-view.ts";

@@ -1,4 +1,3 @@
-import { InvalidArgumentError, Option } from "commander";
 import { Scope } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { parseDuration, spellDuration } from "@rkat/core/contract/input";
@@ -6,6 +5,7 @@ import type { Token } from "@rkat/core/contract/token";
 import type { TokenStore } from "@rkat/core/ports/token-store";
 import { makeStateFolder, realmNameIn } from "@rkat/node/config/realm";
 import { createToken, openTokens, revokeToken } from "@rkat/server/http/token-files";
+import { InvalidArgumentError, Option } from "commander";
 import { type Call, type CommandRow, command, show } from "../command-row.ts";
 import { jsonFlag, type Pair, pairs } from "../flags.ts";
 import { table, writeJson } from "../io.ts";

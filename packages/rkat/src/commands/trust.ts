@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { Option } from "commander";
-import type { BroughtFile, LoadedConfig } from "@rkat/node/config/load-config";
 import { RuntimeError } from "@rkat/core/contract/error";
+import type { BroughtFile, LoadedConfig } from "@rkat/node/config/load-config";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { Option } from "commander";
 import { canAsk, isAgreed } from "../chat/ask-person.ts";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";

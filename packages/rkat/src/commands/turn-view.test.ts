@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { describe, expect, it } from "vitest";
 import type { Io } from "../io.ts";
 import { createTextView, type TextViewOptions } from "./turn-view.ts";
 

@@ -2,8 +2,8 @@ import { describeEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { costText, createPaint, type Io, jsonText, oneLine, writeJson } from "../io.ts";
 import type { MarkdownStream } from "../chat/markdown.ts";
+import { costText, createPaint, type Io, jsonText, oneLine, writeJson } from "../io.ts";
 import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
 import { createWorkLines } from "./work-lines.ts";
 

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { describe, expect, it } from "vitest";
 import { createPaint } from "../io.ts";
 import { createWorkLines, patchLines } from "./work-lines.ts";
 

@@ -11,8 +11,8 @@ import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
-import { fillContent } from "@rkat/core/sessions/media";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import { fillContent } from "@rkat/core/sessions/media";
 import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
 import {

@@ -2,9 +2,9 @@ import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import { realmOfFolder } from "@rkat/node/config/realm";
 import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { createJournal, type LogForm } from "../http/journal.ts";
-import { realmOfFolder } from "@rkat/node/config/realm";
 import {
   type ServerIo,
   type ServerKind,

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { describe, expect, it } from "vitest";
 import { sessionIdIn, sessionLeftBy } from "./events.ts";
 
 describe("the session that a value speaks of", () => {

@@ -1,7 +1,7 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { EventEnvelope } from "@rkat/core/contract/event-page";
-import type { Delivery } from "@rkat/core/sessions/event-queue";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { Delivery } from "@rkat/core/sessions/event-queue";
 import { isRecord } from "./incoming.ts";
 
 /** An event as it crosses a wire, with its place and an id; an event for one reader alone gets a random id. */

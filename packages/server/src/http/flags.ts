@@ -2,9 +2,9 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { parseDuration } from "@rkat/core/contract/input";
 import { CreateSession } from "@rkat/core/contract/session";
+import { backendNote } from "@rkat/node/config/realm";
 import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
-import { backendNote } from "@rkat/node/config/realm";
 
 /** The flags of every server. */
 export interface ServerFlags {

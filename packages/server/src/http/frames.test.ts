@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { describe, expect, it } from "vitest";
 import { toEnvelope } from "./events.ts";
 import { errorFrame, resultFrame, streamEventFrame, turnEventFrame } from "./frames.ts";
 import { LINE_BYTES_MAX } from "./lines.ts";

@@ -1,7 +1,7 @@
 import { request } from "node:http";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { describe, expect, it } from "vitest";
 import { serveRest } from "../../../../test/support/rest-server.ts";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { parseMcpFlags } from "../mcp/start.ts";
 import { parseRestFlags } from "../rest/start.ts";
 import { createCallers } from "./callers.ts";

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { connect } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createBodyReader, fieldsOf } from "./body.ts";
 import { errorAnswer, jsonAnswer } from "./http-answer.ts";
 import { openHttpServer, type Target } from "./http-server.ts";

@@ -1,6 +1,6 @@
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createOwnAddresses } from "./own-addresses.ts";
 
 it.each([

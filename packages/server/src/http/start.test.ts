@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { expect, it } from "vitest";
 import { loadConfig } from "@rkat/node/config/load-config";
-import { openDatabaseTokens } from "@rkat/postgres";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { openDatabaseTokens } from "@rkat/postgres";
+import { expect, it } from "vitest";
 import { startMcp } from "../mcp/start.ts";
 import { startRest } from "../rest/start.ts";
 import { startRpc } from "../rpc/start.ts";

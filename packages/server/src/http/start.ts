@@ -1,18 +1,11 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { loadConfig } from "@rkat/node/config/load-config";
 import { asRuntimeError, ERRORS } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { OpenOptions } from "@rkat/node/open-runtime";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
-import { type Admission, tokenFor } from "./guard.ts";
-import type { Host } from "./host.ts";
-import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
-import { createOperator, type Operator } from "./operator.ts";
-import { createOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import type { loadConfig } from "@rkat/node/config/load-config";
 import {
   backendOf,
   configuredRealm,
@@ -23,6 +16,13 @@ import {
   realmNameIn,
   resolveRealm,
 } from "@rkat/node/config/realm";
+import type { OpenOptions } from "@rkat/node/open-runtime";
+import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
+import { type Admission, tokenFor } from "./guard.ts";
+import type { Host } from "./host.ts";
+import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
+import { createOperator, type Operator } from "./operator.ts";
+import { createOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { within } from "./running-turns.ts";
 import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 

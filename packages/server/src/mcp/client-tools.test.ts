@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { connectMcp } from "../../../../test/support/mcp-connection.ts";
 import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { afterEach, describe, expect, it } from "vitest";
+import { connectMcp } from "../../../../test/support/mcp-connection.ts";
 
 const open: { close(): Promise<void> }[] = [];
 const connect = async (...given: Parameters<typeof connectMcp>) => {

@@ -1,8 +1,8 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it } from "vitest";
 import { connectMcp } from "../../../../test/support/mcp-connection.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 
 const TASK = { calls: [{ id: "c1", name: "task_create", args: { subject: "Feed the heron", description: "Twice." } }] };
 

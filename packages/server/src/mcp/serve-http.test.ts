@@ -2,11 +2,11 @@ import { request } from "node:http";
 import { connect as connectTo } from "node:net";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { type JSONRPCMessage, LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { afterEach, describe, expect, it } from "vitest";
 import { caller, createClient } from "../../../../test/support/mcp-connection.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { createSentMessages, listenHttp } from "./serve-http.ts";
 import { createServers } from "./server.ts";
 

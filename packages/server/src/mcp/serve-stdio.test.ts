@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { describe, expect, it } from "vitest";
 import { serveStdio } from "./serve-stdio.ts";
 import { createServers } from "./server.ts";
 

@@ -1,10 +1,10 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { afterEach, describe, expect, it } from "vitest";
-import { connectMcp, REALM } from "../../../../test/support/mcp-connection.ts";
 import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS } from "@rkat/core/contract/operations";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { afterEach, describe, expect, it } from "vitest";
+import { connectMcp, REALM } from "../../../../test/support/mcp-connection.ts";
 
 const open: { close(): Promise<void> }[] = [];
 const connect = async (...given: Parameters<typeof connectMcp>) => {

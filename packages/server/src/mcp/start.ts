@@ -1,3 +1,4 @@
+import { realmOfFolder } from "@rkat/node/config/realm";
 import {
   flag,
   HTTP_OPTIONS,
@@ -10,7 +11,6 @@ import {
   serverFlags,
   text,
 } from "../http/flags.ts";
-import { realmOfFolder } from "@rkat/node/config/realm";
 import { watchTurns } from "../http/running-turns.ts";
 import {
   type HttpPlace,

@@ -1,7 +1,7 @@
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { openChatServer } from "../../../../test/support/chat-server.ts";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

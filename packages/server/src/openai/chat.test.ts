@@ -1,8 +1,8 @@
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { ScriptedStep } from "@rkat/core/providers/scripted";
 import { afterEach, describe, expect, it } from "vitest";
 import { complete, openChatServer } from "../../../../test/support/chat-server.ts";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import type { ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -4,6 +4,8 @@ import { errorAnswer } from "../http/http-answer.ts";
 import type { Mount, MountParts, OpenMount } from "../http/mount.ts";
 import { createOnce } from "../http/once.ts";
 import type { Route } from "../http/router.ts";
+import { createUiRoutes } from "../ui-stream/ui-routes.ts";
+import type { UiSettings } from "../ui-stream/ui-sessions.ts";
 import { createChatRoutes } from "./chat-routes.ts";
 import { createConversationRoutes } from "./conversation-routes.ts";
 import { openAiFailure } from "./failure.ts";
@@ -11,8 +13,6 @@ import { createModelRoutes } from "./model-routes.ts";
 import { createResponseRoutes } from "./response-routes.ts";
 import { createRetries } from "./retries.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
-import { createUiRoutes } from "../ui-stream/ui-routes.ts";
-import type { UiSettings } from "../ui-stream/ui-sessions.ts";
 
 type Switched<T> = T & { readonly enabled?: boolean | undefined };
 

@@ -1,10 +1,10 @@
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { ScriptedStep } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { serveRuntime } from "../../../../test/support/rest-server.ts";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import type { ScriptedStep } from "@rkat/core/providers/scripted";
-import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { mountOpenAi } from "./mount.ts";
 import type { OpenAiSettings } from "./turn-route.ts";
 

@@ -1,10 +1,10 @@
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { serveRuntime } from "../../../../test/support/rest-server.ts";
 import { configWith, scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { tokenFolder } from "../../../../test/support/tokens.ts";
-import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { RestService } from "../rest/serve.ts";
 import { loadMounts, mountOpenAi } from "./mount.ts";
 import type { OpenAiSettings } from "./turn-route.ts";

@@ -1,9 +1,9 @@
 import { connect } from "node:net";
-import { describe, expect, it } from "vitest";
-import { eventsUntil, readEvents, type SseEvent, serveRest } from "../../../../test/support/rest-server.ts";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { describe, expect, it } from "vitest";
+import { eventsUntil, readEvents, type SseEvent, serveRest } from "../../../../test/support/rest-server.ts";
 
 const durable = (events: readonly SseEvent[]) => events.filter(({ id }) => id !== undefined);
 const idsOf = (events: readonly SseEvent[]) => durable(events).map(({ id }) => id);

@@ -1,6 +1,6 @@
+import { OPERATIONS } from "@rkat/core/contract/operations";
 import { describe, expect, it } from "vitest";
 import { serveOperated, serveRest } from "../../../../test/support/rest-server.ts";
-import { OPERATIONS } from "@rkat/core/contract/operations";
 import { openApiDocument } from "./openapi.ts";
 
 const document = openApiDocument("1.2.3")("http://127.0.0.1:8080");

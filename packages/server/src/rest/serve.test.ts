@@ -1,10 +1,10 @@
 import { request } from "node:http";
-import { describe, expect, it } from "vitest";
-import { REALM, serveRest, serveRuntime } from "../../../../test/support/rest-server.ts";
 import { ERRORS } from "@rkat/core/contract/error";
 import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { createRuntime } from "@rkat/core/create-runtime";
+import { describe, expect, it } from "vitest";
+import { REALM, serveRest, serveRuntime } from "../../../../test/support/rest-server.ts";
 
 const NOBODY = "01900000-0000-7000-8000-000000000000";
 

@@ -1,9 +1,9 @@
+import type { ModelRequest } from "@rkat/core/ports/model";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it } from "vitest";
 import { asFrame, type Frame, readAsClient, turnEvents } from "../../../../test/support/rpc-client.ts";
 import { connectRpc } from "../../../../test/support/rpc-connection.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
-import type { ModelRequest } from "@rkat/core/ports/model";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 
 const weather = {
   name: "weather",

@@ -1,9 +1,9 @@
+import { RuntimeError } from "@rkat/core/contract/error";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it, vi } from "vitest";
 import { asFrame, type Frame, failure, readAsClient, turnEvents } from "../../../../test/support/rpc-client.ts";
 import { connectRpc, connectTo, REALM } from "../../../../test/support/rpc-connection.ts";
-import { RuntimeError } from "@rkat/core/contract/error";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createRuntime } from "@rkat/core/create-runtime";
 
 const UNKNOWN = "01999999-0000-7000-8000-000000000001";
 

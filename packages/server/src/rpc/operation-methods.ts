@@ -1,7 +1,7 @@
 import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Tool } from "@rkat/core/ports/tool";
-import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
 import { type Params, sessionIdIn, sessionLeftBy, toEnvelope, withSessionRefs } from "../http/events.ts";
 import { turnEventFrame } from "../http/frames.ts";
 import { isRecord, type RequestId } from "../http/incoming.ts";

@@ -1,10 +1,10 @@
+import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
+import { OPERATIONS } from "@rkat/core/contract/operations";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it } from "vitest";
 import { asFrame, type Frame, failure } from "../../../../test/support/rpc-client.ts";
 import { connectRpc, REALM } from "../../../../test/support/rpc-connection.ts";
-import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
-import { OPERATIONS } from "@rkat/core/contract/operations";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 
 const errorOf = (frame: Frame) => asFrame(frame.error);
 const isNullId = (frame: Frame) => frame.id === null;

@@ -1,7 +1,7 @@
+import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { describe, expect, it } from "vitest";
 import { asFrame, readAsClient, streamEvents, turnEvents } from "../../../../test/support/rpc-client.ts";
 import { connectRpc, REALM } from "../../../../test/support/rpc-connection.ts";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
 
 const model = () => createScriptedModel(() => ({ text: "ok" }));
 const isEnd = (frame: Record<string, unknown>) => frame.method === "session/stream_end";

@@ -1,7 +1,7 @@
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/requests";
-import type { Delivery } from "@rkat/core/sessions/event-queue";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { Delivery } from "@rkat/core/sessions/event-queue";
 import { listenTo, type Params, toEnvelope } from "../http/events.ts";
 import { notificationFrame, streamEventFrame } from "../http/frames.ts";
 import type { Outbox } from "../http/lines.ts";

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { describe, expect, it } from "vitest";
 import { createUiEncoder } from "./ui-encoder.ts";
 
 function state(events: readonly AgentEvent[], sendsDeltas = true) {

@@ -1,7 +1,7 @@
+import { createInMemoryStore } from "@rkat/core/create-runtime";
+import type { Tool } from "@rkat/core/ports/tool";
 import { describe, expect, it } from "vitest";
 import { lastOf, openChat, type Shown, serveUi, sessionOf, textIn, user } from "../../../../test/support/ui-server.ts";
-import type { Tool } from "@rkat/core/ports/tool";
-import { createInMemoryStore } from "@rkat/core/create-runtime";
 
 type Script = Parameters<typeof serveUi>[0];
 
