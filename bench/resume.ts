@@ -20,7 +20,7 @@ const COMPACTED_EVERY = 50;
 const TAIL_SEQS = 20;
 const root = join(import.meta.dirname, "..");
 const folder = mkdtempSync(join(tmpdir(), "rkat-bench-resume-"));
-const dist = join(root, "dist", "index.js");
+const dist = join(root, "build/packed/node_modules/@rkat/node/dist/index.js");
 
 /** Answers every request with a sentence, and says when it came. */
 let onRequest: (atMs: number) => void = () => {};

@@ -27,7 +27,7 @@ const root = join(import.meta.dirname, "..");
 /** Starts one of the built servers, such as `rest`, in a folder; its stdin and stdout are pipes. */
 export function startServer(door: string, args: readonly string[], place: Place): ServerProcess {
   const report = join(import.meta.dirname, "usage-report.ts");
-  const child = spawn(process.execPath, ["--import", report, join(root, "dist", `${door}.js`), ...args], {
+  const child = spawn(process.execPath, ["--import", report, join(root, "packages/rkat/dist", `${door}.js`), ...args], {
     cwd: place.cwd,
     env: { PATH: process.env.PATH, HOME: place.cwd, ...place.env },
     stdio: ["pipe", "pipe", "ignore", "ipc"],

@@ -10,7 +10,7 @@ const RUNS = 21;
 const WARM_UP_RUNS = 2;
 
 const root = join(import.meta.dirname, "..");
-const cli = join(root, "dist", "cli.js");
+const cli = join(root, "packages/rkat/dist/cli.js");
 const run = promisify(execFile);
 
 /** Programs of processes of their own. Watching what is loaded slows loading down, so time is taken without it. */
@@ -108,7 +108,7 @@ async function measure(): Promise<void> {
       [
         ["whole process", "wall ms", "× node -e 0"],
         ["node -e 0", nothingMs.toFixed(1), "1.00"],
-        ["node dist/cli.js --version", versionMs.toFixed(1), (versionMs / nothingMs).toFixed(2)],
+        ["rkat --version", versionMs.toFixed(1), (versionMs / nothingMs).toFixed(2)],
       ],
       [
         ['import("rkat")', ""],

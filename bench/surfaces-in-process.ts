@@ -1,5 +1,5 @@
 // A program that uses rkat without a server, in a process of its own: told how many turns to run, it runs them.
-const built = new URL("../packages/node/dist/index.js", import.meta.url).href;
+const built = new URL("../build/packed/node_modules/@rkat/node/dist/index.js", import.meta.url).href;
 // The build of this source.
 const { loadConfig, openRuntime } = (await import(built)) as typeof import("@rkat/node");
 

@@ -64,12 +64,10 @@ function loadedBy(...entries: readonly string[]): ReadonlySet<string> {
 }
 
 /** Modules that run as a thread or a process of their own; `workerFile` finds them by these paths. */
-const WORKERS = [
-  "packages/core/src/compactions/reading-thread.ts",
-  "packages/core/src/sessions/schema-thread.ts",
-  "packages/node/src/embedders/model-process.ts",
-  "packages/node/src/log/scan-thread.ts",
-];
+const CORE_WORKERS = ["compactions/reading-thread", "sessions/schema-thread"];
+const NODE_WORKERS = ["embedders/model-process", "log/scan-thread"];
+const inPackage = (name: string, modules: readonly string[]) =>
+  Object.fromEntries(modules.map((module) => [module, `packages/${name}/src/${module}.ts`]));
 
 /** What other packages import of a package: each is an entry of its bundle. */
 function entriesOf(name: string): Record<string, string> {
@@ -80,11 +78,12 @@ function entriesOf(name: string): Record<string, string> {
     .flatMap((path) =>
       [...readFileSync(path, "utf8").matchAll(IMPORT)].map(([, one, other]) => sourceOf(path, one ?? other ?? "")),
     );
-  const entries = [...imported, ...WORKERS.map((path) => resolve(path))].filter((path) => path?.startsWith(`${root}/`));
+  const entries = imported.filter((path) => path?.startsWith(`${root}/`));
   return Object.fromEntries([...new Set(entries)].map((path = "") => [relative(root, path).slice(0, -3), path]));
 }
 
-const coreIndex = loadedBy("packages/core/src/index.ts");
+/** What the import of `@rkat/node` loads at once, of core as well. */
+const loadedAtOnce = loadedBy("packages/node/src/index.ts");
 const INTERNAL = "internal";
 
 /** The names that a module exports, each as it is called in `@rkat/core/internal`. */
@@ -96,7 +95,7 @@ function internalNames(path: string): readonly (readonly [string, string])[] {
 }
 
 /**
- * Core's modules that its index loads anyway reach the other packages through one file, `@rkat/core/internal`: a file for
+ * Core's modules that are loaded anyway reach the other packages through one file, `@rkat/core/internal`: a file for
  * each of them took the import of `@rkat/node` half as long again.
  */
 const throughOneFile: Plugin = {
@@ -104,11 +103,11 @@ const throughOneFile: Plugin = {
   resolveId: (id, from) => {
     if (id === INTERNAL) return `\0${INTERNAL}`;
     const path = /^@rkat\/core\//.test(id) && from !== undefined ? sourceOf(from, id) : undefined;
-    return path !== undefined && coreIndex.has(path) ? `\0core:${path}` : null;
+    return path !== undefined && loadedAtOnce.has(path) ? `\0core:${path}` : null;
   },
   load: (id) => {
     if (id === `\0${INTERNAL}`) {
-      const paths = Object.values(entriesOf("core")).filter((path) => coreIndex.has(path));
+      const paths = Object.values(entriesOf("core")).filter((path) => loadedAtOnce.has(path));
       const exported = paths.map((path) => {
         const names = internalNames(path).map(([name, alias]) => `${name} as ${alias}`);
         return `export { ${names.join(", ")} } from ${JSON.stringify(path)};`;
@@ -121,7 +120,7 @@ const throughOneFile: Plugin = {
   },
 };
 
-const text = loadedBy(...WORKERS.slice(0, 2));
+const text = loadedBy(...Object.values(inPackage("core", CORE_WORKERS)));
 /** Loaded by the opening of a state folder. */
 const folder = loadedBy(
   "packages/node/src/log/config-file.ts",
@@ -137,6 +136,7 @@ function groupsOf(entry: string) {
     // Alone: a Node that is too old for the rest can still load it.
     { name: "node-version", test: /\/runtime\/node-version\.ts$/ },
     { name: "zod", test: /node_modules\/zod\// },
+    { name: "core", test: /^\0core:/ },
     { name: "client", test: (id: string) => index.has(id) && client.has(id) },
     { name: "text", test: (id: string) => index.has(id) && text.has(id) },
     { name: "contract", test: (id: string) => index.has(id) && id.includes("/core/src/contract/") },
@@ -152,11 +152,15 @@ const outputTo = (name: string) => ({
 });
 
 const library = (name: string, entry: string) => ({
-  input: { ...entriesOf(name), ...(name === "core" ? { [INTERNAL]: INTERNAL } : {}) },
+  input: {
+    ...entriesOf(name),
+    ...(name === "core" ? { ...inPackage(name, CORE_WORKERS), [INTERNAL]: INTERNAL } : {}),
+  },
   platform: "node" as const,
   plugins: [throughOneFile, ...onNode],
   // Of core's modules those that `throughOneFile` leaves are external.
-  external: (id: string) => isExternal(id) && !(id.startsWith("@rkat/core/") && coreIndex.has(sourceOf("", id) ?? "")),
+  external: (id: string) =>
+    isExternal(id) && !(id.startsWith("@rkat/core/") && loadedAtOnce.has(sourceOf("", id) ?? "")),
   output: { ...outputTo(name), codeSplitting: { groups: groupsOf(entry), includeDependenciesRecursively: false } },
 });
 
@@ -187,10 +191,18 @@ const consolePage: Plugin = {
 
 // Every bundle is built from sources: no package's build needs another's output.
 export default defineConfig([
-  library("core", "packages/core/src/index.ts"),
+  library("core", "packages/node/src/index.ts"),
   library("node", "packages/node/src/index.ts"),
   library("postgres", "packages/postgres/src/index.ts"),
   library("server", "packages/server/src/rest/start.ts"),
+  // Workers hold what they take of core, and so are quick to start.
+  {
+    input: inPackage("node", NODE_WORKERS),
+    platform: "node",
+    plugins: onNode,
+    external: EXTERNAL,
+    output: { ...outputTo("node"), chunkFileNames: "chunks/worker-[name]-[hash].js" },
+  },
   // By itself: it keeps the loop of its caller, and loads neither stores nor servers.
   {
     input: { "ai-sdk": "packages/core/src/ai-sdk.ts" },

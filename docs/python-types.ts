@@ -24,7 +24,7 @@ export function schemaOf(type: z.ZodType, io: Direction): Schema {
   return z.toJSONSchema(type, { io, unrepresentable: "any" }) as Schema;
 }
 
-export const LINE_CHARS_MAX = 120;
+const LINE_CHARS_MAX = 120;
 /** Longer ones would not fit a line. */
 const INLINE_VALUES_MAX = 5;
 const SCALARS: Readonly<Record<string, string>> = {
@@ -211,7 +211,7 @@ export function pascal(name: string): string {
 }
 
 /** What a schema says of a field, which goes on from its name, as a sentence of its own. */
-export function sentence(text: string): string {
+function sentence(text: string): string {
   const begun = text.replace(/^[a-z](?=[a-z]*(?:[\s,;.]|$))/, (letter) => letter.toUpperCase());
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

@@ -102,8 +102,8 @@ const BUNDLERS = {
 let folder: string;
 beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "rkat-bundle-")));
-  install("project", ["rkat"]);
-  install("installed", ["rkat"]);
+  install("project", ["rkat", "@rkat"]);
+  install("installed", ["rkat", "@rkat"]);
   install("addon-alone", ["fs-native-extensions"]);
   writeFileSync(join(folder, "project/program.mjs"), PROGRAM);
   writeFileSync(join(folder, "project/client.mjs"), CLIENT);
@@ -116,8 +116,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function install(name: string, packages: readonly string[]): void {
   mkdirSync(join(folder, name, "node_modules"), { recursive: true });
   for (const one of packages) {
-    const from = one === "rkat" ? root : join(root, "node_modules", one);
-    symlinkSync(from, join(folder, name, "node_modules", one));
+    const from = one.includes("rkat") ? "build/packed/node_modules" : "node_modules";
+    symlinkSync(join(root, from, one), join(folder, name, "node_modules", one));
   }
 }
 
@@ -145,73 +145,71 @@ async function run(file: string, name: string) {
   return { stdout, stderr, runs: readFileSync(runs, "utf8").trim().split("\n").length };
 }
 
-// It is built before the tests are run; whoever runs this file alone may not have.
-describe.skipIf(!existsSync(join(root, "packages/node/dist/index.js")) || !existsSync("/proc"))(
-  "a bundled program",
-  () => {
-    for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
-      const bundled = async (program: string, place: string): Promise<string> => {
-        const made = join(folder, "project", bundler, program);
-        if (!existsSync(made)) await bundle(join(folder, "project", `${program}.mjs`), made);
-        const copy = join(folder, place, bundler, program);
-        cpSync(made, copy, { recursive: true });
-        return join(copy, `${program}.mjs`);
-      };
+describe.skipIf(!existsSync("/proc"))("a bundled program", () => {
+  for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
+    const bundled = async (program: string, place: string): Promise<string> => {
+      const made = join(folder, "project", bundler, program);
+      if (!existsSync(made)) await bundle(join(folder, "project", `${program}.mjs`), made);
+      const copy = join(folder, place, bundler, program);
+      cpSync(made, copy, { recursive: true });
+      return join(copy, `${program}.mjs`);
+    };
 
-      it(`[G10] by ${bundler} is run once, and does everything where the package is installed`, async () => {
-        const { stdout, stderr, runs } = await run(await bundled("program", "installed"), `${bundler}-installed`);
-        expect([stderr, runs]).toEqual(["", 1]);
-        expect(JSON.parse(stdout)).toEqual({
-          warnings: [],
-          compacted: true,
-          typed: { code: "AB-12" },
-          slow: expect.stringContaining("it took longer than 2 seconds"),
-          found: true,
-          embedder: expect.stringMatching(/^gte-small-int8/),
-          matches: 0,
-        });
+    it(`[G10] by ${bundler} is run once, and does everything where the package is installed`, async () => {
+      const { stdout, stderr, runs } = await run(await bundled("program", "installed"), `${bundler}-installed`);
+      expect([stderr, runs]).toEqual(["", 1]);
+      expect(JSON.parse(stdout)).toEqual({
+        warnings: [],
+        compacted: true,
+        typed: { code: "AB-12" },
+        slow: expect.stringContaining("it took longer than 2 seconds"),
+        found: true,
+        embedder: expect.stringMatching(/^gte-small-int8/),
+        matches: 0,
       });
+    });
 
-      it(`[G10] by ${bundler} is run once without the package, and does what it can, with one warning`, async () => {
-        const { stdout, stderr, runs } = await run(await bundled("program", "addon-alone"), `${bundler}-alone`);
-        expect([stderr, runs]).toEqual(["", 1]);
-        expect(JSON.parse(stdout)).toEqual({
-          warnings: [
-            expect.stringMatching(/^the package rkat cannot be found from this bundle; memory is searched by words/),
-          ],
-          compacted: true,
-          typed: { code: "AB-12" },
-          slow: expect.stringContaining("it took longer than 2 seconds"),
-          found: true,
-          embedder: "none",
-          matches: 0,
-        });
+    it(`[G10] by ${bundler} is run once without the package, and does what it can, with one warning`, async () => {
+      const { stdout, stderr, runs } = await run(await bundled("program", "addon-alone"), `${bundler}-alone`);
+      expect([stderr, runs]).toEqual(["", 1]);
+      expect(JSON.parse(stdout)).toEqual({
+        warnings: [
+          expect.stringMatching(
+            /^the package @rkat\/\w+ cannot be found from this bundle; memory is searched by words/,
+          ),
+        ],
+        compacted: true,
+        typed: { code: "AB-12" },
+        slow: expect.stringContaining("it took longer than 2 seconds"),
+        found: true,
+        embedder: "none",
+        matches: 0,
       });
+    });
 
-      it(`[G10] by ${bundler} says in a sentence that it cannot lock a folder without its addon`, async () => {
-        const { stdout, stderr, runs } = await run(await bundled("program", "bare"), `${bundler}-bare`);
-        expect([stdout, runs]).toEqual(["", 1]);
-        expect(stderr).toContain("a state folder cannot be used: fs-native-extensions cannot be loaded");
-      });
+    it(`[G10] by ${bundler} says in a sentence that it cannot lock a folder without its addon`, async () => {
+      const { stdout, stderr, runs } = await run(await bundled("program", "bare"), `${bundler}-bare`);
+      expect([stdout, runs]).toEqual(["", 1]);
+      expect(stderr).toContain("a state folder cannot be used: fs-native-extensions cannot be loaded");
+    });
 
-      it(`[G10] by ${bundler} starts the package's server, and not itself`, async () => {
-        const installed = await run(await bundled("client", "installed"), `${bundler}-client`);
-        expect(installed).toEqual({ stdout: "2 + 3 = 5\n", stderr: "", runs: 1 });
-        const bare = await run(await bundled("client", "bare"), `${bundler}-client-bare`);
-        expect(bare).toMatchObject({ stdout: expect.stringContaining("cannot start rkat-rpc"), runs: 1 });
-      });
-    }
+    it(`[G10] by ${bundler} starts the package's server, and not itself`, async () => {
+      const installed = await run(await bundled("client", "installed"), `${bundler}-client`);
+      expect(installed).toEqual({ stdout: "2 + 3 = 5\n", stderr: "", runs: 1 });
+      const bare = await run(await bundled("client", "bare"), `${bundler}-client-bare`);
+      expect(bare).toMatchObject({ stdout: expect.stringContaining("cannot start rkat-rpc"), runs: 1 });
+    });
+  }
 
-    it("[G10] under Deno is told in a sentence that a folder cannot be kept", async () => {
-      const script = `globalThis.Deno = {};
-      const { openRuntime } = await import(${JSON.stringify(join(root, "packages/node/dist/index.js"))});
+  it("[G10] under Deno is told in a sentence that a folder cannot be kept", async () => {
+    const script = `globalThis.Deno = {};
+      const { openRuntime } = await import(${JSON.stringify(join(root, "build/packed/node_modules/@rkat/node/dist/index.js"))});
       await openRuntime({ stateFolder: process.argv[1], model: "offline", env: {} }).catch(({ code, message }) =>
         console.log(code, message));`;
-      const args = ["--input-type=module", "-e", script, join(folder, "deno")];
-      const { stdout } = await promisify(execFile)(process.execPath, args);
-      expect(stdout).toMatch(
-        /^CAPABILITY_UNAVAILABLE a state folder cannot be used: Deno .*; run the program with Node\n$/,
-      );
-    });
-  },
-);
+    const args = ["--input-type=module", "-e", script, join(folder, "deno")];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    expect(stdout).toMatch(
+      /^CAPABILITY_UNAVAILABLE a state folder cannot be used: Deno .*; run the program with Node\n$/,
+    );
+  });
+});

@@ -17,7 +17,7 @@ describe("rkat agent receipt", () => {
     await agent(["remember", "Ada"], ["Never open /srv/gate.toml.", "Port 8443 is open.", ...seen].join("\n"));
     const text = await agent(["receipt", "Ada"]);
     expect({ code: text.code, stderr: text.stderr }).toEqual({ code: 0, stderr: "" });
-    expect(text.stdout).toMatch(/^Compaction of Ada, seq \d+\n {3}when .*\n {3}why +it was due, with 7 memories\n/);
+    expect(text.stdout).toMatch(/^Compaction of Ada, seq \d+\n {3}when .*\n {3}why +due, with 7 memories\n/);
     expect(text.stdout).toMatch(/\n {3}quality +1: it has \d+ of the \d+ specifics of its sources\n/);
     expect(text.stdout).toMatch(/\nLong-term summary of memories 1 to 3 {2}extractive\n/);
     expect(text.stdout).toMatch(/ specifics: \d+ in the summary, \d+ shown besides it, \d+ recoverable, 0 lost\n/);

@@ -258,7 +258,7 @@ describe("rkat compact undo and expand", () => {
     const [made] = await compactions(id);
     expect(made).toMatchObject({ trigger: "threshold" });
     expect(await text("compact", "undo", id)).toMatch(
-      /\n! It is over the 1,500 tokens at which it is compacted, so a coming turn compacts it again\n$/,
+      /\n! It is over the 1,500 tokens at which it is compacted, so the next turn compacts it again\n$/,
     );
   });
 

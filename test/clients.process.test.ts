@@ -20,7 +20,7 @@ const inProcess: ClientWay = {
 const overStdio: ClientWay = {
   name: "over stdio",
   hasTools: true,
-  death: /^\S*node.* ended with exit code 7 and said: the last words$/,
+  death: /^\S*node.* ended with exit code 7; its output: the last words$/,
   open: async (kind = "kept") => {
     const client = await connect({ command: process.execPath, args: [SERVER, "rpc", kind] });
     return { client, close: client.close };

@@ -5,7 +5,6 @@ import {
   cycleFaults,
   exportFaults,
   folderFaults,
-  foreignFaults,
   homeFaults,
   layerFaults,
   lengthFaults,
@@ -14,10 +13,10 @@ import {
   ownAddressFaults,
   rootFaults,
   sizeFaults,
-  wordFaults,
 } from "./tidy-rules.ts";
 import { tableFaults } from "./tidy-tables.ts";
 import { specFaults, testFaults } from "./tidy-tests.ts";
+import { foreignFaults, wordFaults } from "./tidy-words.ts";
 
 const files = projectFiles();
 const textOf = (path: string) => files.find((file) => file.path === path)?.text;
@@ -234,15 +233,17 @@ describe("the rules bite", () => {
 
   it("on words that name no subject, but not in decisions, tests and names", () => {
     const prose = "// Nobody waits for it.\n";
-    const bad = [file("src/surfaces/a.ts", prose), file("docs/a.md", "Whoever mends it\n")];
+    const bad = [file("packages/server/src/a.ts", prose), file("docs/a.md", "Whoever mends it\n")];
     expect(wordFaults(bad)).toEqual([
-      "src/surfaces/a.ts says Nobody: name the subject: the caller, the client, the user, no person",
+      "packages/server/src/a.ts says Nobody: name the subject: the caller, the client, the user, no person",
       "docs/a.md says Whoever: name the subject: the caller, the client, the user, the server",
       "docs/a.md says mends: write fix",
     ]);
-    const fine = ["docs/decisions/0001-a.md", "src/surfaces/a.test.ts", "CHANGELOG.md"];
+    const fine = ["docs/decisions/0001-a.md", "packages/server/src/a.test.ts", "CHANGELOG.md"];
     expect(wordFaults(fine.map((path) => file(path, prose)))).toEqual([]);
-    expect(wordFaults([file("src/surfaces/a.ts", 'import { fix } from "./mend.ts";\n// Recommended.\n')])).toEqual([]);
+    expect(
+      wordFaults([file("packages/server/src/a.ts", 'import { fix } from "./mend.ts";\n// Recommended.\n')]),
+    ).toEqual([]);
   });
 
   it("on paths and registries of one machine", () => {

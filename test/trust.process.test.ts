@@ -220,7 +220,7 @@ describe("trust", () => {
     expect((await run(["mcp", "list", "--json"])).stdout).not.toContain("untrusted");
     bring(".rkat/mcp.toml", startsMarker());
     const added = await run(["mcp", "add", "mine", "--", "no-such-program"]);
-    expect(added.stderr).toContain("left out until somebody trusts");
+    expect(added.stderr).toContain("left out until you trust this folder");
     const listed = await run(["mcp", "list", "--json"]);
     expect(JSON.parse(listed.stdout).servers).toMatchObject([
       { name: "tools", state: "untrusted" },

@@ -188,7 +188,7 @@ withPostgres("a database", () => {
     expect([files.read(), one.read(), two.read()]).toMatchObject([[], [{ name: "web", sha256 }], [{ sha256 }]]);
     await createToken(files, { name: "web", ...given });
     expect((await open("acme")).read()).toMatchObject([{ sha256 }]);
-    expect(warned).toEqual([expect.stringMatching(/^token web of .* lets nobody in: the realm has another/)]);
+    expect(warned).toEqual([expect.stringMatching(/^token web of .* is not accepted: the realm has another/)]);
     await revokeToken(one, "web");
     await expect(revokeToken(one, "web")).rejects.toThrow("there is no token web; there are none");
     await files.remove("web");

@@ -70,7 +70,7 @@ function listenForInterrupts(): AbortController {
         if (stream === process.stdout) interrupt.abort(0);
         return;
       }
-      // What was asked for does not fail because nobody can be told about it: a server goes on without its log.
+      // A command does not fail because stderr cannot be written: a server runs on without its log.
       if (stream === process.stderr) return;
       // A full disk behind stdout: what was asked for cannot be shown, and stderr may be the same disk.
       process.stderr.write(`Error: cannot write the output: ${error.message}\n`);
@@ -84,7 +84,7 @@ function endAt(name: string, exitCode: number, interrupt: AbortController): void
   process.on(name, () => {
     if (!interrupt.signal.aborted) return interrupt.abort(exitCode);
     const { output } = terminal();
-    // Whoever drew there is not waited for. Node itself gives back the keys.
+    // The code that drew there is not waited for. Node itself restores the input mode.
     if (output.isTTY && process.env.TERM !== "dumb") output.write(PLAIN_TERMINAL);
     process.exit(exitCode);
   });
@@ -104,7 +104,7 @@ function createIo(controller: AbortController): Io {
       kind: kindOfStdin(),
       read: () => addAbortSignal(interrupt, process.stdin),
       terminal: () => {
-        // Whoever takes the keys must give them back; `nohup` leaves no terminal to take.
+        // Raw mode must be left at a hang-up; `nohup` leaves no terminal to read.
         if (!isHeld) endAt("SIGHUP", HANGUP_EXIT, controller);
         isHeld = true;
         return terminal();
@@ -122,7 +122,7 @@ function terminal(): Terminal {
     output: process.stdout.isTTY ? process.stdout : process.stderr,
     suspend: (resumed) => {
       process.kill(process.pid, "SIGTSTP");
-      // Who is stopped hears no timer. Where no shell could let it go on the system stops nobody, and it goes on at once.
+      // Timers do not run in a stopped process. Without job control the signal has no effect, and the timer fires at once.
       setTimeout(resumed, STOPPED_WITHIN_MS);
     },
   };

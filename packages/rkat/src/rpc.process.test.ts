@@ -35,8 +35,9 @@ function start(args: readonly string[] = [], env: Record<string, string> = {}) {
 
 describe("rkat-rpc", () => {
   it("can be started as a file of its own", () => {
-    expect(() => accessSync(door, constants.X_OK)).not.toThrow();
-    expect(readFileSync(door, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const bin = join(root, "bin/rkat-rpc.js");
+    expect(() => accessSync(bin, constants.X_OK)).not.toThrow();
+    expect(readFileSync(bin, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
   });
 
   it("[A2] [F1] serves a client of the 0.6 line from connect to close", async () => {

@@ -28,7 +28,7 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
       interrupt.abort(exitCode);
     });
   }
-  // A closed pipe is heard of by whoever writes to it; unheard, it would end the process with a stack trace.
+  // The writer reports a closed pipe; without a listener it would end the process with a stack trace.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
   // Our own manifest, whose version npm insists on.

@@ -72,9 +72,10 @@ export function createDispatch({ service, capabilities, view, spentToday, isClos
     const call = endingWith(given);
     if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
     try {
+      // Without a caller nothing is waited for: calls take a session's lock in the order they are made.
+      if (call.caller === undefined) return await service[name](parsed, call);
       if (row.runs !== undefined) await requireLeft(call.caller, spentToday);
-      const visible = call.caller === undefined ? parsed : await view.narrow(name, parsed, call.caller);
-      return await service[name](visible, call);
+      return await service[name](await view.narrow(name, parsed, call.caller), call);
     } catch (thrown) {
       throw asRuntimeError(thrown);
     }
@@ -90,12 +91,10 @@ function parseInput<N extends OperationName>(schema: z.ZodType, input: unknown):
 
 /** Throws BUDGET_EXHAUSTED when a caller has spent what it may: no further turn begins. */
 export async function requireLeft(
-  caller: Caller | undefined,
+  { name, maxCostPerDay: limit }: Caller,
   spentToday: (name: string) => Promise<number>,
 ): Promise<void> {
-  if (caller?.maxCostPerDay === undefined) return;
-  const { name, maxCostPerDay: limit } = caller;
-  if ((await spentToday(name)) < limit) return;
+  if (limit === undefined || (await spentToday(name)) < limit) return;
   const message = `token ${name} has spent the ${limit} dollars it may cost a day; it can run turns again after midnight, UTC`;
   throw new RuntimeError("BUDGET_EXHAUSTED", message);
 }

@@ -109,7 +109,7 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     const { agents, bounds } = began.subAgents;
     const parent = turn.session;
     const { caller } = turn.input;
-    await requireLeft(caller, spentToday);
+    if (caller !== undefined) await requireLeft(caller, spentToday);
     const again = task.session_id === undefined ? undefined : await childOf(parent, task, task.session_id);
     const agent = agentNamed(withGeneral(agents), again?.state.settings.sub_agent?.agent ?? task.agent);
     // No await until it is recorded: two concurrent tasks must not get the same budget.

@@ -34,7 +34,7 @@ const isOfTelemetry = (url: string): boolean => /@opentelemetry|\/src\/telemetry
 describe("telemetry that is not asked for", () => {
   it("[G9] [F2] loads nothing, whatever the environment says", async () => {
     const loaded = await loadedBy({});
-    expect(loaded.some((url) => url.includes("/src/runtime.ts"))).toBe(true);
+    expect(loaded.some((url) => url.includes("/src/create-runtime.ts"))).toBe(true);
     expect(loaded.filter(isOfTelemetry)).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.
 """The server's table of errors."""
 
 from __future__ import annotations

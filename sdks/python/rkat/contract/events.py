@@ -1,4 +1,4 @@
-# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.
 """The table of events: what each means, and the fields that it always has."""
 
 from __future__ import annotations

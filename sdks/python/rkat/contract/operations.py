@@ -1,4 +1,4 @@
-# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.
 """The table of operations: the name of each over JSON-RPC, and its path over HTTP."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.
 """Options of calls, under the names of the wire."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+# Generated from packages/core/src/contract/ by `npm run docs`: change the contract, not this file.
 """The results of the server, in the names of the wire. A result may have further fields."""
 
 from __future__ import annotations
