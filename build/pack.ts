@@ -77,6 +77,10 @@ function bringDeclarationsOfCore(): void {
 }
 
 rmSync("build/packed", { recursive: true, force: true });
+// Half of the declarations of schemas is indentation.
+for (const path of globSync("build/types/**/*.d.ts")) {
+  writeFileSync(path, readFileSync(path, "utf8").replace(/^ +/gm, ""));
+}
 for (const name of PUBLISHED) {
   cpSync(`build/types/${name}/src`, `packages/${name}/dist`, { recursive: true });
   for (const bundled of BUNDLED[name] ?? []) {

@@ -145,6 +145,9 @@ function groupsOf(entry: string) {
   ];
 }
 
+/** A module that a static import brings anyway is also imported where it is needed: that is no mistake. */
+const QUIET = { preserveEntrySignatures: "allow-extension", checks: { ineffectiveDynamicImport: false } } as const;
+
 const outputTo = (name: string) => ({
   dir: `packages/${name}/dist`,
   format: "esm" as const,
@@ -152,6 +155,7 @@ const outputTo = (name: string) => ({
 });
 
 const library = (name: string, entry: string) => ({
+  ...QUIET,
   input: {
     ...entriesOf(name),
     ...(name === "core" ? { ...inPackage(name, CORE_WORKERS), [INTERNAL]: INTERNAL } : {}),
@@ -226,6 +230,7 @@ export default defineConfig([
   },
   // The commands hold all packages: most of a short command's time is the loading of modules.
   {
+    ...QUIET,
     input: Object.fromEntries(
       ["cli", "rpc", "rest", "mcp", "acp"].map((name) => [name, `packages/rkat/src/${name}.ts`]),
     ),
@@ -248,7 +253,6 @@ export default defineConfig([
     input: { console: "packages/console/main.tsx" },
     platform: "browser",
     plugins: [asValue, consolePage],
-    transform: { jsx: { runtime: "automatic", importSource: "preact" } },
     output: {
       dir: "packages/server/dist/console",
       format: "esm",

@@ -33,7 +33,7 @@ export function configurationPage(): string {
     markdownTable(HEAD, [row("features", features ?? {})]),
     ...tables,
     "## Variables",
-    "Each wins over the files. Keys and addresses of providers, and the variables of telemetry, are described in the [README](../README.md#models) and in [telemetry.md](telemetry.md).",
+    "Each wins over the files. Keys and addresses of providers, and the variables of telemetry, are described in [models.md](models.md) and in [telemetry.md](telemetry.md).",
     markdownTable(["variable", "key"], variables),
   ]);
 }

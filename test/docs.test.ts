@@ -11,3 +11,12 @@ describe("generated pages", () => {
     expect(onDisk === generated, `docs/${name} is out of date: run \`npm run docs\` and commit the result`).toBe(true);
   });
 });
+
+it("README.md quotes figures that docs/measured.md has", () => {
+  const read = (path: string) => readFileSync(join(docs, "..", path), "utf8");
+  const [, quoted = ""] = /^## Measured\n([\s\S]*?)^## /m.exec(read("README.md")) ?? [];
+  const figures = quoted.match(/\d[\d.,]*(?:×|M\b)?|\d+ ms/g) ?? [];
+  expect(figures.length).toBeGreaterThan(3);
+  const table = read("docs/measured.md");
+  expect(figures.filter((figure) => !table.includes(figure))).toEqual([]);
+});

@@ -7,12 +7,24 @@ const count = z.number().int().nonnegative();
 const KINDS: ReadonlySet<EntryBody["kind"]> = new Set(["compacted", "compaction_failed", "event"]);
 
 /** What a compaction left in a conversation of another program, after so many of its messages. */
-const Mark = z.object({ after: count, seq: count, body: EntryBody.refine(({ kind }) => KINDS.has(kind)) });
-export type Mark = z.infer<typeof Mark>;
+export interface Mark {
+  readonly after: number;
+  readonly seq: number;
+  readonly body: EntryBody;
+}
+// Typed by its result: the declaration of the schema would repeat every entry.
+const Mark: z.ZodType<Mark> = z.object({
+  after: count,
+  seq: count,
+  body: EntryBody.refine(({ kind }) => KINDS.has(kind)),
+});
 
 /** The marks of a conversation as a store keeps them. */
-const StoredMarks = z.object({ version: z.literal(1), marks: z.array(Mark) });
-export type StoredMarks = z.infer<typeof StoredMarks>;
+export interface StoredMarks {
+  readonly version: 1;
+  readonly marks: readonly Mark[];
+}
+const StoredMarks: z.ZodType<StoredMarks> = z.object({ version: z.literal(1), marks: z.array(Mark) });
 
 /** Reads a stored mark; undefined for one of another version or program. */
 export function readMarks(stored: unknown): readonly Mark[] | undefined {
