@@ -139,7 +139,8 @@ function marked(): readonly number[] {
 async function run(file: string, name: string) {
   const [state, runs] = [join(folder, `${name}-state`), join(folder, `${name}-runs`)];
   mkdirSync(state, { recursive: true });
-  const env = { PATH: process.env.PATH, HOME: folder, STATE: state, RUNS: runs, RKAT_BUNDLE_TEST: String(process.pid) };
+  // Without the `rkat-rpc` of this repository, which npm puts on the path.
+  const env = { PATH: "/usr/bin:/bin", HOME: folder, STATE: state, RUNS: runs, RKAT_BUNDLE_TEST: String(process.pid) };
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { env }).catch((failed) => failed);
   await expect.poll(marked, { timeout: 60_000 }).toEqual([]);
   return { stdout, stderr, runs: readFileSync(runs, "utf8").trim().split("\n").length };

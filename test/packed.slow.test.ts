@@ -46,6 +46,26 @@ const PROGRAMS: Readonly<Record<string, readonly [program: string, output: strin
   ],
 };
 
+/** Programs that lack an optional package, and the sentence they get. */
+const LACKING: Readonly<Record<string, readonly [program: string, sentence: string]>> = {
+  "@rkat/postgres": [
+    `const { openRuntime } = await import("@rkat/node");
+     await openRuntime({ store: "postgres://u@127.0.0.1:1/x", model: "offline", env: {} }).catch(({ code, message }) => console.log(code, message));`,
+    "SESSION_STORE_ERROR a realm in a database needs a package that is not installed; run npm install @rkat/postgres\n",
+  ],
+  "@modelcontextprotocol/sdk": [
+    `const { createRuntime } = await import("@rkat/core");
+     const runtime = createRuntime({ model: "offline", env: {}, mcpServers: [{ name: "x", command: "true" }], warn: console.log });
+     await runtime.createSession("Hi."); await runtime.close();`,
+    "MCP server x is left out: MCP servers need a package that is not installed; run npm install @modelcontextprotocol/sdk\n",
+  ],
+};
+const without = (name: string) => `import { registerHooks } from "node:module";
+  registerHooks({ resolve: (specifier, context, next) => {
+    if (!specifier.startsWith(${JSON.stringify(name)})) return next(specifier, context);
+    throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+  } });\n`;
+
 const TYPED = `import { openRuntime, type Session } from "@rkat/node";
 import { connect } from "@rkat/client";
 const runtime = await openRuntime({ stateFolder: "state", model: "offline" });
@@ -81,6 +101,19 @@ describe("the packages, installed from their tarballs into an empty folder", () 
     const env = { PATH: process.env.PATH, HOME: folder };
     expect(await run(process.execPath, [file], { cwd: folder, env })).toEqual({ stdout: output, stderr: "" });
   });
+
+  it.each(Object.entries(LACKING))(
+    "[H1] a program without %s is told what to install",
+    async (name, [program, sentence]) => {
+      const file = join(folder, "lacking.mjs");
+      writeFileSync(file, without(name) + program);
+      const { stdout } = await run(process.execPath, [file], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, HOME: folder },
+      });
+      expect(stdout).toBe(sentence);
+    },
+  );
 
   it("rkat has its commands and its console", async () => {
     const bin = (name: string) => join(folder, "node_modules/.bin", name);

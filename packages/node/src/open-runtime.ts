@@ -14,6 +14,7 @@ import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "
 import type { ConfigStore } from "@rkat/core/ports/config-store";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { MemoryStore } from "@rkat/core/ports/memory";
+import { loadOptional } from "@rkat/core/ports/package-file";
 import type { Seal } from "@rkat/core/ports/seal";
 import type { RowQuery, Store } from "@rkat/core/ports/store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
@@ -126,11 +127,19 @@ function refuseFiles({ store, encryption }: Config): void {
 }
 
 const REALM_IN_DATABASE = "default";
+const NO_POSTGRES = "a realm in a database needs a package that is not installed; run npm install @rkat/postgres";
+
+/** Loads a module of `@rkat/postgres`, which is optional. */
+export function withPostgres<T>(load: () => Promise<T>): Promise<T> {
+  return loadOptional("SESSION_STORE_ERROR", NO_POSTGRES, load);
+}
 
 /** The same with the realm in a database; the folder, if there is one, holds what can be made again. */
 async function openInDatabase(options: OpenOptions & { readonly config: Config }, url: string): Promise<Runtime> {
   const { store: _address, config: given, stateFolder, trust, warn = () => {}, ...others } = options;
-  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await import("@rkat/postgres");
+  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await withPostgres(
+    () => import("@rkat/postgres"),
+  );
   const realm = options.realm?.realm_id ?? given.store.realm ?? REALM_IN_DATABASE;
   const beside = stateFolder === undefined ? undefined : folderBeside(stateFolder, { url, realm });
   if (stateFolder !== undefined) {

@@ -19,7 +19,15 @@ import type { KnownBackup } from "./backup/known-backups.ts";
 import type { RestoreReport } from "./backup/restore.ts";
 import type { ArchivedFile } from "./backup/tar.ts";
 import { requireName } from "./config/realm.ts";
-import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./open-runtime.ts";
+import {
+  AGENTS,
+  isRunning,
+  openConfigFile,
+  openEmbeddedStore,
+  refuseLinksIn,
+  verifyStore,
+  withPostgres,
+} from "./open-runtime.ts";
 import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 
 /** Where a realm is kept, as somebody names it. */
@@ -78,7 +86,7 @@ export async function copyStore(
 
 /** Checks everything a realm keeps in a database; nothing is changed. */
 export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Promise<DatabaseVerification> {
-  const { openDatabase } = await import("@rkat/postgres/open");
+  const { openDatabase } = await withPostgres(() => import("@rkat/postgres/open"));
   const { verifyDatabase: verify } = await import("@rkat/postgres/verify");
   const database = await openDatabase({ url: requireUrl(place), realm });
   try {
@@ -206,7 +214,7 @@ async function openDatabasePlace(
 ): Promise<OpenedPlace> {
   refuseSealedDatabase(encryption);
   const url = requireUrl(place);
-  const { openDatabase } = await import("@rkat/postgres/open");
+  const { openDatabase } = await withPostgres(() => import("@rkat/postgres/open"));
   const { placeOf } = await import("@rkat/postgres/client");
   const database = await openDatabase({ url, realm, warn });
   const sessions = database.store("session", foldRow);

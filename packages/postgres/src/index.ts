@@ -4,6 +4,7 @@ import type { AgentHome } from "@rkat/core/agents/agent-operations";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { MemoryStore } from "@rkat/core/ports/memory";
+import { loadOptional } from "@rkat/core/ports/package-file";
 import type { TokenStore } from "@rkat/core/ports/token-store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import type { DatabaseReport } from "./inspect.ts";
@@ -115,14 +116,10 @@ export async function openSharedMemory(
   });
 }
 
-/** The driver comes with the package; one that was installed without it says what to do. */
-async function withDriver<T>(load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (cause) {
-    const isMissing = cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
-    if (!isMissing) throw cause;
-    const message = "the driver of PostgreSQL is not installed; run npm install pg, or install rkat again";
-    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
-  }
+function withDriver<T>(load: () => Promise<T>): Promise<T> {
+  return loadOptional(
+    "SESSION_STORE_ERROR",
+    "the driver of PostgreSQL is not installed; run npm install pg, or install rkat again",
+    load,
+  );
 }

@@ -42,7 +42,7 @@ class Home:
 
     def rpc(self, **more: Any) -> Connecting:
         """Connects to a JSON-RPC server on this home."""
-        args = [str(ROOT / "dist" / "rpc.js"), *self.flags, *more.pop("args", [])]
+        args = [str(ROOT / "packages/rkat/dist/rpc.js"), *self.flags, *more.pop("args", [])]
         return connect(command=NODE, args=args, **{"env": self.env, "cwd": self.path, **more})
 
 
@@ -50,7 +50,7 @@ class RestServer:
     """A REST server as a process."""
 
     def __init__(self, home: Home, *more: str, port: int = 0) -> None:
-        command = [str(NODE), str(ROOT / "dist" / "rest.js"), "--port", str(port), "--json", *SHELL, *home.flags, *more]
+        command = [str(NODE), str(ROOT / "packages/rkat/dist/rest.js"), "--port", str(port), "--json", *SHELL, *home.flags, *more]
         self._process = subprocess.Popen(
             command,
             env=home.env,

@@ -1,3 +1,15 @@
+import { type ErrorCode, RuntimeError } from "../contract/error.ts";
+
+/** Loads a module of a package that may be missing; then throws an error of the table that says `missing`. */
+export async function loadOptional<T>(code: ErrorCode, missing: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    const isMissing = cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
+    throw isMissing ? new RuntimeError(code, missing, { cause }) : cause;
+  }
+}
+
 let warn: ((sentence: string) => void) | undefined;
 let hasWarned = false;
 

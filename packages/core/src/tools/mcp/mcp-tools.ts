@@ -5,6 +5,7 @@ import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import { loadOptional } from "../../ports/package-file.ts";
 import type { Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
 
@@ -77,6 +78,7 @@ interface ServerSlot {
   close(): Promise<void>;
 }
 
+const NO_SDK = "MCP servers need a package that is not installed; run npm install @modelcontextprotocol/sdk";
 const RETRY_FIRST_MS = 5_000;
 const RETRY_MS_MAX = 300_000;
 
@@ -108,7 +110,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
   };
 
   const open = async (): Promise<Connection> => {
-    const { openConnection } = await import("./connection.ts");
+    const { openConnection } = await loadOptional("CAPABILITY_UNAVAILABLE", NO_SDK, () => import("./connection.ts"));
     const opened = await inTime((signal) => openConnection(server, parts, signal));
     try {
       await list(opened);
