@@ -1,21 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf } from "@rkat/core/contract/error";
-import type { LogRow } from "@rkat/core/ports/store";
+import type { DatabaseVerification, LogRow } from "@rkat/core/ports/store";
 import { createBlobs } from "./blobs.ts";
 import type { Connection } from "./connection.ts";
 import { labelsOf } from "./rows.ts";
 import { sql } from "./sql.ts";
-
-/** What a check of everything a realm keeps in a database found. */
-export interface DatabaseVerification {
-  readonly records: number;
-  readonly sessions: number;
-  readonly agents: number;
-  readonly blobs: number;
-  readonly bytes: number;
-  readonly problems: readonly string[];
-}
 
 /** How a row of each kind is folded from its log. */
 export interface Folds {

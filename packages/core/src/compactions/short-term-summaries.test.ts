@@ -130,7 +130,10 @@ describe("short-term summaries", () => {
     expect(found).toHaveLength(2);
     await first.close();
     const second = await open();
-    expect(await summariesIn(second)).toEqual(found);
+    // By words or by meaning: a busy machine may not have loaded its embedder within the second that a search waits.
+    expect(await summariesIn(second)).toMatchObject(
+      found.map(({ seq, turn, content, kind, session_id }) => ({ seq, turn, content, kind, session_id })),
+    );
     const seq = found[1]?.seq ?? 0;
     const at = { query: "itinerary harbour", limit: 20, session_id: session.id };
     const asOf = async (as_of_seq: number) =>

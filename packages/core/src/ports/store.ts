@@ -166,3 +166,13 @@ export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly shred?: ((sessionId: string) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
+
+/** What a check of everything a realm keeps in a database found. */
+export interface DatabaseVerification {
+  readonly records: number;
+  readonly sessions: number;
+  readonly agents: number;
+  readonly blobs: number;
+  readonly bytes: number;
+  readonly problems: readonly string[];
+}
