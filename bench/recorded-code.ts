@@ -251,7 +251,7 @@ export function longTurn(repository: string): Workspace {
   ];
   const steps: ScriptedTurn["steps"][number][] = [];
   for (let call = 0; call < 150; call += 1) {
-    const folder = folders[call % folders.length] ?? "src";
+    const folder = folders[call % folders.length] ?? "packages";
     const nth = Math.floor(call / folders.length);
     const command =
       call % 5 === 4
@@ -276,7 +276,7 @@ export function longTurn(repository: string): Workspace {
       pauseMs: 40 * MINUTE_MS,
       prompt: "Which folder had the most exports, and which file did you look at first?",
       steps: [
-        () => ({ say: "The most exports are in src/service; the first file I looked at was the first of src/core." }),
+        () => ({ say: "The most exports are in the sessions; the first file I looked at was the first of the turn." }),
       ],
     },
   ];
