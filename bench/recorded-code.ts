@@ -28,47 +28,27 @@ function inWorkspace(repository: string, make: (tools: Recording["tools"]) => Re
 }
 
 const SUSPECTS = [
-  [
-    "retries stop after the first 529",
-    "packages/core/src/turn/retry.ts",
-    "planRetry",
-    "packages/core/src/turn/retry.test.ts",
-  ],
-  [
-    "a retry waits longer than retry_after_max",
-    "packages/core/src/turn/retry.ts",
-    "retryAfterMs",
-    "packages/core/src/turn/retry.test.ts",
-  ],
+  ["retries stop after the first 529", "src/core/retry.ts", "planRetry", "src/core/retry.test.ts"],
+  ["a retry waits longer than retry_after_max", "src/core/retry.ts", "retryAfterMs", "src/core/retry.test.ts"],
   [
     "partial text of a failed attempt is told twice",
-    "packages/core/src/turn/model-call.ts",
+    "src/core/model-call.ts",
     "partial_text",
-    "packages/core/src/turn/model-call.test.ts",
+    "src/core/model-call.test.ts",
   ],
   [
     "a stalled stream is not noticed before the call timeout",
-    "packages/core/src/turn/model-call.ts",
+    "src/core/model-call.ts",
     "stallTimeoutMs",
-    "packages/core/src/turn/model-call.test.ts",
+    "src/core/model-call.test.ts",
   ],
-  [
-    "the budget warning comes after the budget is used up",
-    "packages/core/src/turn/budget.ts",
-    "warnAt",
-    "packages/core/src/turn/budget.test.ts",
-  ],
-  [
-    "a secret of eight characters stays in an error",
-    "packages/core/src/turn/redact.ts",
-    "createRedactor",
-    "packages/core/src/turn/redact.test.ts",
-  ],
+  ["the budget warning comes after the budget is used up", "src/core/budget.ts", "warnAt", "src/core/budget.test.ts"],
+  ["a secret of eight characters stays in an error", "src/core/redact.ts", "createRedactor", "src/core/redact.test.ts"],
   [
     "two parallel tool calls come back in the wrong order",
-    "packages/core/src/turn/tool-batch.ts",
+    "src/core/tool-batch.ts",
     "concurrentMax",
-    "packages/core/src/turn/tool-batch.test.ts",
+    "src/core/tool-batch.test.ts",
   ],
 ] as const;
 
@@ -119,18 +99,18 @@ export function debugging(repository: string): Workspace {
 }
 
 const RENAMES = [
-  ["packages/core/src/turn/budget.ts", "checkBudget", "judgeBudget"],
-  ["packages/core/src/turn/run.ts", "stillUnsaved", "notYetSaved"],
-  ["packages/core/src/turn/run.ts", "watchDeadline", "guardDeadline"],
-  ["packages/core/src/turn/turn-end.ts", "closeLeftovers", "closeOpenCalls"],
-  ["packages/core/src/state/context.ts", "assembleContext", "contextOf"],
-  ["packages/core/src/turn/tokens.ts", "estimateTokens", "tokensOf"],
-  ["packages/core/src/compaction/plan.ts", "partsOf", "contextParts"],
-  ["packages/core/src/compaction/gates.ts", "passGates", "openGates"],
-  ["packages/core/src/compaction/retain.ts", "retain", "retainTurns"],
-  ["packages/core/src/turn/approval.ts", "ruleOn", "judgeCalls"],
-  ["packages/core/src/sessions/fork.ts", "injectEvent", "tellEvent"],
-  ["packages/core/src/runtime/usage.ts", "createUsageSums", "createUsageTotals"],
+  ["src/core/budget.ts", "checkBudget", "judgeBudget"],
+  ["src/core/run.ts", "stillUnsaved", "notYetSaved"],
+  ["src/core/run.ts", "watchDeadline", "guardDeadline"],
+  ["src/core/turn-end.ts", "closeLeftovers", "closeOpenCalls"],
+  ["src/core/context.ts", "assembleContext", "contextOf"],
+  ["src/core/tokens.ts", "estimateTokens", "tokensOf"],
+  ["src/core/compaction/plan.ts", "partsOf", "contextParts"],
+  ["src/core/compaction/gates.ts", "passGates", "openGates"],
+  ["src/core/compaction/retain.ts", "retain", "retainTurns"],
+  ["src/core/approval.ts", "ruleOn", "judgeCalls"],
+  ["src/service/fork.ts", "injectEvent", "tellEvent"],
+  ["src/service/usage.ts", "createUsageSums", "createUsageTotals"],
 ] as const;
 
 /** Many patches to many files, each looked at afterwards. */
@@ -209,7 +189,7 @@ export function research(repository: string): Workspace {
               run(`grep -rnEi "${words}" docs/decisions | head -45`),
               run(`grep -rnEi "${words}" docs/*.md | head -45`),
               read(`docs/notes-${turns.length}.md`),
-              run(`grep -rnE "${words}" packages/core/src/contract --include=*.ts | head -30`),
+              run(`grep -rnE "${words}" src/contract --include=*.ts | head -30`),
               run(`cat docs/decisions/9${round}-*.md`),
             ],
           }),
@@ -240,18 +220,18 @@ export function research(repository: string): Workspace {
 /** One turn of a hundred and fifty tool calls. */
 export function longTurn(repository: string): Workspace {
   const folders = [
-    "packages/core/src/turn",
-    "packages/core/src/compaction",
-    "packages/core/src/sessions",
-    "packages/core/src/recall",
-    "packages/node/src/log",
-    "packages/core/src/tools",
-    "packages/core/src/providers",
-    "packages/core/src/text",
+    "src/core",
+    "src/core/compaction",
+    "src/service",
+    "src/memory",
+    "src/stores",
+    "src/tools",
+    "src/providers",
+    "src/text",
   ];
   const steps: ScriptedTurn["steps"][number][] = [];
   for (let call = 0; call < 150; call += 1) {
-    const folder = folders[call % folders.length] ?? "packages";
+    const folder = folders[call % folders.length] ?? "src";
     const nth = Math.floor(call / folders.length);
     const command =
       call % 5 === 4
@@ -276,7 +256,7 @@ export function longTurn(repository: string): Workspace {
       pauseMs: 40 * MINUTE_MS,
       prompt: "Which folder had the most exports, and which file did you look at first?",
       steps: [
-        () => ({ say: "The most exports are in the sessions; the first file I looked at was the first of the turn." }),
+        () => ({ say: "The most exports are in src/service; the first file I looked at was the first of src/core." }),
       ],
     },
   ];

@@ -21,7 +21,7 @@ export function createWorkspace(repository: string): { readonly folder: string; 
     execFileSync("git", [...args], { cwd: folder, env: { ...process.env, ...who, ...committed, ...when } });
   };
   git("init", "-q", "-b", "main");
-  git("add", "-A", "packages", "docs", "package.json");
+  git("add", "-A", "src", "docs", "package.json");
   git("commit", "-q", "-m", "As it was");
   return { folder, close: () => rmSync(folder, { recursive: true, force: true }) };
 }
