@@ -132,7 +132,7 @@ describe("the rules bite", () => {
   it("on length and root", () => {
     const many = (count: number, name: (index: number) => string) =>
       Array.from({ length: count }, (_, index) => file(name(index), ""));
-    expect(lengthFaults([file("src/a.ts", "\n".repeat(400)), file("src/b.ts", "\n".repeat(401))])).toHaveLength(1);
+    expect(lengthFaults([file("src/a.ts", "\n".repeat(700)), file("src/b.ts", "\n".repeat(701))])).toHaveLength(1);
     expect(lengthFaults([file("a.py", `# Generated from packages/core/src/contract/${"\n".repeat(401)}`)])).toEqual([]);
     expect(rootFaults(many(25, (index) => `${index}.md`))).toHaveLength(1);
   });
