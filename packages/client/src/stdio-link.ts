@@ -189,6 +189,11 @@ export interface CallbackTools {
   stop(sessionId?: string): void;
 }
 
+const refuseStep = async (name: string): Promise<never> => {
+  const message = `step ${name}: only a tool in the process of the runtime can record steps; use effectId instead`;
+  throw new RuntimeError("CAPABILITY_UNAVAILABLE", message);
+};
+
 export function createCallbackTools(): CallbackTools {
   const bySession = new Map<string, Tools>();
   const running = new Map<AbortController, string>();
@@ -231,7 +236,9 @@ export function createCallbackTools(): CallbackTools {
       if (tool === undefined) throw new RuntimeError("METHOD_NOT_FOUND", `there is no tool ${name} here`);
       const stopping = new AbortController();
       running.set(stopping, sessionId);
-      const context = { sessionId, toolUseId: String(tool_use_id), signal: stopping.signal, shellEnv: {} };
+      const toolUseId = String(tool_use_id);
+      const effectId = `${sessionId}:${toolUseId}`;
+      const context = { sessionId, toolUseId, signal: stopping.signal, shellEnv: {}, effectId, step: refuseStep };
       try {
         // The server has held the arguments against the tool's schema, which is that of an object.
         const returned = await tool.execute(args as Parameters<Tool["execute"]>[0], context);

@@ -47,7 +47,7 @@ export interface ComposedTools {
   under(
     config: Config,
     parts: { readonly recall: Recall | undefined; readonly compaction: CompactionPart | undefined },
-  ): Pick<Configured, "toolsFor" | "recallOutputFor">;
+  ): Pick<Configured, "toolsFor" | "recallOutputFor" | "codeTools" | "mcpServers">;
   /** Connects to MCP servers before a turn of a session that has their tools. */
   prepare(settings: SessionSettings, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -71,6 +71,8 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
     under: ({ skills }, { recall, compaction }) => {
       const memoryToolsFor = memoryTools(recall);
       return {
+        codeTools: options.tools ?? [],
+        mcpServers: ceiling.mcp ? (options.mcpServers ?? []).map(({ name }) => name) : [],
         toolsFor: ({ tools: had, view, memory_scope }, caller) => {
           // A session that another door gave more is given no more than this here.
           const tools = belowCeiling(had, ceiling);

@@ -77,6 +77,11 @@ export interface RuntimeOptions {
   readonly compaction?: true | CompactionOptions;
   /** For a process that ends with its turn: no summary is made ready, and vectors for a second after a search. */
   readonly isShortLived?: boolean;
+  /**
+   * Finishes turns whose process ended before they did, as far as this program has their tools, and leaves running turns to
+   * another process when it closes. Needs a store.
+   */
+  readonly resumeTurns?: boolean;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
@@ -230,6 +235,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     prepareTools: tools.prepare,
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
+    resumesTurns: options.resumeTurns === true && options.store !== undefined,
+    warn: (sentence) => warn(redact(sentence)),
   });
   sessionsLater.set(sessions);
   options.observer?.attach({
@@ -322,6 +329,7 @@ function deriving(
         limits: config.ceiling.limits,
       },
       sessionsMax: changed.limits.max_sessions,
+      resuming: { attempts: changed.turns.attempts },
       catalogue: () => describeModels(known, changed.self_hosted.models, changed.prices),
     };
   };

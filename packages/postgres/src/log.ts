@@ -177,14 +177,15 @@ async function insert<B, R extends LogRow>(
         ${column(({ row }) => row.updated_at_ms)}::bigint[],
         ${column(({ row }) => row.archived ?? false)}::boolean[],
         ${column(({ row }) => row.waiting_calls ?? 0)}::bigint[],
+        ${column(({ row }) => row.has_open_turn ?? false)}::boolean[],
         ${column(({ row }) => JSON.stringify(labelsOf(realm, row.labels)))}::text[],
         ${column(({ row }) => JSON.stringify(row))}::text[],
         ${column(({ isHeld }) => isHeld)}::boolean[]
-      ) as given (id, after, last_seq, updated_at_ms, is_archived, waiting_calls, labels, folded, is_held)
+      ) as given (id, after, last_seq, updated_at_ms, is_archived, waiting_calls, has_open_turn, labels, folded, is_held)
     ), moved as (
       update rkat.sessions s set
         last_seq = given.last_seq, updated_at_ms = given.updated_at_ms, is_archived = given.is_archived,
-        waiting_calls = given.waiting_calls, folded = given.folded,
+        waiting_calls = given.waiting_calls, has_open_turn = given.has_open_turn, folded = given.folded,
         labels = array(select jsonb_array_elements_text(given.labels::jsonb))
       from given
       where s.realm = ${realm} and s.id = given.id and s.kind = ${kind} and s.last_seq = given.after
@@ -192,8 +193,8 @@ async function insert<B, R extends LogRow>(
       returning s.id
     ), begun as (
       insert into rkat.sessions
-        (realm, id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, folded, labels)
-      select ${realm}, id, ${kind}, last_seq, updated_at_ms, is_archived, waiting_calls, folded,
+        (realm, id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, has_open_turn, folded, labels)
+      select ${realm}, id, ${kind}, last_seq, updated_at_ms, is_archived, waiting_calls, has_open_turn, folded,
         array(select jsonb_array_elements_text(given.labels::jsonb))
       from given where after = 0 and not is_held
       on conflict do nothing

@@ -60,7 +60,7 @@ export function createRows<R extends LogRow>(connection: Connection, realm: stri
 async function page(
   query: Query,
   of: { readonly realm: string; readonly kind: string; readonly archived: boolean },
-  { labels = {}, waiting, updatedSinceMs, after, max }: RowQuery,
+  { labels = {}, waiting, open, updatedSinceMs, after, max }: RowQuery,
 ): Promise<readonly { readonly folded: string }[]> {
   const wanted = labelsOf(of.realm, labels);
   return query<{ folded: string }>`
@@ -68,6 +68,7 @@ async function page(
     where realm = ${of.realm} and kind = ${of.kind} and is_archived = ${of.archived} and folded is not null
     ${wanted.length === 0 ? sql`` : sql`and labels <> '{}' and labels @> ${wanted}::text[]`}
     ${waiting === true ? sql`and waiting_calls > 0` : sql``}
+    ${open === true ? sql`and has_open_turn` : sql``}
     ${updatedSinceMs === undefined ? sql`` : sql`and updated_at_ms >= ${updatedSinceMs}`}
     ${after === undefined ? sql`` : sql`and (updated_at_ms, id) < (${after.updated_at_ms}, ${after.session_id})`}
     order by updated_at_ms desc, id desc

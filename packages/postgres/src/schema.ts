@@ -89,6 +89,13 @@ const STEPS: readonly (readonly string[])[] = [
     )`,
     ...guarded("tokens"),
   ],
+  // Turns that have not ended are found without reading the other sessions.
+  [
+    `alter table rkat.sessions add column has_open_turn boolean not null default false`,
+    `update rkat.sessions set has_open_turn = true
+      where folded like '%"has_open_turn":true%' and (folded::jsonb->>'has_open_turn')::boolean`,
+    `create index sessions_open on rkat.sessions (realm, kind, updated_at_ms desc, id desc) where has_open_turn`,
+  ],
 ];
 
 /** Rows of a realm are there for its tenants alone, whatever a statement asks for. */

@@ -29,6 +29,7 @@ interface KeptRow {
   readonly updated_at_ms: number;
   readonly is_archived: boolean;
   readonly waiting_calls: number;
+  readonly has_open_turn: boolean;
   readonly labels: string;
   readonly folded: string | null;
   readonly goes_on: boolean;
@@ -97,7 +98,7 @@ export async function verifyDatabase(
 
 function readRows(connection: Connection, realm: string, after: string): Promise<readonly KeptRow[]> {
   return connection.query<KeptRow>`
-    select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, array_to_json(labels)::text as labels, folded,
+    select id, kind, last_seq, updated_at_ms, is_archived, waiting_calls, has_open_turn, array_to_json(labels)::text as labels, folded,
       exists (select from rkat.entries e where e.realm = s.realm and e.id = s.id and e.seq > s.last_seq) as goes_on
     from rkat.sessions s where realm = ${realm} and id > ${after} order by id limit ${ROWS_A_PAGE}`;
 }
@@ -156,6 +157,7 @@ function endFault({ kept, end, folded }: Checked, realm: string): string | undef
     updated_at_ms: [kept.updated_at_ms, folded.updated_at_ms],
     archived: [kept.is_archived, folded.archived ?? false],
     waiting_calls: [kept.waiting_calls, folded.waiting_calls ?? 0],
+    has_open_turn: [kept.has_open_turn, folded.has_open_turn ?? false],
     labels: [parse(kept.labels), labelsOf(realm, folded.labels)],
   };
   // What a row of before lacks, a later version may have begun to keep.

@@ -60,6 +60,13 @@ const Budget = z.strictObject({
 
 const PRESETS = ["none", "safe", "workspace", "full"] as const;
 const most = "that a session may set, and its default";
+const Turns = z.strictObject({
+  resume: flag
+    .default(true)
+    .describe("whether servers finish turns whose process ended; [durable-turns.md](durable-turns.md)"),
+  attempts: whole(1, 100).default(3).describe("how many processes may run a turn before it counts as failed"),
+});
+
 const Ceiling = z
   .strictObject({
     tools: oneOf(PRESETS).optional().describe("the most tools sessions may have; without it, what the server allows"),
@@ -243,6 +250,7 @@ const sections = {
   budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),
   ceiling: Ceiling.prefault({}).describe("limits that no request can exceed; a change takes effect at the next start"),
   limits: Limits.prefault({}),
+  turns: Turns.prefault({}).describe("turns whose process ended before they did"),
   retry: Retry.prefault({}).describe("retries after rate limits, overload and broken connections"),
   compaction: Compaction.prefault({}).describe(
     "a context that grows too large is summarised; rkat compact undo brings it back",

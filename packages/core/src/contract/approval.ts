@@ -32,16 +32,12 @@ export const Answer = {
   by: z.string().optional().describe("who said it: the name of a token, or timeout"),
 };
 
-/** What continues a turn that waits. */
-const Progress = z.object({
-  turns: z.number().describe("model calls made before"),
-  elapsed_ms: z.number().describe("time it has taken, without the wait"),
-  seq_before: z.number().describe("the seq before its first entry"),
-  tool_calls_before: z.number().describe("tool calls of the session before it"),
+/** Inputs of a turn that the settings do not contain: another process needs them to continue it. */
+export const TurnInputs = {
   overlay: z
     .object({ allowed_tools: z.array(z.string()).optional(), blocked_tools: z.array(z.string()).optional() })
     .optional()
-    .describe("the tools it was restricted to"),
+    .describe("the tools it is restricted to"),
   caller: z
     .object({
       name: z.string(),
@@ -50,7 +46,16 @@ const Progress = z.object({
       max_cost_per_day: z.number().optional(),
     })
     .optional()
-    .describe("who asked for the turn: its tools see no more than that"),
+    .describe("the caller of the turn: its tools see no more than the caller does"),
+};
+
+/** What continues a turn that waits. */
+const Progress = z.object({
+  turns: z.number().describe("model calls made before"),
+  elapsed_ms: z.number().describe("time it has taken, without the wait"),
+  seq_before: z.number().describe("the seq before its first entry"),
+  tool_calls_before: z.number().describe("tool calls of the session before it"),
+  ...TurnInputs,
   hooks: z
     .array(
       z.object({

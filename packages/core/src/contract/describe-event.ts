@@ -30,6 +30,10 @@ export function describeEvent(event: AgentEvent): EventLine {
     case "run_failed":
       if (event.error_class === "cancelled") return remark("turn interrupted", "warn");
       return remark(`turn failed: ${event.error}`, "bad");
+    case "turn_adopted": {
+      const why = event.reason === "released" ? "its process stopped" : "its process ended";
+      return remark(`turn continued by another process, attempt ${event.attempt}: ${why}`, "warn");
+    }
     case "extraction_succeeded":
       return step("the output matches the schema");
     case "extraction_failed":

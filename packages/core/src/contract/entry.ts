@@ -1,7 +1,8 @@
-import { Answer, AskedEntry } from "./approval.ts";
+import { Answer, AskedEntry, TurnInputs } from "./approval.ts";
 import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
-import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
+import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Forgotten } from "./forgotten.ts";
+import { HooksOverride } from "./hook.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
@@ -39,6 +40,28 @@ export type TurnEnd = z.infer<typeof TurnEnd>;
 
 /** Who asked for it, by name; absent where it was the user of the process, and in logs of before names were kept. */
 const by = z.string().optional();
+
+/**
+ * The inputs of a turn that its settings do not contain, as far as it has any. A process continues the turn of another one
+ * only if it has what is named here.
+ */
+const TurnSetup = z.object({
+  ...TurnInputs,
+  /** Names of the tools that are functions of the program, or calls to the client of a connection. */
+  code_tools: z.array(z.string()).optional(),
+  mcp_servers: z.array(z.string()).optional(),
+  /** Ids of the hooks that are functions of the program. */
+  code_hooks: z.array(z.string()).optional(),
+  hooks_override: HooksOverride.optional(),
+  /** A function of the program answers its approvals. */
+  has_approver: z.literal(true).optional(),
+  /** The result of calls that need approval, if no approver is available. */
+  unattended: z.string().optional(),
+  tool_choice: z.union([z.literal("required"), z.object({ name: z.string() })]).optional(),
+  /** Identifies the request, so that a repeated one gets the end of this turn. */
+  request_key: z.string().optional(),
+});
+export type TurnSetup = z.infer<typeof TurnSetup>;
 
 /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
 const RanCalls = z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() }));
@@ -81,9 +104,13 @@ export const EntryBody = z.discriminatedUnion("kind", [
     message: messageOf("system_notice"),
     idempotency_key: z.string().optional(),
   }),
-  z.object({ kind: z.literal("turn_opened"), message: messageOf("user"), by }),
-  /** A turn without a word of the user's: the results that the one before it waited for have come. */
-  z.object({ kind: z.literal("turn_continued"), by }),
+  z.object({ kind: z.literal("turn_opened"), message: messageOf("user"), setup: TurnSetup.optional(), by }),
+  /** A turn without a message of the user: the results that the previous turn waited for have come. */
+  z.object({ kind: z.literal("turn_continued"), setup: TurnSetup.optional(), by }),
+  /** The process that stops leaves the open turn to another one. */
+  z.object({ kind: z.literal("turn_released") }),
+  /** Another process continues the open turn. */
+  z.object({ kind: z.literal("turn_adopted"), ...Adoption }),
   z.object({
     kind: z.literal("model_called"),
     turn_number: count,
@@ -97,11 +124,16 @@ export const EntryBody = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional(), by }),
   z.object({ kind: z.literal("tool_results"), message: messageOf("tool_results"), calls: RanCalls }),
-  /** What calls of an answer gave whose other calls are the client's to run: they are shown together, when those have come. */
+  /**
+   * Results of some calls of an answer, recorded before its other calls have ended, or because the client runs those. The
+   * model is shown all of them together.
+   */
   z.object({ kind: z.literal("results_held"), results: z.array(ToolResult), calls: RanCalls }),
   /** The turn waits for approval of some calls of its last answer; the session is not locked meanwhile. */
   z.object({ kind: z.literal("approval_asked"), ...AskedEntry }),
   z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),
+  /** A step of a running call has ended; if the call runs again, the step returns this value instead of running. */
+  z.object({ kind: z.literal("step_ended"), call_id: z.string(), name: z.string(), value: z.unknown() }),
   z.object({
     kind: z.literal("attempt_failed"),
     event: AgentEvent.refine((event) => event.type === "retrying"),

@@ -166,6 +166,18 @@ const summarised = {
   messages_after: count.describe("messages of the context after"),
 };
 
+/** How a turn changed hands: the fields of its entry and of its event. */
+export const Adoption = {
+  attempt: count.describe(
+    "how many processes have run the turn, this one included; a turn that was released is not counted",
+  ),
+  from_seq: count.describe("the last durable seq of the process before: the turn continues from there"),
+  reason: z.enum(["process_ended", "released"]).describe("why the process before stopped"),
+  superseded: z
+    .boolean()
+    .describe("whether a model call is made again: what it had streamed since from_seq is replaced by what follows"),
+};
+
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
 
@@ -185,6 +197,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
       .describe("the ids of the calls that it ended with, for the client to run"),
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
   }),
+  event("turn_adopted", "another process continues the turn", { session_id, ...Adoption }),
   event("extraction_succeeded", "a structured result was extracted", {
     session_id,
     structured_output: z.unknown().describe("the result that matches the schema"),

@@ -21,7 +21,7 @@ const Known = {
   state: z
     .enum(["idle", "running", "waiting", "interrupted", "failed", "archived"])
     .describe(
-      "waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes on from what was kept; failed: its last turn ended with an error",
+      "waiting: for approval of tool calls; interrupted: its process ended within a turn, which another process can finish; failed: its last turn ended with an error",
     ),
   model: z.string().describe("the model it asks"),
   labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),
@@ -32,6 +32,16 @@ export const SessionSummary = z.object({
   title: z.string().describe("the beginning of the first thing the user said; empty before"),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
+
+const UnfinishedTurn = z.object({
+  since: z.string().describe("when its last entry was written"),
+  attempt: whole.nonnegative().describe("how many processes have run it"),
+  missing: z
+    .array(z.string())
+    .optional()
+    .describe("what the process that answers lacks to continue the turn; absent where it lacks nothing"),
+});
+export type UnfinishedTurn = z.infer<typeof UnfinishedTurn>;
 
 export const SessionInfo = z.object({
   ...Known,
@@ -49,6 +59,9 @@ export const SessionInfo = z.object({
     )
     .optional()
     .describe("the limits it was made with; absent without any, and for a session of before that was kept"),
+  unfinished_turn: UnfinishedTurn.optional().describe(
+    "the turn whose process ended before it did; turn/finish continues it; absent where there is none",
+  ),
   last_assistant_text: z.string().optional().describe("what the assistant said last"),
   session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });

@@ -127,6 +127,11 @@ const Wire = {
       "hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md",
     ),
   ),
+  idempotency_key: z
+    .string({ error: "write 1 to 255 visible characters" })
+    .regex(/^[\x21-\x7e]{1,255}$/, { error: "write 1 to 255 visible characters" })
+    .optional()
+    .describe("identifies the request: the same one again, at any server of the realm, gets the end of the same turn"),
   /** JSON-RPC and MCP take them, each in its way, before an operation is called. */
   external_tools: z.array(z.unknown()).nullish().describe("tools that the client runs, over JSON-RPC and MCP"),
 };

@@ -60,6 +60,8 @@ export interface Hook {
   readonly timeoutMs?: number | undefined;
   /** For tool points: only tools with these names; `*` matches any characters. */
   readonly tools?: readonly string[] | undefined;
+  /** Set for a function of the program: a process of another program does not have it. */
+  readonly isCode?: true;
   /**
    * Returns nothing, an answer, or a promise of either; an error or an invalid answer is a failure of the hook. The
    * signal aborts when the runtime stops waiting.

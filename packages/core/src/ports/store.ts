@@ -38,6 +38,8 @@ export interface LogRow {
   readonly archived?: boolean;
   /** Calls of its open turn that wait for approval; absent in older rows. */
   readonly waiting_calls?: number;
+  /** A turn has not ended: it runs, or its process ended. Absent for an agent's log. */
+  readonly has_open_turn?: boolean;
 }
 
 /** The usage of one UTC day, model and caller. */
@@ -72,7 +74,6 @@ export interface SessionRow extends LogRow {
   readonly labels: Readonly<Record<string, string>>;
   /** Seq of the newest assistant entry with text; 0 if there is none. */
   readonly text_seq: number;
-  /** A turn is open: it runs, or a crash cut it off. */
   readonly has_open_turn: boolean;
   /** The last turn ended with an error that was no interrupt; absent otherwise, and in older rows. */
   readonly has_failed?: true;
@@ -94,6 +95,8 @@ export interface RowQuery {
   readonly labels?: Readonly<Record<string, string>>;
   /** Only rows with calls that wait for approval. */
   readonly waiting?: true;
+  /** Only rows with an open turn. */
+  readonly open?: true;
   readonly updatedSinceMs?: number;
   /** Only rows after this one. */
   readonly after?: Pick<LogRow, "session_id" | "updated_at_ms">;

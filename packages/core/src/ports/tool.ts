@@ -9,7 +9,20 @@ export interface ToolCallContext {
   /** Aborts when the turn is interrupted, its time is up, or the tool's own timeout has passed. */
   readonly signal: AbortSignal;
   readonly shellEnv: Readonly<Record<string, string>>;
+  /** Identifies this call also if it runs again in another process: an idempotency key for remote services. */
+  readonly effectId: string;
+  /**
+   * Runs a function and records its result, which is JSON of at most 64 KiB. If the call runs again in another process, it
+   * returns the recorded result. A function that was running when its process ended runs again.
+   */
+  step<T>(name: string, run: () => T | Promise<T>): Promise<T>;
 }
+
+/**
+ * What a call changes. After its process ended, a call without a recorded result runs again if it changes nothing or can be
+ * repeated; a call that must happen once is reported to the model as unknown.
+ */
+export type Effects = "none" | "idempotent" | "once";
 
 /** Text or blocks; `isError` marks a failure for the model. Any other JSON value is passed to the model as such. */
 export type ToolOutput = string | { readonly content: string | readonly ContentBlock[]; readonly isError?: boolean };
@@ -18,6 +31,8 @@ export type ToolOutput = string | { readonly content: string | readonly ContentB
 export interface Tool extends ToolSpec {
   /** Overrides the runtime's default. */
   readonly timeoutMs?: number;
+  /** By default "once". */
+  readonly effects?: Effects;
   /** Set for a tool of an MCP server: the server's name, and its own name for the tool. */
   readonly mcp?: { readonly server: string; readonly tool: string };
   /** Whether it needs approval unless a rule allows or denies it. */

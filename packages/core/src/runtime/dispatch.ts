@@ -26,6 +26,8 @@ export interface CallContext {
   readonly leaving?: AbortSignal;
   /** What the model is told where nobody can be asked: such calls are denied then. */
   readonly unattended?: Unattended;
+  /** A function of the program, or its user, answers the approvals of the turn. */
+  readonly hasApprover?: true | undefined;
   /** Hears the events of the turn the call runs. */
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */

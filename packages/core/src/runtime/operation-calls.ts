@@ -150,6 +150,7 @@ function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, 
   };
   return {
     context: {
+      hasApprover: true as const,
       listener: onDelivery,
       signal: signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]),
     },

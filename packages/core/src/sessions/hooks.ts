@@ -66,7 +66,7 @@ export function readHooks(given: readonly HookOptions[]): readonly Hook[] {
     if (ids.has(id)) throw invalid(`hooks.${index}.id: another hook is called ${id}; give it a name of its own`);
     ids.add(id);
     const run: Hook["run"] = (call, signal) => options.run(call, signal);
-    return { id, point, mode, capability, priority, failurePolicy, timeoutMs, tools, run };
+    return { id, point, mode, capability, priority, failurePolicy, timeoutMs, tools, isCode: true, run };
   });
 }
 

@@ -6,7 +6,7 @@ import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
 import { eventsOf, toNewEntries } from "../state/entry-events.ts";
-import type { SessionState } from "../state/session-state.ts";
+import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
 import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { Listener } from "./event-queue.ts";
@@ -173,6 +173,8 @@ export interface LiveSession {
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
   isRunning: boolean;
+  /** Whether this process stops and has left the open turn to another one: it appends nothing more. */
+  isReleased: boolean;
   /** Settles when this process no longer holds it briefly; the next holder waits for that. */
   moment: Promise<void>;
 }
@@ -201,6 +203,7 @@ function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
     onRest: new Set(),
     appending: Promise.resolve(),
     isRunning: false,
+    isReleased: false,
     moment: Promise.resolve(),
   };
 }
@@ -220,6 +223,8 @@ export function appendEntries(
 }
 
 async function appendNow(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  if (live.isReleased)
+    throw new RuntimeError("REQUEST_CANCELLED", "this process stops; another one continues the turn");
   if (bodies.length === 0) return;
   const { state } = live;
   const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
@@ -260,8 +265,8 @@ export interface LockedWork {
   run<T>(session: LiveSession, call: CallContext, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Holds the session briefly; the next caller in this process waits instead of being refused. */
   brief(session: LiveSession, work: () => Promise<void>): Promise<void>;
-  /** Interrupts the running turn; resolves when it has ended or took too long. */
-  stop(): Promise<void>;
+  /** Interrupts the running turns, or leaves them to another process; resolves when they have ended or took too long. */
+  stop(leavesTurns: boolean): Promise<void>;
 }
 
 const STOP_MS_MAX = 5_000;
@@ -269,12 +274,12 @@ const STOP_MS_MAX = 5_000;
 export function createLockedWork(parts: { store: Store; clock: Clock; live: LiveSessions }): LockedWork {
   const { clock, live } = parts;
   const { locks } = parts.store;
-  const running = new Set<{ readonly sessionId: string; readonly ended: Promise<void> }>();
+  const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
   const run: LockedWork["run"] = async (session, call, work) => {
     const { sessionId } = session.state;
     const hold = await locks.hold(sessionId);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const one = { sessionId, ended };
+    const one = { session, ended };
     running.add(one);
     if (call.listener !== undefined) session.listeners.add(call.listener);
     session.isRunning = true;
@@ -307,16 +312,28 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       session.moment = held.catch(() => {});
       return held;
     },
-    stop: async () => {
+    stop: async (leavesTurns) => {
       const ending = [...running];
       if (ending.length === 0) return;
+      if (leavesTurns) await Promise.allSettled(ending.map(({ session }) => releaseTurn(parts.store.log, session)));
       // A store that cannot interrupt must not block closing: the wait below is bounded.
-      await Promise.allSettled(ending.map(({ sessionId }) => locks.interrupt(sessionId)));
+      await Promise.allSettled(ending.map(({ session }) => locks.interrupt(session.state.sessionId)));
       const done = new AbortController();
       await Promise.race([Promise.all(ending.map(({ ended }) => ended)), clock.sleep(STOP_MS_MAX, done.signal)]);
       done.abort("done");
     },
   };
+}
+
+/** Records that this process leaves the open turn, and refuses its further entries; without an open turn nothing is done. */
+function releaseTurn(log: EventLog, session: LiveSession): Promise<void> {
+  const released = session.appending.then(async () => {
+    if (!isUnfinished(session.state) || isWaiting(session.state)) return;
+    await appendNow(log, session, [{ kind: "turn_released" }]);
+    session.isReleased = true;
+  });
+  session.appending = released.catch(() => {});
+  return released;
 }
 
 /** The store with its errors as SESSION_STORE_ERROR, and with a signal after every append. */

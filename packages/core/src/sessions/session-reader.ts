@@ -1,7 +1,7 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
-import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
+import type { SessionHistory, SessionInfo, SessionSummary, UnfinishedTurn } from "../contract/session-info.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
@@ -19,6 +19,7 @@ interface ReaderParts {
   readonly live: LiveSessions;
   readonly hash: Hash;
   sizesOf(session: LiveSession, settings?: SessionSettings): ContextSizes;
+  unfinishedIn(session: LiveSession): Promise<UnfinishedTurn | undefined>;
 }
 
 /** The context's limit and the tokens of its tools. */
@@ -30,10 +31,13 @@ type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "r
  * The read operations: answered from rows, and from the log if necessary. Messages are copied, since a caller may
  * change them.
  */
-export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts): Pick<Service, Reads> {
+export function createSessionReader({ store, live, hash, sizesOf, unfinishedIn }: ReaderParts): Pick<Service, Reads> {
   return {
     readSession: async ({ session_id }) => {
-      return describeSession(store, await rowOf(store, session_id));
+      const info = await describeSession(store, await rowOf(store, session_id));
+      if (info.state !== "interrupted") return info;
+      const unfinished_turn = await unfinishedIn(await live.findFresh(session_id));
+      return unfinished_turn === undefined ? info : { ...info, unfinished_turn };
     },
     listSessions: async ({ labels = {}, limit, offset, archived, cursor }) => {
       const after = cursor === undefined ? {} : { after: readCursor(cursor) };

@@ -16,6 +16,7 @@ import { createSkills, type Skills } from "../skills/skills.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
+import { createAdoption } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -45,6 +46,10 @@ export interface ServiceParts extends FixedParts {
   readonly catalogue: SkillCatalogue;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
+  /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
+  readonly resumesTurns: boolean;
+  /** Reports turns that cannot be finished here. */
+  warn(sentence: string): void;
   /** What `readCapabilities` answers. */
   describeCapabilities(): Capabilities;
 }
@@ -54,7 +59,7 @@ export interface SessionService {
   readonly live: LiveSessions;
   /** What the tool does by which a model loads a skill. */
   readonly loadSkill: Skills["load"];
-  readonly stop: LockedWork["stop"];
+  stop(): Promise<void>;
 }
 
 /** Sessions and their turns: the one behaviour behind every surface. */
@@ -102,12 +107,16 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
+  const { resumesTurns, warn } = parts;
+  const adoption = createAdoption({ store, clock, live, locked, current, run, untilOver, warn });
+  const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
   const skills = skillsFor(parts, live, current);
   const turns = createTurnOperations(parts, { live, locked, skills, current, untilOver, run });
 
   const sizesOf = createSizes(current);
   const service: Service = {
     ...turns,
+    finishTurn: adoption.finishTurn,
     answerApproval: approvals.answerApproval,
     listApprovals: approvals.listApprovals,
     interruptTurn: async ({ session_id }) => {
@@ -116,9 +125,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
       // What is made ready behind it is to be paid for, too.
       void preparations.stop(session_id);
       await approvals.giveUp(session);
+      await adoption.cancel(session);
       return { interrupted: true };
     },
-    ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
+    ...createSessionReader({ store, live, hash: parts.hash, sizesOf, unfinishedIn: adoption.describe }),
     ...createModelCalls({ store, live, clock, sizesOf }),
     ...createCompactions({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
     ...createRewrites({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
@@ -156,7 +166,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
     await erasing.close();
-    await Promise.all([preparations.close(), locked.stop()]).then(live.close);
+    await Promise.all([preparations.close(), locked.stop(resumesTurns)]);
+    await watching;
+    await live.close();
   };
   return { service, live, loadSkill: skills.load, stop };
 }

@@ -35,7 +35,7 @@ import {
   settleSettings,
 } from "./session-settings.ts";
 import { askedIn, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
-import type { FixedParts, TurnParts } from "./turn-runner.ts";
+import type { FixedParts, TurnInput, TurnParts } from "./turn-runner.ts";
 import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
@@ -43,6 +43,8 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
+  /** How many processes may run a turn. */
+  readonly resuming: { readonly attempts: number };
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
   readonly retention: Retention;
@@ -114,7 +116,8 @@ export function createTurnOperations(
     await runSessionHooks(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks };
+    const recorded = recordedOf(input, call);
+    const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks, recorded };
     const run = (signal: AbortSignal) => runTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
   };
@@ -161,12 +164,25 @@ export function createTurnOperations(
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const turn = { prompt, results, model, instructions, overlay, signal, added, hooks };
+      const recorded = recordedOf(input, call);
+      const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
       return runTurn(began, session, { ...turn, ...asked });
     });
   };
 
   return { createSession, startTurn, resumeSession: startTurn };
+}
+
+/** The inputs that another process needs to continue the turn. */
+function recordedOf(
+  { hooks_override, idempotency_key }: Pick<StartTurn, "hooks_override" | "idempotency_key">,
+  { hasApprover }: CallContext,
+): TurnInput["recorded"] {
+  return {
+    ...(hooks_override === undefined || hooks_override === null ? {} : { hooks_override }),
+    ...(hasApprover === undefined ? {} : { has_approver: hasApprover }),
+    ...(idempotency_key === undefined ? {} : { request_key: idempotency_key }),
+  };
 }
 
 /** What decides how much may be pinned. */

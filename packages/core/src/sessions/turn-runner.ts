@@ -3,7 +3,7 @@ import { type CompactionPart, compactingFor } from "../compactions/compaction-pa
 import type { Preparations } from "../compactions/preparations.ts";
 import type { Caller } from "../contract/caller.ts";
 import { RECALL_OUTPUT } from "../contract/compaction.ts";
-import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
@@ -23,7 +23,7 @@ import type { Hooks } from "../turn/hooks.ts";
 import type { CheckInWorker } from "../turn/json-schema.ts";
 import { createRedactor, type Redact } from "../turn/redact.ts";
 import type { Turn, TurnPolicy } from "../turn/run.ts";
-import { continueTurn, resumeTurn, retryTurn, runTurn, type WAITING } from "../turn/turn.ts";
+import { adoptTurn, continueTurn, resumeTurn, retryTurn, runTurn, type WAITING } from "../turn/turn.ts";
 import type { TurnOutcome } from "../turn/turn-end.ts";
 import { type HookPart, hooksFor, notifyHooks, withHooks } from "./hooks.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
@@ -56,6 +56,9 @@ export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "wh
   /** The permissions of a session's tool calls, and the approval timeout. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
   readonly approvalMs: number;
+  /** Tools that are functions of the program, and the names of the MCP servers. */
+  readonly codeTools: readonly Tool[];
+  readonly mcpServers: readonly string[];
   /** The capability `session-compaction`, if present. */
   readonly compaction: CompactionPart | undefined;
   readonly hooks: HookPart;
@@ -74,6 +77,10 @@ export interface TurnInput {
   readonly toolChoice?: ToolChoice | undefined;
   /** Whether the prompt is already in the log. */
   readonly isRetry?: boolean | undefined;
+  /** Continues the unfinished turn of a process that is gone. */
+  readonly isAdopted?: boolean | undefined;
+  /** Inputs that are only recorded, for a process that continues the turn. */
+  readonly recorded?: Pick<TurnSetup, "hooks_override" | "has_approver" | "request_key"> | undefined;
   readonly signal: AbortSignal;
   /** The answer to calls that need approval if there is no approver. */
   readonly unattended: Unattended | undefined;
@@ -157,9 +164,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
       timeoutMs: parts.approvalMs,
     },
     hooks,
-    overlay: input.overlay,
     toolChoice: input.toolChoice,
-    caller: input.caller,
+    setup: input.isAdopted === true ? (live.state.turn?.setup ?? {}) : setupFor(parts, live, input),
     append: afterFirstAppend(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
       emitAdded(live, clock, input.added),
     ),
@@ -177,6 +183,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     return toResult(live, outcome);
   } catch (thrown) {
     const error = asRuntimeError(thrown);
+    // Another process continues the turn, so it has not ended.
+    if (live.isReleased) throw error;
     const isResumed = input.prompt === undefined && input.results === undefined;
     const hasOpened = isResumed || live.state.turnsOpened > turnsOpened;
     // A closed turn has already emitted its end.
@@ -191,6 +199,31 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
+}
+
+/** The inputs of a turn that its settings do not contain, as far as they differ from the defaults. */
+function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSetup {
+  const { tools, overlay, caller, unattended, toolChoice, recorded } = input;
+  const code = [...parts.codeTools, ...live.tools].map(({ name }) => name).filter((name) => tools.has(name));
+  const servers = new Set([...tools.values()].flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp.server])));
+  const hooks = (input.hooks ?? parts.hooks.hooks).filter(({ isCode }) => isCode);
+  return {
+    ...recorded,
+    overlay,
+    caller: caller && callerRecord(caller),
+    ...(code.length === 0 ? {} : { code_tools: code }),
+    ...(servers.size === 0 ? {} : { mcp_servers: [...servers] }),
+    ...(hooks.length === 0 ? {} : { code_hooks: hooks.map(({ id }) => id) }),
+    ...(unattended === undefined ? {} : { unattended: typeof unattended === "string" ? unattended : NO_APPROVER }),
+    tool_choice: toolChoice,
+  };
+}
+
+const NO_APPROVER = "no approver is available";
+
+function callerRecord({ name, scopes, labels, maxCostPerDay }: Caller): TurnSetup["caller"] {
+  const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };
+  return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
 
 /** Runs the hooks for the end of a turn. */
@@ -212,6 +245,7 @@ function redactFor({ tools }: LiveSession, redact: Redact): Redact {
 
 function begin(turn: Turn, input: TurnInput): Promise<TurnOutcome | typeof WAITING> {
   const { prompt, results, instructions } = input;
+  if (input.isAdopted === true) return adoptTurn(turn);
   if (input.isRetry === true) return retryTurn(turn);
   if (results !== undefined) return continueTurn(turn, { results, prompt, instructions });
   return prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions });

@@ -1,4 +1,4 @@
-import type { Entry } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { Child } from "../turn/budget.ts";
 import { assistantText } from "../turn/tokens.ts";
@@ -52,10 +52,12 @@ function keepState(state: SessionState) {
     turnsSaid: state.turnsSaid,
     callEntry: state.callEntry?.seq ?? 0,
     isTurnOpen: state.isTurnOpen,
+    turn: state.turn && { ...state.turn, setup: state.turn.seq },
     pendingPrompt: state.pendingPrompt !== undefined,
     openCallsSeq: state.openCallsSeq,
     pending: state.pending,
-    heldResults: state.heldResults?.seq ?? 0,
+    heldResults: state.heldResults.map(({ seq }) => seq),
+    steps: state.steps.map(({ seq }) => seq),
     approval: state.approval?.seqs ?? [],
     allowedBy: state.allowedBy,
     heldNotices: state.heldNotices.map(({ seq }) => seq),
@@ -66,7 +68,7 @@ function keepState(state: SessionState) {
 }
 
 /** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
-const VERSION = 2;
+const VERSION = 3;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */
@@ -108,7 +110,9 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
     ...kept.shownBy.map(({ seq }) => seq),
     kept.prepared,
     kept.openCallsSeq,
-    kept.heldResults,
+    kept.turn?.setup ?? 0,
+    ...kept.heldResults,
+    ...kept.steps,
     ...kept.approval,
     ...kept.allowedBy,
     ...kept.heldNotices,
@@ -136,8 +140,8 @@ export function restoreState(
   const heldNotices = placedAt(kept.heldNotices, entryAt);
   if (first?.body.kind !== "session_created" || !saysSettings(said)) return undefined;
   if (shown === undefined || shownBy === undefined || heldNotices === undefined) return undefined;
-  const held = kept.heldResults === 0 ? undefined : entryAt(kept.heldResults)?.body;
-  if (held !== undefined && held.kind !== "results_held") return undefined;
+  const opening = kept.turn && entryAt(kept.turn.setup)?.body;
+  if (opening !== undefined && opening.kind !== "turn_opened" && opening.kind !== "turn_continued") return undefined;
   if (prepared !== undefined && prepared.kind !== "compaction_prepared") return undefined;
   const allowed = kept.allowedBy.flatMap((seq) => {
     const body = entryAt(seq)?.body;
@@ -159,7 +163,9 @@ export function restoreState(
     warned: new Set(kept.warned),
     pendingPrompt: kept.pendingPrompt ? first.body.pending_prompt : undefined,
     openCalls: calling?.role === "block_assistant" ? callsIn(calling) : [],
-    heldResults: held && { seq: kept.heldResults, body: held },
+    turn: kept.turn && { ...kept.turn, setup: opening?.setup ?? {} },
+    heldResults: recordsAt(kept.heldResults, "results_held", entryAt),
+    steps: recordsAt(kept.steps, "step_ended", entryAt),
     approval: approvalOf(kept.approval, first, entryAt),
     allowed: [...new Set(allowed)],
     heldNotices,
@@ -171,6 +177,14 @@ export function restoreState(
 }
 
 type EntryAt = (seq: number) => Entry | undefined;
+
+function recordsAt<K extends EntryBody["kind"]>(seqs: readonly number[], kind: K, entryAt: EntryAt) {
+  return seqs.flatMap((seq) => {
+    const body = entryAt(seq)?.body;
+    // The discriminant decides the type, which TypeScript does not see for a generic kind.
+    return body?.kind === kind ? [{ seq, body: body as EntryBodyOf<K> }] : [];
+  });
+}
 
 function saysSettings(body: Entry["body"] | undefined) {
   return body?.kind === "session_created" || body?.kind === "settings_changed";

@@ -18,6 +18,8 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "settings_changed":
     case "imported":
     case "results_held":
+    case "step_ended":
+    case "turn_released":
     case "call_failed":
     case "extraction_attempt":
     case "compaction_undone":
@@ -32,6 +34,10 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
     case "turn_continued":
       return [{ type: "run_started", session_id: source.sessionId, prompt: "" }];
+    case "turn_adopted": {
+      const { kind: _, ...adoption } = body;
+      return [{ type: "turn_adopted", session_id: source.sessionId, ...adoption }];
+    }
     case "model_called":
       return [{ type: "turn_started", turn_number: body.turn_number }];
     case "assistant":

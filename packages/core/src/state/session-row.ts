@@ -68,7 +68,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       addTo(row, body, timestamp_ms);
       return;
     case "turn_closed":
-      row.has_open_turn = false;
+      row.has_open_turn = body.end.status === "completed" && body.end.extraction_required;
       row.waiting_calls = 0;
       if (body.end.status === "failed" && body.end.error_class !== "cancelled") row.has_failed = true;
       return;
@@ -112,10 +112,16 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.delegated = { usage: addUsage(usage, body.usage), tool_calls: tool_calls + body.tool_calls };
       return;
     }
+    case "event":
+      if (body.event.type === "extraction_succeeded" || body.event.type === "extraction_failed")
+        row.has_open_turn = false;
+      return;
     case "child_opened":
     case "model_called":
     case "attempt_failed":
-    case "event":
+    case "step_ended":
+    case "turn_released":
+    case "turn_adopted":
     case "compaction_undone":
     case "expanded":
     case "pinned":

@@ -1,5 +1,5 @@
 import type { CompactionCadence, SeqRange } from "../contract/compaction.ts";
-import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
@@ -56,8 +56,10 @@ export interface SessionState extends ShownState, DelegatedState {
   /** The last applied entry, and the newest model call: they tie a checkpoint to its log. */
   lastEntry: Entry | undefined;
   callEntry: Entry | undefined;
-  /** A turn was opened and is not closed: it runs, or its process died. */
+  /** A turn was opened and is not closed: it runs, or its process ended. */
   isTurnOpen: boolean;
+  /** The newest turn, as far as another process needs it to continue; undefined before the first one. */
+  turn: TurnRecord | undefined;
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
@@ -65,8 +67,10 @@ export interface SessionState extends ShownState, DelegatedState {
   openCallsSeq: number;
   /** Ids of the open calls that the caller runs. */
   pending: readonly string[];
-  /** Results of the other calls, which ran here. */
-  heldResults: { readonly seq: number; readonly body: EntryBodyOf<"results_held"> } | undefined;
+  /** Results of the other calls, as far as they have ended. */
+  heldResults: readonly { readonly seq: number; readonly body: EntryBodyOf<"results_held"> }[];
+  /** Recorded steps of the open calls. */
+  steps: readonly { readonly seq: number; readonly body: EntryBodyOf<"step_ended"> }[];
   /** The approval that the turn waits for, or has received for its open calls. */
   approval: PendingApproval | undefined;
   /** Rules added to the session by approvals. */
@@ -84,6 +88,23 @@ export interface SessionState extends ShownState, DelegatedState {
 export interface PreparedRecord {
   readonly seq: number;
   readonly body: EntryBodyOf<"compaction_prepared">;
+}
+
+/** A turn in its log. */
+export interface TurnRecord {
+  /** Seq of the entry that opened it. */
+  readonly seq: number;
+  readonly setup: TurnSetup;
+  readonly openedAtMs: number;
+  readonly toolCallsBefore: number;
+  /** How many processes have run it; those that released it are not counted. */
+  readonly attempt: number;
+  /** Answered model calls, and whether one more was made whose answer is not in the log. */
+  readonly calls: number;
+  readonly isCalling: boolean;
+  readonly isReleased: boolean;
+  /** It has ended, and its structured output has not been extracted. */
+  readonly isExtracting: boolean;
 }
 
 /** A request for approval, and its answers by call. */
@@ -132,11 +153,13 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     lastEntry: undefined,
     callEntry: undefined,
     isTurnOpen: false,
+    turn: undefined,
     pendingPrompt: undefined,
     openCalls: [],
     openCallsSeq: 0,
     pending: [],
-    heldResults: undefined,
+    heldResults: [],
+    steps: [],
     approval: undefined,
     allowed: [],
     allowedBy: [],
@@ -224,14 +247,21 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "turn_opened":
       applyMessage(state, seq, body.message);
-      openTurn(state, entry);
+      openTurn(state, entry, body.setup);
       state.pendingPrompt = undefined;
       return;
     case "turn_continued":
-      openTurn(state, entry);
+      openTurn(state, entry, body.setup);
+      return;
+    case "turn_released":
+      changeTurn(state, { isReleased: true });
+      return;
+    case "turn_adopted":
+      changeTurn(state, { attempt: body.attempt, isReleased: false, isCalling: false });
       return;
     case "assistant":
       applyMessage(state, seq, body.message);
+      if (state.turn?.isCalling === true) changeTurn(state, { isCalling: false, calls: state.turn.calls + 1 });
       if (body.usage === undefined) return;
       count(state, body.usage);
       state.lastInputTokens = body.usage.input_tokens;
@@ -242,8 +272,11 @@ export function advance(state: SessionState, entry: Entry): void {
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
     case "results_held":
-      state.heldResults = { seq, body };
+      state.heldResults = [...state.heldResults, { seq, body }];
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "step_ended":
+      state.steps = [...state.steps, { seq, body }];
       return;
     case "approval_asked":
       state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map(), seqs: [seq] };
@@ -266,6 +299,8 @@ export function advance(state: SessionState, entry: Entry): void {
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
       if (body.event.type === "compaction_started") state.isCompacting = true;
+      if (body.event.type === "extraction_succeeded" || body.event.type === "extraction_failed")
+        changeTurn(state, { isExtracting: false });
       if (body.event.type === "native_compaction_refused") {
         state.shownBy = withoutNative(state.shownBy, body.event.compaction_id);
       }
@@ -315,10 +350,13 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "turn_closed":
       state.isTurnOpen = false;
-      if (body.end.status === "completed") state.pending = body.end.pending ?? [];
+      if (body.end.status !== "completed") return;
+      state.pending = body.end.pending ?? [];
+      changeTurn(state, { isExtracting: body.end.extraction_required });
       return;
     case "model_called":
       state.callEntry = entry;
+      changeTurn(state, { isCalling: true });
       return;
     case "compaction_undone":
     case "expanded":
@@ -327,14 +365,34 @@ export function advance(state: SessionState, entry: Entry): void {
   }
 }
 
-function openTurn(state: SessionState, entry: Entry): void {
+function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): void {
   state.isTurnOpen = true;
+  state.turn = {
+    seq: entry.seq,
+    setup,
+    openedAtMs: entry.timestamp_ms,
+    toolCallsBefore: state.toolCallsUsed,
+    attempt: 1,
+    calls: 0,
+    isCalling: false,
+    isReleased: false,
+    isExtracting: false,
+  };
   if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
   state.turnsOpened += 1;
   state.turnUsage = NO_USAGE;
   state.tasksOpened = 0;
   // The clock runs per turn, so its warning is due again.
   state.warned.delete("time");
+}
+
+function changeTurn(state: SessionState, change: Partial<TurnRecord>): void {
+  if (state.turn !== undefined) state.turn = { ...state.turn, ...change };
+}
+
+/** Whether the newest turn has not ended, or its structured output is still to be extracted. */
+export function isUnfinished({ isTurnOpen, turn }: Pick<SessionState, "isTurnOpen" | "turn">): boolean {
+  return isTurnOpen || turn?.isExtracting === true;
 }
 
 function count(state: SessionState, usage: Usage): void {
@@ -359,7 +417,8 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   state.openCallsSeq = 0;
   state.children = state.children.filter(({ isOpen }) => isOpen);
   state.pending = [];
-  state.heldResults = undefined;
+  state.heldResults = [];
+  state.steps = [];
   state.approval = undefined;
   for (const notice of state.heldNotices) place(state, notice);
   state.heldNotices = [];

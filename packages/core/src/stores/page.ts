@@ -23,11 +23,12 @@ function cut<R extends LogRow>(rows: R[], max: number): readonly R[] {
 
 /** Whether a row is one of those asked for, wherever a page of them begins. */
 export function isAskedFor(
-  row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "updated_at_ms">,
-  { archived, labels = {}, waiting, updatedSinceMs = 0 }: RowQuery,
+  row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "has_open_turn" | "updated_at_ms">,
+  { archived, labels = {}, waiting, open, updatedSinceMs = 0 }: RowQuery,
 ): boolean {
   if (archived !== undefined && (row.archived ?? false) !== archived) return false;
   if (waiting === true && (row.waiting_calls ?? 0) <= 0) return false;
+  if (open === true && row.has_open_turn !== true) return false;
   const had = row.labels ?? {};
   const hasAll = Object.entries(labels).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
   return hasAll && row.updated_at_ms >= updatedSinceMs;

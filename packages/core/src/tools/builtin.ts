@@ -103,6 +103,7 @@ interface DatetimeOptions {
 export function createDatetimeTool(options: DatetimeOptions): Tool {
   return defineTool({
     name: "datetime",
+    effects: "none",
     description: "Tell the current date and time in the local time zone.",
     input: z.strictObject({}),
     run: () => {
@@ -170,6 +171,7 @@ export function createMemoryTools(search: SearchForTool): readonly Tool[] {
       name,
       description,
       input,
+      effects: "none",
       run: async ({ query, limit }, { sessionId, signal }) => {
         const hits = await search({ query, limit: Math.min(limit, HITS_MAX), sessionId, reach, signal });
         return JSON.stringify(hits);
@@ -202,6 +204,7 @@ export function createRecallOutput(
   const make = (): Tool =>
     defineTool({
       name: RECALL_OUTPUT,
+      effects: "none",
       description:
         "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for.",
       input: RecallOutput,

@@ -2,7 +2,7 @@ import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
-import type { Tool, ToolCallContext } from "../ports/tool.ts";
+import type { Effects, Tool, ToolCallContext } from "../ports/tool.ts";
 
 /** The schema of a tool's arguments: zod or JSON Schema. */
 type ToolInput = z.ZodType | Readonly<JsonObject>;
@@ -14,24 +14,28 @@ interface ToolDefinition<Input extends ToolInput> {
   /** An object with described properties: the model knows only the descriptions. Without it there are no parameters. */
   readonly input?: Input;
   readonly timeoutMs?: number;
+  /** What a call changes: decides whether it runs again after its process ended. By default "once": it does not. */
+  readonly effects?: Effects;
   /** Whether it needs approval, unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((input: Args<Input>) => boolean | Promise<boolean>);
   /** Returns a text, content blocks, or another value, which the model gets as JSON. */
   run(input: Args<Input>, context: ToolCallContext): unknown;
 }
 
-const FIELDS = ["name", "description", "input", "timeoutMs", "needsApproval", "run"];
+const FIELDS = ["name", "description", "input", "timeoutMs", "effects", "needsApproval", "run"];
+const EFFECTS: readonly Effects[] = ["none", "idempotent", "once"];
 const NO_PARAMETERS = { type: "object", properties: {}, additionalProperties: false };
 
 /** A tool whose arguments are parsed before it runs. */
 export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>(
   definition: ToolDefinition<Input>,
 ): Tool {
-  const { name, description, input = NO_PARAMETERS, timeoutMs, needsApproval, run } = definition;
+  const { name, description, input = NO_PARAMETERS, timeoutMs, effects, needsApproval, run } = definition;
   // A misspelt `input` would be a tool without parameters.
   const unknown = Object.keys(definition).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) throw refusal(name, `${unknown} is not a field of a tool; use ${FIELDS.join(", ")}`);
   if (typeof run !== "function") throw refusal(name, "run must be a function");
+  if (effects !== undefined && !EFFECTS.includes(effects)) throw refusal(name, `effects must be ${EFFECTS.join(", ")}`);
   // `as`: the caller validates arguments against a JSON Schema; the definition's type pairs either schema with its
   // values.
   const parser = (isZod(input) ? input : z.unknown()) as z.ZodType<Args<Input>>;
@@ -40,6 +44,7 @@ export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>
     description,
     inputSchema: jsonSchemaOf(name, input),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(effects === undefined ? {} : { effects }),
     ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parser, needsApproval) }),
     execute: async (args, context) => run(parseInput(parser, args), context),
   };

@@ -121,12 +121,14 @@ function createJobTools(jobs: JobBoard): readonly Tool[] {
   return [
     defineTool({
       name: "shell_jobs",
+      effects: "none",
       description: "List the background jobs of this session, oldest first.",
       input: NoInput,
       run: (_input, { sessionId }) => JSON.stringify(jobs.list(sessionId)),
     }),
     defineTool({
       name: "shell_job_status",
+      effects: "none",
       description: "Read how a background job goes: its status, output so far and, once it has ended, exit_code.",
       input: OneJob,
       run: ({ job_id }, { sessionId }) => JSON.stringify(jobs.report(sessionId, job_id)),

@@ -72,12 +72,14 @@ export function createTaskTools({ clock, tasksMax }: { readonly clock: Clock; re
     }),
     defineTool({
       name: "task_get",
+      effects: "none",
       description: "Read one task of the task list.",
       input: TaskGet,
       run: (input) => JSON.stringify(board.find(input.id)),
     }),
     defineTool({
       name: "task_list",
+      effects: "none",
       description: "List tasks, oldest first, optionally only those with a status or any of some labels.",
       input: TaskList,
       run: (input) => {

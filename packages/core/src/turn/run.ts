@@ -1,7 +1,6 @@
 import type { Compacting } from "../compaction/prepare.ts";
 import type { Progress } from "../contract/approval.ts";
-import type { Caller } from "../contract/caller.ts";
-import type { EntryBody } from "../contract/entry.ts";
+import type { EntryBody, TurnSetup } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -50,10 +49,8 @@ export interface Turn {
   readonly hooks?: Hooks | undefined;
   /** Applies to the first call of the turn. */
   readonly toolChoice?: ToolChoice | undefined;
-  /** The tools the turn is restricted to; a resumed turn keeps it. */
-  readonly overlay: Progress["overlay"];
-  /** Undefined for the user of this process. */
-  readonly caller: Caller | undefined;
+  /** Its inputs besides the settings, for a process that continues it. */
+  readonly setup: TurnSetup;
   /**
    * Makes entries durable, advances `state` and emits their events; the turn continues after that. A function is called
    * when nothing else can be appended before its entries.
@@ -93,6 +90,17 @@ export interface Run {
   leftOut: { readonly compactionId: string; readonly error: string } | undefined;
   /** Steps that observers are notified of after the next save. */
   unnotified: ("run_started" | "pre_llm_request" | "turn_boundary")[];
+}
+
+/** The progress of an open turn, from its log. The time between its processes does not count. */
+export function progressOf({ turn, updatedAtMs }: Pick<SessionState, "turn" | "updatedAtMs">): Progress {
+  if (turn === undefined) throw new Error("no turn was opened");
+  return {
+    turns: turn.calls,
+    elapsed_ms: Math.max(0, updatedAtMs - turn.openedAtMs),
+    seq_before: turn.seq - 1,
+    tool_calls_before: turn.toolCallsBefore,
+  };
 }
 
 export function createRun(turn: Turn, before?: Progress): Run {

@@ -1,4 +1,4 @@
-import type { EntryBodyOf } from "../contract/entry.ts";
+import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, messageOf } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import {
@@ -24,7 +24,6 @@ export interface ToolLimits {
 }
 
 export interface ToolBatch {
-  readonly sessionId: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly clock: Clock;
   readonly limits: ToolLimits;
@@ -42,40 +41,72 @@ export interface ToolBatch {
   /** The text for the model about a call that was abandoned by an interrupt. */
   interrupted(callId: string): string;
   emit(event: AgentEvent): void;
+  append(bodies: readonly EntryBody[]): Promise<void>;
+  /** The state of the session, for the recorded steps of its calls. */
+  readonly state: Pick<SessionState, "sessionId" | "openCallsSeq" | "steps">;
   keep(text: string): Promise<string>;
   keepMedia(content: Content): Promise<Content>;
 }
 
-interface Answered {
+/** A call with its result. */
+export interface Answered {
   readonly result: ToolResult;
   readonly call: EntryBodyOf<"tool_results">["calls"][number];
 }
 
-/** Runs the calls of one answer in parallel, except those that the client runs; results are in request order. */
+/**
+ * Runs the calls of one answer in parallel, except those that the client runs. The result of a call that must happen once
+ * is recorded at its end if other calls still run; the answers are the rest, in request order.
+ */
 export async function runToolCalls(
   batch: ToolBatch,
   given: readonly ToolUseBlock[],
-): Promise<{ readonly ran: EntryBodyOf<"tool_results">; readonly pending: readonly ToolUseBlock[] }> {
+): Promise<{ readonly answers: readonly Answered[]; readonly pending: readonly ToolUseBlock[] }> {
   const pending = given.filter((call, index) => isPending(batch, call, index));
   const refusals = new Map(batch.refusals);
   for (const { data } of given.slice(Math.max(0, batch.callsAllowed)))
     if (!refusals.has(data.id)) refusals.set(data.id, OUT_OF_CALLS);
   const calls = given.filter((call) => !pending.includes(call));
-  const answers: Answered[] = new Array(calls.length);
+  const answers: (Answered | undefined)[] = new Array(calls.length);
   let next = 0;
+  let running = calls.length;
+  let failure: { readonly thrown: unknown } | undefined;
   const worker = async (): Promise<void> => {
     for (let index = next++; index < calls.length; index = next++) {
       const call = calls[index];
       if (call === undefined) return;
       const refusal = refusals.get(call.data.id);
-      answers[index] = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
+      const answer = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
+      answers[index] = answer;
+      running -= 1;
+      if (running === 0 || refusal !== undefined || failure !== undefined || !isOnce(batch, call)) continue;
+      try {
+        await batch.append([heldEntry([await boundAnswer(batch, answer)])]);
+        answers[index] = undefined;
+      } catch (thrown) {
+        failure = { thrown };
+      }
     }
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);
   await Promise.all(Array.from({ length: workers }, worker));
-  // After the last of them: a store failure here ends the turn, and no tool may be running then.
-  const bound = await Promise.all(answers.map((answer) => boundAnswer(batch, answer)));
-  return { ran: toEntry(batch.clock, bound), pending };
+  // After the last of them: a store failure ends the turn, and no tool may be running then.
+  if (failure !== undefined) throw failure.thrown;
+  const left = answers.filter((answer) => answer !== undefined);
+  return { answers: await Promise.all(left.map((answer) => boundAnswer(batch, answer))), pending };
+}
+
+function isOnce({ tools }: ToolBatch, { data }: ToolUseBlock): boolean {
+  return (tools.get(data.name)?.effects ?? "once") === "once";
+}
+
+/** Results of an answer's calls, before the others have ended. */
+export function heldEntry(answers: readonly Answered[]): EntryBodyOf<"results_held"> {
+  return {
+    kind: "results_held",
+    results: answers.map(({ result }) => result),
+    calls: answers.map(({ call }) => call),
+  };
 }
 
 /** Whether the client runs this call. */
@@ -123,7 +154,7 @@ export function closeCalls(
   calls: readonly ToolUseBlock[],
   sentence: string | ((callId: string) => string),
   clock: Clock,
-  held?: SessionState["heldResults"],
+  held: SessionState["heldResults"] = [],
 ): EntryBodyOf<"tool_results"> {
   return joinResults(
     calls,
@@ -133,7 +164,16 @@ export function closeCalls(
   );
 }
 
-/** Merges the results of all calls of an answer; existing ones were counted before. */
+/** The results of all calls of an answer: recorded ones, which were counted then, and new ones. */
+export function joinAnswers(
+  { openCalls, heldResults }: Pick<SessionState, "openCalls" | "heldResults">,
+  answers: readonly Answered[],
+  clock: Clock,
+): EntryBodyOf<"tool_results"> {
+  const byId = new Map(answers.map((answer) => [answer.result.tool_use_id, answer]));
+  return joinResults(openCalls, heldResults, (call) => byId.get(call.data.id) ?? notRun(call, INTERRUPTED), clock);
+}
+
 function joinResults(
   calls: readonly ToolUseBlock[],
   held: SessionState["heldResults"],
@@ -141,10 +181,12 @@ function joinResults(
   clock: Clock,
 ): EntryBodyOf<"tool_results"> {
   const there = new Map(
-    held?.body.results.map((result, at) => {
-      const { name, duration_ms } = held.body.calls[at] ?? { name: "unknown", duration_ms: 0 };
-      return [result.tool_use_id, { result, call: { name, duration_ms, counted: false } }];
-    }),
+    held.flatMap(({ body }) =>
+      body.results.map((result, at): [string, Answered] => {
+        const { name, duration_ms } = body.calls[at] ?? { name: "unknown", duration_ms: 0 };
+        return [result.tool_use_id, { result, call: { name, duration_ms, counted: false } }];
+      }),
+    ),
   );
   return toEntry(
     clock,
@@ -153,6 +195,9 @@ function joinResults(
 }
 
 export const INTERRUPTED = "interrupted: this call may or may not have taken effect";
+/** The result of a call that has none recorded, and whose tool must not run twice. */
+export const UNKNOWN =
+  "unknown: the process ended while this call ran, so it may or may not have taken effect; check before you repeat it";
 /** The same for a call that may have worked in a child session. */
 export function interruptedIn({ children }: Pick<SessionState, "children">): (callId: string) => string {
   return (callId) => {
@@ -236,11 +281,14 @@ async function runBounded(
     hasTimedOut = true;
     aborting.abort();
   });
+  const { sessionId, openCallsSeq } = batch.state;
   const context = {
-    sessionId: batch.sessionId,
+    sessionId,
     toolUseId: call.id,
     signal: aborting.signal,
     shellEnv: batch.shellEnv,
+    effectId: `${sessionId}:${openCallsSeq}:${call.id}`,
+    step: <T>(name: string, run: () => T | Promise<T>) => runStep(batch, { id: call.id, name, run }),
   };
   // A copy: a tool may modify its arguments, and the log holds the originals.
   const running = (async () => tool.execute(structuredClone(call.args), context))();
@@ -259,6 +307,29 @@ async function runBounded(
     batch.signal.removeEventListener("abort", onAbort);
     await expiry;
   }
+}
+
+const STEP_BYTES_MAX = 64 * 1_024;
+const STEPS_MAX = 1_000;
+
+/** Returns the recorded result of a step, or runs it and records its result. */
+async function runStep<T>(
+  { state, append, redact }: ToolBatch,
+  { id, name, run }: { readonly id: string; readonly name: string; readonly run: () => T | Promise<T> },
+): Promise<T> {
+  if (typeof name !== "string" || name === "") throw invalid("step: give the step a name");
+  const recorded = state.steps.find(({ body }) => body.call_id === id && body.name === name);
+  // `as`: the recorded value is that of the same function in an earlier run of the call.
+  if (recorded !== undefined) return recorded.body.value as T;
+  if (state.steps.length >= STEPS_MAX)
+    throw invalid(`step ${name}: the calls of one answer record ${STEPS_MAX} steps at most`);
+  const value = await run();
+  const text = JSON.stringify(value ?? null);
+  if (text === undefined) throw invalid(`step ${name}: its result must be JSON`);
+  if (new TextEncoder().encode(text).length > STEP_BYTES_MAX)
+    throw invalid(`step ${name}: its result is longer than ${STEP_BYTES_MAX} bytes as JSON; return a reference to it`);
+  await append([{ kind: "step_ended", call_id: id, name, value: JSON.parse(redact(text)) }]);
+  return value;
 }
 
 const ABANDONED = Symbol("abandoned");

@@ -86,6 +86,8 @@ const CUT_SHORT: TurnEnd = {
   cause: "fatal_failure",
 };
 
+export const CUT_COMPACTION = "the process ended before the compaction did";
+
 /** The part of a state that shows what was left open. */
 export type Unfinished = Pick<
   SessionState,
@@ -105,14 +107,14 @@ export function requireAnswered({
 }
 
 /** Closes what a process that died left open; the next owner of the session appends this. */
-export function closeLeftovers(state: Unfinished, clock: Clock): readonly EntryBody[] {
+export function closeLeftovers(state: Unfinished, clock: Clock, end = CUT_SHORT): readonly EntryBody[] {
   requireNotWaiting(state, clock);
   const ends: EntryBody[] = [];
   if (state.isCompacting) {
-    ends.push({ kind: "compaction_failed", error: "the process ended before the compaction did" });
+    ends.push({ kind: "compaction_failed", error: CUT_COMPACTION });
   }
   if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: approval timed out", clock)];
-  if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
+  if (state.isTurnOpen) ends.push({ kind: "turn_closed", end });
   // Calls are not repeated: they may have taken effect.
   if (state.openCalls.length > 0) {
     const sentence = state.pending.length > 0 ? UNANSWERED : interruptedIn(state);
@@ -253,6 +255,17 @@ export async function close(run: Run, unsaved: readonly EntryBody[], endOf: () =
     text: textInTurn(run)?.text ?? "",
     turns: run.turns,
     toolCalls: turn.state.toolCallsUsed - run.toolCallsBefore,
+    extraction: {},
+  };
+}
+
+/** The outcome of a turn that a process before this one closed. */
+export async function closedOutcome(run: Run): Promise<TurnOutcome> {
+  return {
+    end: completed(run, []),
+    text: textInTurn(run)?.text ?? "",
+    turns: run.turns,
+    toolCalls: run.turn.state.toolCallsUsed - run.toolCallsBefore,
     extraction: {},
   };
 }

@@ -1,6 +1,5 @@
-import type { Progress } from "../contract/approval.ts";
-import type { Caller } from "../contract/caller.ts";
-import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { AskedCall, Progress } from "../contract/approval.ts";
+import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
@@ -8,6 +7,7 @@ import { foldAhead } from "../state/session-state.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { spentIn } from "./budget.ts";
+import { withCost } from "./cost.ts";
 import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -15,6 +15,7 @@ import {
   causeOf,
   checkBudget,
   createRun,
+  progressOf,
   type Run,
   stillUnsaved,
   type Turn,
@@ -22,13 +23,25 @@ import {
   watchDeadline,
 } from "./run.ts";
 import { toolTokens } from "./tokens.ts";
-import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
+import {
+  closeCalls,
+  heldEntry,
+  interruptedIn,
+  joinAnswers,
+  OUT_OF,
+  runToolCalls,
+  type ToolBatch,
+  takeResults,
+  UNKNOWN,
+} from "./tool-batch.ts";
 import {
   assistantEntry,
   CANCELLED,
+  CUT_COMPACTION,
   close,
   closeBy,
   closeCancelled,
+  closedOutcome,
   closeFailed,
   closeLeftovers,
   closePending,
@@ -77,14 +90,14 @@ export async function continueTurn(
   const { prompt, instructions = [] } = input;
   const opening: EntryBody[] =
     prompt === undefined
-      ? [{ kind: "turn_continued" }, ...reported, taken, ...noticesOf(turn, instructions)]
+      ? [{ kind: "turn_continued", ...setupOf(turn) }, ...reported, taken, ...noticesOf(turn, instructions)]
       : [...reported, taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
   return within(begun, (run) => loop(run, opening));
 }
 
 /** Repeats a turn that failed before the model answered: its prompt is in the log. */
 export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
-  return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued" }]));
+  return within(createRun(turn), (run) => loop(run, [{ kind: "turn_continued", ...setupOf(turn) }]));
 }
 
 /** Continues a waiting turn once every approval is answered. */
@@ -98,6 +111,62 @@ export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITI
     if (turn.signal.aborted) return closeCancelled(run, ran);
     return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
   });
+}
+
+/** Continues an unfinished turn of a process that is gone: what its log contains is not repeated. */
+export async function adoptTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
+  const { state } = turn;
+  return within(createRun(turn, progressOf(state)), async (run) => {
+    await turn.append(() => adoptionEntries(turn));
+    if (!state.isTurnOpen) return extract(run, await closedOutcome(run));
+    if (state.openCalls.length === 0) return loop(run, []);
+    const recorded = new Set(state.heldResults.flatMap(({ body }) => body.results.map((one) => one.tool_use_id)));
+    const { calls, refusals: denied } = decidedBefore(state.openCalls, state.approval?.asked.progress.hooks);
+    const open = calls.filter(({ data }) => !recorded.has(data.id));
+    const unknown = unknownCalls(turn, open);
+    const judged = open.filter(({ data }) => !unknown.has(data.id) && !denied.has(data.id));
+    const ruled =
+      state.approval === undefined
+        ? await ruleOn(judged, turn.approvals)
+        : { refusals: await ruleAgain(judged, state.approval, turn.approvals) };
+    if ("asked" in ruled) {
+      await waitFor(run, ruled.asked);
+      return WAITING;
+    }
+    const ran = await runCalls(run, open, new Map([...ruled.refusals, ...denied, ...unknown]));
+    if (turn.signal.aborted) return closeCancelled(run, ran);
+    return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
+  });
+}
+
+/** Records that this process continues the turn, and closes what the process before left open. */
+function adoptionEntries({ state, model, tools }: Turn): readonly EntryBody[] {
+  const { turn, isCompacting, lastSeq } = state;
+  if (turn === undefined) throw new Error("no turn was opened");
+  const { isReleased, isCalling } = turn;
+  const lost = {
+    input_tokens: state.shownTokens + toolTokens(tools.values()),
+    output_tokens: 0,
+    estimated: true as const,
+  };
+  return [
+    {
+      kind: "turn_adopted",
+      attempt: turn.attempt + (isReleased ? 0 : 1),
+      from_seq: lastSeq,
+      reason: isReleased ? "released" : "process_ended",
+      superseded: isCalling,
+    },
+    ...(isCompacting ? [{ kind: "compaction_failed" as const, error: CUT_COMPACTION }] : []),
+    // The provider may charge for a call whose answer was lost.
+    ...(isCalling ? [{ kind: "call_failed" as const, usage: withCost(lost, model.prices) }] : []),
+  ];
+}
+
+/** Calls that may have run and must not run again. */
+function unknownCalls({ tools }: Turn, open: readonly ToolUseBlock[]): ReadonlyMap<string, string> {
+  const isOnce = ({ data }: ToolUseBlock): boolean => (tools.get(data.name)?.effects ?? "once") === "once";
+  return new Map(open.filter(isOnce).map(({ data }) => [data.id, UNKNOWN]));
 }
 
 async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
@@ -244,8 +313,12 @@ function openTurn(
   return [
     ...closeLeftovers(state, clock),
     ...noticesOf(turn, instructions),
-    { kind: "turn_opened", message: { role: "user", content: prompt, created_at } },
+    { kind: "turn_opened", message: { role: "user", content: prompt, created_at }, ...setupOf(turn) },
   ];
+}
+
+function setupOf({ setup }: Turn): { readonly setup?: TurnSetup } {
+  return Object.values(setup).some((value) => value !== undefined) ? { setup } : {};
 }
 
 function noticesOf({ clock }: Turn, instructions: readonly string[]): readonly EntryBody[] {
@@ -312,24 +385,29 @@ async function serveCalls(
     const refusals = denied.size === 0 ? ruled.refusals : new Map([...ruled.refusals, ...denied]);
     return runCalls(run, given, refusals, reported);
   }
-  const progress = {
-    turns: run.turns - run.recoveries,
-    elapsed_ms: clock.now() - run.startedMs,
-    seq_before: run.seqBefore,
-    tool_calls_before: run.toolCallsBefore,
-    ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
-    ...(turn.caller === undefined ? {} : { caller: callerOf(turn.caller) }),
-    ...(decided === undefined ? {} : { hooks: decided }),
-  };
-  await turn.append([...reported, askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  await waitFor(run, ruled.asked, { reported, decided });
   return WAITING;
 }
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["caller"] {
-  const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };
-  return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
+/** Makes the turn wait for approval of calls. */
+async function waitFor(
+  { turn, ...run }: Run,
+  asked: readonly AskedCall[],
+  { reported = [], decided }: { readonly reported?: readonly EntryBody[]; readonly decided?: Progress["hooks"] } = {},
+): Promise<void> {
+  const { clock, approvals, setup } = turn;
+  const progress = {
+    turns: run.turns - run.recoveries,
+    elapsed_ms: clock.now() - run.startedMs,
+    seq_before: run.seqBefore,
+    tool_calls_before: run.toolCallsBefore,
+    ...(setup.overlay === undefined ? {} : { overlay: setup.overlay }),
+    ...(setup.caller === undefined ? {} : { caller: setup.caller }),
+    ...(decided === undefined ? {} : { hooks: decided }),
+  };
+  await turn.append([...reported, askedEntry(asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
 }
 
 async function runCalls(
@@ -348,7 +426,8 @@ async function runCalls(
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
   const batch: ToolBatch = {
-    sessionId: state.sessionId,
+    state,
+    append: turn.append,
     tools: turn.tools,
     clock,
     limits: turn.policy.tools,
@@ -365,11 +444,9 @@ async function runCalls(
     keepMedia: turn.keepMedia,
   };
   try {
-    const { ran, pending } = await runToolCalls(batch, calls);
-    if (pending.length === 0) return { unsaved: [...notes, ran], pending };
-    const { message, calls: rows } = ran;
-    if (rows.length === 0) return { unsaved: notes, pending };
-    return { unsaved: [...notes, { kind: "results_held", results: message.results, calls: rows }], pending };
+    const { answers, pending } = await runToolCalls(batch, calls);
+    if (pending.length === 0) return { unsaved: [...notes, joinAnswers(state, answers, clock)], pending };
+    return { unsaved: answers.length === 0 ? notes : [...notes, heldEntry(answers)], pending };
   } finally {
     await deadline.release();
   }
@@ -388,9 +465,15 @@ async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, 
     ...(stop === undefined ? {} : { cause: causeOf(stop) }),
     extraction_required: schema !== undefined,
   }));
+  return schema === undefined ? closed : extract(run, closed);
+}
+
+/** Extracts the structured output of a turn that has ended. */
+async function extract(run: Run, closed: TurnOutcome): Promise<TurnOutcome> {
+  const { state, checkInWorker } = run.turn;
+  const { output_schema: schema } = state.settings;
   if (schema === undefined) return closed;
   await compactIfDue(run, []);
-  const { state, checkInWorker } = turn;
   const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkInWorker });
   return { ...closed, extraction };
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import { loadOptional } from "../../ports/package-file.ts";
-import type { Tool, ToolOutput } from "../../ports/tool.ts";
+import type { Effects, Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
 
 /** The tools of MCP servers; all sessions share the connections. */
@@ -246,12 +246,19 @@ const ListedTool = z.object({
   name: z.string().min(1),
   description: z.string().optional(),
   inputSchema: z.record(z.string(), z.unknown()),
+  annotations: z.object({ readOnlyHint: z.unknown().optional(), idempotentHint: z.unknown().optional() }).optional(),
 });
+
+/** The hints of a server are trusted: only servers of trusted configuration are connected. */
+function effectsOf(hints: z.infer<typeof ListedTool>["annotations"]): Effects {
+  if (hints?.readOnlyHint === true) return "none";
+  return hints?.idempotentHint === true ? "idempotent" : "once";
+}
 
 function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
   const parsed = ListedTool.safeParse(raw);
   if (!parsed.success) throw new Error("its description is not that of a tool");
-  const { name, description = "", inputSchema } = parsed.data;
+  const { name, description = "", inputSchema, annotations } = parsed.data;
   // Without the dialect marker: a validator that does not know it rejects the whole schema.
   const { $schema: _dialect, ...schema } = inputSchema;
   if (schema.type !== "object") throw new Error("its input schema is not that of an object");
@@ -261,6 +268,7 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
     description: description.slice(0, DESCRIPTION_CHARS_MAX),
     inputSchema: schema,
     mcp: { server: server.name, tool: name },
+    effects: effectsOf(annotations),
     ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
     execute: async (args, { signal }) => {
       try {

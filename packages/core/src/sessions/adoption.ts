@@ -1,0 +1,245 @@
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { RunResult } from "../contract/session.ts";
+import type { UnfinishedTurn } from "../contract/session-info.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Store } from "../ports/store.ts";
+import { belowCeiling } from "../runtime/ceiling.ts";
+import type { Service } from "../runtime/dispatch.ts";
+import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
+import type { SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
+import type { WAITING } from "../turn/turn.ts";
+import { CANCELLED, closeLeftovers } from "../turn/turn-end.ts";
+import { overrideHooks } from "./hooks.ts";
+import { appendEntries, giveTools, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { callerAgain, withinCeiling } from "./turn-input.ts";
+import type { Current } from "./turn-operations.ts";
+import type { TurnInput } from "./turn-runner.ts";
+import { chooseTools } from "./turn-tools.ts";
+
+interface AdoptionParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly live: LiveSessions;
+  readonly locked: LockedWork;
+  readonly current: Current;
+  readonly run: SubAgents["run"];
+  readonly untilOver: UntilOver;
+  /** Reports turns that this process cannot continue. */
+  warn(sentence: string): void;
+}
+
+export interface Adoption extends Pick<Service, "finishTurn"> {
+  /** The unfinished turn of a session that no process runs; undefined if there is none. */
+  describe(session: LiveSession): Promise<UnfinishedTurn | undefined>;
+  /** Ends the unfinished turn of a session that no process runs. */
+  cancel(session: LiveSession): Promise<void>;
+  /** Continues unfinished turns of this realm until the signal aborts. */
+  watch(signal: AbortSignal): Promise<void>;
+}
+
+/** How often unfinished turns are looked for, and the most of one look. */
+const LOOK_MS = 1_000;
+const ROWS_MAX = 100;
+/** How often a turn that this process cannot continue is checked again. */
+const LOOK_AGAIN_MS = 30_000;
+/** A turn that has been idle for longer is continued by a person only. */
+const IDLE_MS_MAX = 60 * 60 * 1_000;
+/** Turns that a process continues by itself in a minute. */
+const PER_MINUTE = 10;
+const MINUTE_MS = 60_000;
+/** The wait before the second and the third process, after the last entry of the one before. */
+const DELAYS_MS: readonly number[] = [0, 0, 5_000];
+const DELAY_MS_MAX = 30_000;
+
+/** Turns whose process is gone, and how another process finishes them. */
+export function createAdoption(parts: AdoptionParts): Adoption {
+  const { store, clock, live, locked } = parts;
+
+  /** The inputs of the turn in this process, and what it lacks to continue it. */
+  const inputsFor = async ({ state, tools: own }: LiveSession, hasApprover: boolean) => {
+    const began = parts.current();
+    const { settings, turn } = state;
+    const { setup = {} } = turn ?? {};
+    const missing: string[] = [];
+    const caller = setup.caller && callerAgain(setup.caller);
+    const orMissing = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
+      try {
+        return await work();
+      } catch {
+        missing.push(what);
+        return undefined;
+      }
+    };
+    const model = await orMissing(`model ${settings.model}`, () =>
+      began.models.resolve(settings.model, settings.provider),
+    );
+    const hooks = await orMissing("hooks of its request", () =>
+      overrideHooks(began.hooks, setup.hooks_override, caller),
+    );
+    const { overlay } = setup;
+    const tools = chooseTools(began, { state, tools: own }, overlay, caller);
+    const hookIds = (hooks ?? began.hooks.hooks).map(({ id }) => id);
+    const { code_tools = [], mcp_servers = [], code_hooks = [] } = setup;
+    missing.push(
+      ...code_tools.filter((name) => !tools.has(name)).map((name) => `tool ${name}`),
+      ...mcp_servers.filter((name) => !began.mcpServers.includes(name)).map((name) => `MCP server ${name}`),
+      ...code_hooks.filter((id) => !hookIds.includes(id)).map((id) => `hook ${id}`),
+      ...(setup.has_approver === true && !hasApprover ? ["an approval handler"] : []),
+    );
+    const allowed = belowCeiling(settings.tools, began.defaults.ceiling);
+    const isBelow = JSON.stringify(allowed) === JSON.stringify(settings.tools);
+    if (!isBelow || withinCeiling(settings, began.defaults) !== settings)
+      missing.push("a ceiling that allows its settings");
+    const rest = { prompt: undefined, instructions: [], traceparent: undefined, added: [], isAdopted: true };
+    const inputs = { ...rest, overlay, caller, hooks, unattended: setup.unattended, toolChoice: toolChoiceOf(state) };
+    return { began, missing, model, inputs };
+  };
+
+  /** Continues the turn of a held session. */
+  const adopt = async (
+    session: LiveSession,
+    { signal, hasApprover }: { readonly signal: AbortSignal; readonly hasApprover: boolean },
+  ): Promise<RunResult | typeof WAITING> => {
+    requireUnfinished(session.state);
+    const { began, missing, model, inputs } = await inputsFor(session, hasApprover);
+    if (model === undefined || missing.length > 0) throw cannot(session.state, missing);
+    return parts.run(began, session, { ...inputs, model, signal } satisfies TurnInput);
+  };
+
+  const describe = async (session: LiveSession): Promise<UnfinishedTurn | undefined> => {
+    const { state } = session;
+    if (!isUnfinished(state) || isWaiting(state) || state.turn === undefined) return undefined;
+    if (session.isRunning || (await store.locks.isHeld(state.sessionId))) return undefined;
+    const { missing } = await inputsFor(session, false);
+    return {
+      since: new Date(state.updatedAtMs).toISOString(),
+      attempt: state.turn.attempt,
+      ...(missing.length === 0 ? {} : { missing }),
+    };
+  };
+
+  /** Ends a turn that no process runs. */
+  const end = (session: LiveSession, how: TurnEnd): Promise<void> =>
+    locked.run(session, {}, async () => {
+      const { state } = session;
+      if (!isUnfinished(state) || isWaiting(state)) return;
+      await appendEntries(store.log, session, () => endEntries(state, clock, how));
+    });
+
+  const started: number[] = [];
+  /** Sessions that are not looked at before a time, with the sentence that was reported about them. */
+  const later = new Map<string, { readonly atMs: number; readonly sentence?: string }>();
+
+  /** Continues the turn of a row if this process can and may; resolves once that is decided. */
+  const consider = async (sessionId: string): Promise<{ readonly over: Promise<unknown> } | undefined> => {
+    const session = await live.findFresh(sessionId);
+    const { state } = session;
+    const { turn, settings } = state;
+    // The session of a sub-agent continues with its parent.
+    if (turn === undefined || settings.sub_agent !== undefined) return undefined;
+    if (!isUnfinished(state) || isWaiting(state) || state.archived) return undefined;
+    const { attempts } = parts.current().resuming;
+    if (turn.attempt >= attempts && !turn.isReleased) return { over: end(session, killedProcesses(turn.attempt)) };
+    const delayMs = turn.isReleased ? 0 : (DELAYS_MS[turn.attempt] ?? DELAY_MS_MAX);
+    const now = clock.now();
+    if (now < state.updatedAtMs + delayMs) return undefined;
+    const { missing } = await inputsFor(session, false);
+    if (missing.length > 0) {
+      const sentence = cannot(state, missing).message;
+      if (later.get(sessionId)?.sentence !== sentence) parts.warn(sentence);
+      later.set(sessionId, { atMs: now + LOOK_AGAIN_MS, sentence });
+      return undefined;
+    }
+    later.delete(sessionId);
+    while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
+    if (started.length >= PER_MINUTE) return undefined;
+    started.push(now);
+    return { over: parts.untilOver(session, {}, (signal) => adopt(session, { signal, hasApprover: false })) };
+  };
+
+  return {
+    describe,
+    cancel: async (session) => {
+      if (session.isRunning || !isUnfinished(session.state) || isWaiting(session.state)) return;
+      await end(session, CANCELLED).catch(ignoreBusy);
+    },
+    finishTurn: async ({ session_id }, call) => {
+      const session = await live.findFresh(session_id);
+      requireUnfinished(session.state);
+      if (call.tools !== undefined) giveTools(session, call.tools);
+      return parts.untilOver(session, call, (signal) =>
+        adopt(session, { signal, hasApprover: call.hasApprover === true }),
+      );
+    },
+    watch: async (signal) => {
+      const running = new Set<Promise<unknown>>();
+      while (!signal.aborted) {
+        await look(signal, running).catch((thrown: unknown) => {
+          // A store that is away is reported by the calls of clients; the next look tries again.
+          if (!(thrown instanceof RuntimeError)) throw thrown;
+        });
+        await clock.sleep(LOOK_MS, signal);
+      }
+      await Promise.allSettled(running);
+    },
+  };
+
+  async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
+    const updatedSinceMs = clock.now() - IDLE_MS_MAX;
+    const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX });
+    const held = await Promise.all(rows.map(({ session_id }) => store.locks.isHeld(session_id)));
+    const orphans = rows.filter((row, at) => held[at] === false && (row.waiting_calls ?? 0) === 0);
+    for (const { session_id } of orphans) {
+      if (signal.aborted) return;
+      if ((later.get(session_id)?.atMs ?? 0) > clock.now()) continue;
+      const turn = await consider(session_id);
+      if (turn === undefined) continue;
+      // Its end is in the log; another process may have been first.
+      const ended = turn.over.catch(() => {}).finally(() => running.delete(ended));
+      running.add(ended);
+    }
+  }
+}
+
+/** The entries that end a turn whose process is gone. */
+function endEntries(state: SessionState, clock: Clock, end: TurnEnd): readonly EntryBody[] {
+  if (state.isTurnOpen) return closeLeftovers(state, clock, end);
+  const reason = end.status === "failed" ? end.error : "";
+  const failed = {
+    type: "extraction_failed" as const,
+    session_id: state.sessionId,
+    last_output: "",
+    attempts: 0,
+    reason,
+  };
+  return [{ kind: "event", event: failed }];
+}
+
+/** A forced tool call applies to the first answer of a turn. */
+function toolChoiceOf({ turn }: SessionState): TurnInput["toolChoice"] {
+  return turn?.calls === 0 ? turn.setup.tool_choice : undefined;
+}
+
+function killedProcesses(attempts: number): TurnEnd {
+  return {
+    status: "failed",
+    error_class: "terminal",
+    error: `the turn was given up: each of the ${attempts} processes that ran it ended before it did`,
+    cause: "fatal_failure",
+  };
+}
+
+function requireUnfinished(state: SessionState): void {
+  if (isUnfinished(state) && !isWaiting(state)) return;
+  throw new RuntimeError("SESSION_NOT_RUNNING", `session ${state.sessionId} has no unfinished turn`);
+}
+
+function cannot({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
+  const message = `session ${sessionId} has an unfinished turn that this process cannot continue; it lacks ${missing.join(", ")}`;
+  return new RuntimeError("CAPABILITY_UNAVAILABLE", message);
+}
+
+function ignoreBusy(thrown: unknown): void {
+  if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+}
