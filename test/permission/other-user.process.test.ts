@@ -6,6 +6,7 @@ import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { createShellTools, type ShellTools } from "@rkat/core/tools/shell";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { toolContext } from "../support/tool-context.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/security.md"), "utf8");
 const wrapper = /^```sh file=\/opt\/rkat-run\/bash\n(.*?)^```$/ms.exec(page)?.[1] ?? "";
@@ -30,7 +31,7 @@ describe.skipIf(!isAble && processEnv.CI === undefined)(
       });
     const run = async (command: string, signal = new AbortController().signal) => {
       const tool = shell.tools.find(({ name }) => name === "shell");
-      const context = { sessionId: "s", toolUseId: "t", signal, shellEnv: { GIVEN: "yes" } };
+      const context = toolContext({ signal, shellEnv: { GIVEN: "yes" } });
       return JSON.parse(String(await tool?.execute({ command }, context)));
     };
     beforeAll(() => {

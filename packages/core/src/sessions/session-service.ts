@@ -27,7 +27,6 @@ import {
   createLockedWork,
   type LiveSession,
   type LiveSessions,
-  type LockedWork,
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { createRewrites } from "./rewrites.ts";

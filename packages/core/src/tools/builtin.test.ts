@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { env } from "node:process";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { toolContext } from "../../../../test/support/tool-context.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ToolCallContext } from "../ports/tool.ts";
 import {
   createBuiltinTools,
   createDatetimeTool,
@@ -46,12 +46,7 @@ describe("built-in tools", () => {
 
   it("remember tasks across sessions", async () => {
     const builtin = createBuiltinTools({ root: tmpdir(), clock, env });
-    const contextOf = (sessionId: string) => ({
-      sessionId,
-      toolUseId: "t",
-      signal: new AbortController().signal,
-      shellEnv: {},
-    });
+    const contextOf = (sessionId: string) => toolContext({ sessionId });
     const toolOf = (name: string) => builtin.toolsFor(TOOL_PRESETS.safe).find((tool) => tool.name === name);
     await toolOf("task_create")?.execute({ subject: "Shared", description: "" }, contextOf("a"));
     const listed = JSON.parse(String(await toolOf("task_list")?.execute({}, contextOf("b"))));
@@ -59,12 +54,7 @@ describe("built-in tools", () => {
   });
 });
 
-const context: ToolCallContext = {
-  sessionId: "s",
-  toolUseId: "t",
-  signal: new AbortController().signal,
-  shellEnv: {},
-};
+const context = toolContext();
 
 describe("datetime", () => {
   it("tells the moment in its zone, with the zone's offset", async () => {

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { toolContext } from "../../../../test/support/tool-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createApplyPatchTool } from "./patch.ts";
@@ -31,7 +32,7 @@ afterEach(() => rm(base, { recursive: true }));
 
 function applyWith(signal: AbortSignal, lines: readonly string[]) {
   const patch = ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
-  return tool.execute({ patch }, { sessionId: "s", toolUseId: "t", signal, shellEnv: {} });
+  return tool.execute({ patch }, toolContext({ signal }));
 }
 const apply = async (...lines: string[]) => applyWith(new AbortController().signal, lines);
 const put = (path: string, text: string | Uint8Array, mode = 0o644) => writeFile(join(root, path), text, { mode });

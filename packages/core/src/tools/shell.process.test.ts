@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kill, env as processEnv } from "node:process";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { toolContext } from "../../../../test/support/tool-context.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import { DRAIN_MS, TERMINATION_GRACE_MS } from "./command.ts";
@@ -82,8 +83,7 @@ interface CallOptions {
 
 async function callRaw(name: string, args: JsonObject, options: CallOptions = {}) {
   const tool = shell.tools.find((candidate) => candidate.name === name);
-  const defaults = { sessionId: "s", toolUseId: "t", signal: new AbortController().signal, shellEnv: {} };
-  return tool?.execute(args, { ...defaults, ...options });
+  return tool?.execute(args, toolContext(options));
 }
 const call = async (name: string, args: JsonObject, options: CallOptions = {}) =>
   JSON.parse(String(await callRaw(name, args, options)));

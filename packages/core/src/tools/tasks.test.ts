@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { toolContext } from "../../../../test/support/tool-context.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createTaskTools } from "./tasks.ts";
@@ -22,8 +23,7 @@ function createBoard(options: { readonly tasksMax?: number } = {}) {
   const tools = createTaskTools({ clock, ...options });
   return async (name: string, args: JsonObject, sessionId = "session-1") => {
     const tool = tools.find((candidate) => candidate.name === name);
-    const context = { sessionId, toolUseId: "t", signal: new AbortController().signal, shellEnv: {} };
-    return JSON.parse(String(await tool?.execute(args, context)));
+    return JSON.parse(String(await tool?.execute(args, toolContext({ sessionId }))));
   };
 }
 

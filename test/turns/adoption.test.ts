@@ -1,0 +1,354 @@
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import type { Store } from "@rkat/core/ports/store";
+import type { Tool } from "@rkat/core/ports/tool";
+import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { defineTool } from "@rkat/core/tools/define-tool";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { killableStore } from "../support/killable-store.ts";
+import { configWith } from "../support/runtime.ts";
+
+type Script = Parameters<typeof createScriptedModel>[0];
+
+const SPEED = 20;
+
+/** A clock that is faster than the real one, and can be moved. */
+function createFastClock() {
+  const system = createSystemClock();
+  const startMs = system.now();
+  let movedMs = 0;
+  return {
+    ...system,
+    now: () => Math.floor(startMs + (system.now() - startMs) * SPEED + movedMs),
+    sleep: (ms: number, signal: AbortSignal) => system.sleep(ms / SPEED, signal),
+    advance: (ms: number) => {
+      movedMs += ms;
+    },
+  };
+}
+
+/** Processes that share a store and a clock. */
+function createRealm() {
+  const clock = createFastClock();
+  const shared = createInMemoryStore({ now: clock.now });
+  const start = (script: Script, options: RuntimeOptions = {}) => {
+    const { store, kill } = killableStore(shared);
+    const model = createScriptedModel(script);
+    const warnings: string[] = [];
+    const warn = (sentence: string) => void warnings.push(sentence);
+    const runtime = createRuntime({ model, clock, env: {}, store, warn, resumeTurns: true, ...options });
+    let isKilled = false;
+    onTestFinished(async () => {
+      if (!isKilled) await runtime.close();
+    });
+    return {
+      runtime,
+      model,
+      warnings,
+      kill: () => {
+        isKilled = true;
+        return kill();
+      },
+    };
+  };
+  return { clock, shared, start };
+}
+
+/** A tool that does not end by itself, and counts its calls. */
+function stuckTool(more: Partial<Tool> = {}) {
+  const began = Promise.withResolvers<void>();
+  const calls: string[] = [];
+  const tool: Tool = {
+    name: "charge",
+    description: "Charges a card.",
+    inputSchema: { type: "object" },
+    execute: async (_args, { effectId }) => {
+      calls.push(effectId);
+      began.resolve();
+      await new Promise(() => {});
+    },
+    ...more,
+  };
+  return { tool, calls, began: began.promise };
+}
+
+const charged = (calls: string[], more: Partial<Tool> = {}): Tool => ({
+  ...stuckTool(more).tool,
+  execute: (_args, { effectId }) => {
+    calls.push(effectId);
+    return "charged";
+  },
+});
+
+async function ended(store: Store, sessionId: string) {
+  await vi.waitFor(async () => expect(await store.sessions.get(sessionId)).toMatchObject({ has_open_turn: false }), {
+    timeout: 10_000,
+    interval: 5,
+  });
+  const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
+  return entries.map(({ body }) => body);
+}
+
+async function resultsIn(store: Store, sessionId: string) {
+  const bodies = await ended(store, sessionId);
+  return bodies.flatMap((body) => (body.kind === "tool_results" ? body.message.results : []));
+}
+
+const kindsOf = (bodies: readonly { readonly kind: string }[]) => bodies.map(({ kind }) => kind);
+
+describe("a turn whose process ended", () => {
+  it("[P1] is continued by another process, which makes the lost model call again and marks what it had streamed", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ text: ["half of"], ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+
+    const second = start([{ text: "all of it" }]);
+    const bodies = await ended(shared, session.id);
+    expect(kindsOf(bodies)).toEqual([
+      "session_created",
+      "turn_opened",
+      "model_called",
+      "turn_adopted",
+      "call_failed",
+      "model_called",
+      "assistant",
+      "turn_closed",
+    ]);
+    expect(bodies[3]).toMatchObject({ attempt: 2, reason: "process_ended", superseded: true, from_seq: 3 });
+    expect(bodies[4]).toMatchObject({ usage: { estimated: true, output_tokens: 0 } });
+    expect(bodies[7]).toMatchObject({ end: { status: "completed" } });
+    expect(second.model.requests).toHaveLength(1);
+    expect(second.model.requests[0]?.messages.at(-1)).toMatchObject({ role: "user", content: "Say it." });
+    const scope = { type: "session", session_id: session.id };
+    const { events } = await second.runtime.dispatch("listEvents", { scope });
+    expect(events.map(({ payload }) => payload.type)).toContain("turn_adopted");
+  });
+
+  it("[P2] [A6] tells the model that the outcome of a call is unknown, and does not run it again", async () => {
+    const { shared, start } = createRealm();
+    const { tool, calls, began } = stuckTool();
+    const first = start([{ calls: [{ name: "charge" }] }], { tools: [tool] });
+    const session = await first.runtime.createSession();
+    void session.turn("Charge.").catch(() => {});
+    await began;
+    await first.kill();
+
+    start([{ text: "I will check." }], { tools: [charged(calls)] });
+    const [result] = await resultsIn(shared, session.id);
+    expect(result).toMatchObject({ is_error: true, content: expect.stringMatching(/^unknown: .*may or may not/) });
+    expect(calls).toHaveLength(1);
+  });
+
+  it.each(["none", "idempotent"] as const)(
+    "[P2] runs a call with effects %s again, with the same effectId",
+    async (effects) => {
+      const { shared, start } = createRealm();
+      const { tool, calls, began } = stuckTool({ effects });
+      const first = start([{ calls: [{ name: "charge" }] }], { tools: [tool] });
+      const session = await first.runtime.createSession();
+      void session.turn("Charge.").catch(() => {});
+      await began;
+      await first.kill();
+
+      start([{ text: "done" }], { tools: [charged(calls, { effects })] });
+      expect(await resultsIn(shared, session.id)).toMatchObject([{ is_error: false, content: "charged" }]);
+      expect(calls).toHaveLength(2);
+      expect(new Set(calls).size).toBe(1);
+    },
+  );
+
+  it("[P2] does not run a step again whose result is recorded", async () => {
+    const { shared, start } = createRealm();
+    const began = Promise.withResolvers<void>();
+    const ran: string[] = [];
+    const orderTool = (ends: boolean) =>
+      defineTool({
+        name: "order",
+        description: "Orders.",
+        effects: "idempotent",
+        run: async (_input, { step }) => {
+          const id = await step("reserve", () => {
+            ran.push("reserve");
+            return { id: 7 };
+          });
+          if (!ends) {
+            began.resolve();
+            await new Promise(() => {});
+          }
+          return step("pay", () => {
+            ran.push("pay");
+            return `paid ${id.id}`;
+          });
+        },
+      });
+    const first = start([{ calls: [{ name: "order" }] }], { tools: [orderTool(false)] });
+    const session = await first.runtime.createSession();
+    void session.turn("Order.").catch(() => {});
+    await began.promise;
+    await first.kill();
+
+    start([{ text: "done" }], { tools: [orderTool(true)] });
+    expect(await resultsIn(shared, session.id)).toMatchObject([{ content: "paid 7" }]);
+    expect(ran).toEqual(["reserve", "pay"]);
+  });
+
+  it("[P2] keeps the result of a call that ended before its process did, while another call ran", async () => {
+    const { shared, start } = createRealm();
+    const { tool: stuck, began } = stuckTool({ name: "stuck" });
+    const calls: string[] = [];
+    const tools = [charged(calls), stuck];
+    const first = start([{ calls: [{ name: "charge" }, { name: "stuck" }] }], { tools });
+    const session = await first.runtime.createSession();
+    void session.turn("Both.").catch(() => {});
+    await began;
+    await vi.waitFor(async () =>
+      expect(kindsOf((await shared.log.read(session.id, 1, 99)).map(({ body }) => body))).toContain("results_held"),
+    );
+    await first.kill();
+
+    start([{ text: "done" }], { tools });
+    const results = await resultsIn(shared, session.id);
+    expect(results.map(({ content }) => content)).toEqual(["charged", expect.stringMatching(/^unknown/)]);
+    expect(calls).toHaveLength(1);
+    expect(await shared.sessions.get(session.id)).toMatchObject({ budget: { tool_calls: 1 } });
+  });
+
+  it("[P1] is given up after three processes ended in it, and other sessions are unharmed", async () => {
+    const { shared, clock, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    for (const _ of [2, 3]) {
+      clock.advance(60_000);
+      const next = start([{ ends: "silent" }]);
+      await vi.waitFor(() => expect(next.model.requests).toHaveLength(1));
+      await next.kill();
+    }
+    clock.advance(60_000);
+    const last = start([{ text: "fine" }]);
+    const bodies = await ended(shared, session.id);
+    expect(bodies.at(-1)).toMatchObject({
+      kind: "turn_closed",
+      end: { status: "failed", error: expect.stringMatching(/given up: each of the 3 processes/) },
+    });
+    expect(last.model.requests).toHaveLength(0);
+    expect(await (await last.runtime.createSession("Hello.")).lastResult?.text).toBe("fine");
+  });
+
+  it("[P1] is left alone by a process without its tools, which says what it lacks, and finished by one that has them", async () => {
+    const { shared, start } = createRealm();
+    const { tool, began } = stuckTool();
+    const first = start([{ calls: [{ name: "charge" }] }], { tools: [tool] });
+    const session = await first.runtime.createSession();
+    void session.turn("Charge.").catch(() => {});
+    await began;
+    await first.kill();
+
+    const server = start([{ text: "no" }]);
+    await vi.waitFor(() => expect(server.warnings).toHaveLength(1));
+    expect(server.warnings[0]).toMatch(/cannot continue; it lacks tool charge$/);
+    expect(await server.runtime.readSession(session.id)).toMatchObject({
+      state: "interrupted",
+      unfinished_turn: { attempt: 1, missing: ["tool charge"] },
+    });
+    await expect(server.runtime.session(session.id).finishTurn()).rejects.toMatchObject({
+      code: "CAPABILITY_UNAVAILABLE",
+      message: expect.stringContaining("tool charge"),
+    });
+    expect(server.model.requests).toHaveLength(0);
+
+    const program = start([{ text: "I checked." }], { tools: [tool], resumeTurns: false });
+    const result = await program.runtime.session(session.id).finishTurn();
+    expect(result).toMatchObject({ text: "I checked.", tool_calls: 0 });
+    expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: false });
+    await expect(program.runtime.session(session.id).finishTurn()).rejects.toMatchObject({
+      code: "SESSION_NOT_RUNNING",
+    });
+  });
+
+  it("[P1] is not continued after a person interrupted it", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    const reader = start([], { resumeTurns: false });
+    await reader.runtime.session(session.id).interrupt();
+    const bodies = await ended(shared, session.id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { error_class: "cancelled" } });
+  });
+
+  it("[P1] is not continued by itself after an hour, and makes no model call", async () => {
+    const { shared, clock, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    clock.advance(60 * 60 * 1_000 + 1_000);
+    const next = start([{ text: "late" }]);
+    const before = clock.now();
+    await vi.waitFor(() => expect(clock.now()).toBeGreaterThan(before + 10_000));
+    expect(next.model.requests).toHaveLength(0);
+    expect(await next.runtime.session(session.id).finishTurn()).toMatchObject({ text: "late" });
+    expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: false });
+  });
+
+  it("[P1] extracts the structured output that was missing", async () => {
+    const { shared, start } = createRealm();
+    const outputSchema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+    const first = start([{ text: "It is seven." }, { ends: "silent" }]);
+    const session = await first.runtime.createSession({ outputSchema });
+    void session.turn("How many?").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(2));
+    await first.kill();
+    const second = start([{ text: '{"n":7}' }]);
+    const bodies = await ended(shared, session.id);
+    expect(second.model.requests).toHaveLength(1);
+    expect(bodies.at(-1)).toMatchObject({
+      kind: "event",
+      event: { type: "extraction_succeeded", structured_output: { n: 7 } },
+    });
+    expect(kindsOf(bodies).filter((kind) => kind === "turn_closed")).toHaveLength(1);
+  });
+});
+
+describe("a process that stops", () => {
+  it("[P1] leaves its turns to the next one, which does not count as another attempt", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ text: ["half"], ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    const left = session.turn("Say it.").catch((thrown: unknown) => thrown);
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.runtime.close();
+    expect(await left).toMatchObject({ code: "REQUEST_CANCELLED" });
+    const bodies = (await shared.log.read(session.id, 1, 99)).map(({ body }) => body);
+    expect(bodies.at(-1)?.kind).toBe("turn_released");
+
+    start([{ text: "whole" }]);
+    expect(await ended(shared, session.id)).toContainEqual(
+      expect.objectContaining({ kind: "turn_adopted", attempt: 1, reason: "released" }),
+    );
+  });
+});
+
+describe("two processes", () => {
+  it("[P1] do not both continue a turn", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    const others = [1, 2, 3].map(() => start([{ text: "once" }], { config: configWith({}) }));
+    const bodies = await ended(shared, session.id);
+    expect(kindsOf(bodies).filter((kind) => kind === "turn_adopted")).toHaveLength(1);
+    expect(others.reduce((sum, { model }) => sum + model.requests.length, 0)).toBe(1);
+  });
+});
