@@ -166,6 +166,7 @@ export function openSessionView(id: string) {
         live.value = { ...live.value, isWaiting: true };
         break;
       case "retrying":
+      case "turn_adopted":
         live.value = NOT_LIVE;
         break;
       case "text_complete":

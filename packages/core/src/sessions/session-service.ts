@@ -16,7 +16,7 @@ import { createSkills, type Skills } from "../skills/skills.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption } from "./adoption.ts";
+import { createAdoption, createRepeats } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -97,6 +97,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
+    resumesTurns: parts.resumesTurns,
     allowInProject: parts.allowInProject,
     ending: ending.signal,
   });
@@ -110,7 +111,15 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const adoption = createAdoption({ store, clock, live, locked, current, run, untilOver, warn });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
   const skills = skillsFor(parts, live, current);
-  const turns = createTurnOperations(parts, { live, locked, skills, current, untilOver, run });
+  const turns = createTurnOperations(parts, {
+    live,
+    locked,
+    skills,
+    current,
+    untilOver,
+    run,
+    repeat: createRepeats({ store, live, untilOver: approvals.untilOver, finishTurn: adoption.finishTurn }),
+  });
 
   const sizesOf = createSizes(current);
   const service: Service = {

@@ -37,6 +37,8 @@ export function createAgentTool(
       required: ["task"],
       additionalProperties: false,
     },
+    // A call that runs again continues its sub-agent.
+    effects: "idempotent",
     // The turn's own timeout or interruption ends it.
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: (args, context) => run(args as unknown as Task, context), // By the input schema.

@@ -7,14 +7,18 @@ import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
 import { belowCeiling } from "../runtime/ceiling.ts";
 import { type CallContext, requireLeft } from "../runtime/dispatch.ts";
 import type { UsageSums } from "../runtime/usage.ts";
+import { resultOf } from "../sessions/approvals.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import { runSessionHooks } from "../sessions/hooks.ts";
 import { appendEntries, beginSession, emitLive, type LiveSession } from "../sessions/live-sessions.ts";
 import { requireParams, requirePrice, type SessionDefaults } from "../sessions/session-settings.ts";
 import { withDayLimit } from "../sessions/turn-input.ts";
 import { runSessionTurn, type TurnInput, type TurnParts } from "../sessions/turn-runner.ts";
+import { isUnfinished, isWaiting } from "../state/session-state.ts";
 import { requireNotWaiting } from "../turn/approval.ts";
-import type { WAITING } from "../turn/turn.ts";
+import type { Child } from "../turn/budget.ts";
+import { progressOf } from "../turn/run.ts";
+import { WAITING } from "../turn/turn.ts";
 import {
   agentNamed,
   childSettings,
@@ -94,6 +98,8 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
       return { content: "not run: the turn was interrupted", isError: true };
     }
     try {
+      const begun = turn.session.state.children.find(({ callId }) => callId === context.toolUseId);
+      if (begun !== undefined) return await continueTask(began, turn, { begun, context });
       return await runTask(began, turn, { task, context, place });
     } finally {
       turn.shares.delete(place);
@@ -126,7 +132,20 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
     requirePrice(model, withDayLimit(settings, caller));
     const child = again ?? (await beginChild(parent, settings, agent));
     if (again === undefined) await runSessionHooks(began, child, "session_created");
-    return runChild(turn, child, { task, agent, model, settings, context, bounds });
+    return runChild(turn, child, { task: { ...task, settings }, agent, model, context, bounds });
+  };
+
+  /** Continues a task of an earlier process, or reports how it ended. */
+  const continueTask = async (
+    began: Began,
+    turn: Running,
+    { begun, context }: { begun: Child; context: ToolCallContext },
+  ): Promise<ToolOutput> => {
+    const { agents, bounds } = began.subAgents;
+    const child = await live.findFresh(begun.childId);
+    const agent = agentNamed(withGeneral(agents), begun.agent);
+    const model = await modelOf(began, turn.session, agent);
+    return runChild(turn, child, { begun, agent, model, context, bounds });
   };
 
   const childOf = async (parent: LiveSession, { agent }: Task, sessionId: string): Promise<LiveSession> => {
@@ -159,41 +178,48 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
   };
 
   interface Asked {
-    readonly task: Task;
+    /** A new task; absent for one that an earlier process began. */
+    readonly task?: Task & { readonly settings: SessionSettings };
+    readonly begun?: Child;
     readonly agent: SubAgent;
     readonly model: ModelClient;
-    readonly settings: SessionSettings;
     readonly context: ToolCallContext;
     readonly bounds: SubAgentBounds;
   }
 
   const runChild = async (turn: Running, child: LiveSession, asked: Asked): Promise<ToolOutput> => {
     const { session: parent, input } = turn;
-    const { task, agent, model, settings, context, bounds } = asked;
+    const { task, begun, agent, model, context, bounds } = asked;
     // A task inherits the hooks of the turn, or delegating would bypass them.
     const { caller, unattended, traceparent, overlay, hooks } = input;
     const { sessionId: childId } = child.state;
     const of = { call_id: context.toolUseId, child_id: childId, agent: agent.name };
-    let fromSeq: number | undefined;
+    let fromSeq = begun?.fromSeq;
     const run = async (signal: AbortSignal): Promise<RunResult | typeof WAITING> => {
+      child.tools = parent.tools;
+      const rest = { instructions: [], added: [], overlay, unattended, traceparent, caller, hooks };
+      if (task === undefined) {
+        if (isWaiting(child.state)) return WAITING;
+        return subAgents.run(parts.current(), child, { prompt: undefined, isAdopted: true, model, signal, ...rest });
+      }
       requireNotWaiting(child.state, clock);
       const { lastSeq } = child.state;
       await appendEntries(store.log, parent, [{ kind: "child_opened", ...of, task: task.task, from_seq: lastSeq }]);
       fromSeq = lastSeq;
-      child.tools = parent.tools;
+      const { settings } = task;
       if (JSON.stringify(settings) !== JSON.stringify(child.state.settings)) {
         await appendEntries(store.log, child, [{ kind: "settings_changed", settings }]);
       }
-      const rest = { instructions: [], added: [], overlay, unattended, traceparent, caller, hooks };
       return subAgents.run(parts.current(), child, { prompt: task.task, model, signal, ...rest });
     };
     const call = { signal: context.signal, listener: emittingUp(parent, of) };
-    const end = await endOfTask(parts.untilOver(child, call, run));
+    const over = begun === undefined || isUnfinished(child.state) ? undefined : await resultOf(store, child);
+    const end = await endOfTask(over === undefined ? parts.untilOver(child, call, run) : Promise.resolve(over));
     if (fromSeq === undefined) return { content: end.problem ?? end.text, isError: true };
     const isQuiet = await quiet(child);
     const used = await readUse(store.log, childId, fromSeq);
     // An abandoned task must not append to a session that others may hold: the next turn counts it.
-    if (isQuiet && !turn.isOver) {
+    if (isQuiet && !turn.isOver && begun?.isOpen !== false) {
       const { usage, toolCalls: tool_calls } = used;
       await appendEntries(store.log, parent, [{ kind: "child_closed", ...of, status: end.status, usage, tool_calls }]);
     }
@@ -235,10 +261,13 @@ export function createSubAgents(parts: SubAgentParts): SubAgents {
       },
     }),
     run: async (began, session, input) => {
-      await settle(session);
+      const { isAdopted = false } = input;
+      // An adopted turn continues its tasks.
+      if (!isAdopted) await settle(session);
       const { sessionId, settings, approval, tasksOpened } = session.state;
       const isResumed = input.prompt === undefined && input.results === undefined;
-      const startedMs = clock.now() - (isResumed ? (approval?.asked.progress.elapsed_ms ?? 0) : 0);
+      const before = isAdopted ? progressOf(session.state) : isResumed ? approval?.asked.progress : undefined;
+      const startedMs = clock.now() - (before?.elapsed_ms ?? 0);
       const { max_duration_ms = Number.POSITIVE_INFINITY } = settings.budget_limits;
       const turn: Running = {
         session,

@@ -32,7 +32,7 @@ interface FirstTurn {
 export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
   const { prompt, flags, outputSchema, signal, unattended } = first;
   const fields = { ...sessionFields(flags, config, outputSchema), prompt };
-  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
+  const call = { signal, ...attendance(unattended) };
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
     runtime.dispatch("createSession", fields, { ...call, listener }) as Promise<RunResult>;
@@ -54,12 +54,26 @@ interface FurtherTurn {
 /** Starts a further turn of a session. */
 export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn): Turn {
   const { sessionId, prompt, change, signal, unattended } = further;
-  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
+  const call = { signal, ...attendance(unattended) };
   const fields = { ...change, session_id: sessionId, prompt };
   // Without a store a session exists only in the process that created it.
   const operation = isKept ? "resumeSession" : "startTurn";
   const stream = streamOf((listener) => runtime.dispatch(operation, fields, { ...call, listener }));
   return { stream, limits: undefined };
+}
+
+/** Continues the unfinished turn of a session. */
+export function finishTurn({ runtime }: Opened, of: Pick<FurtherTurn, "sessionId" | "signal" | "unattended">): Turn {
+  const call = { signal: of.signal, ...attendance(of.unattended) };
+  const stream = streamOf((listener) =>
+    runtime.dispatch("finishTurn", { session_id: of.sessionId }, { ...call, listener }),
+  );
+  return { stream, limits: undefined };
+}
+
+/** Whether a person at this terminal answers approvals, or why nobody does. */
+function attendance(unattended: FurtherTurn["unattended"]): Pick<CallContext, "unattended" | "hasApprover"> {
+  return unattended === undefined ? { hasApprover: true } : { unattended };
 }
 
 /** What the flags change for a further turn, as on the wire; flags that only a new session can have are refused. */
@@ -110,7 +124,7 @@ export async function watchTurn({ stream, view, complete, onEvent }: Watch): Pro
   let said = "";
   try {
     for await (const event of stream) {
-      if (event.type === "turn_started" || event.type === "retrying") said = "";
+      if (event.type === "turn_started" || event.type === "retrying" || event.type === "turn_adopted") said = "";
       if (event.type === "text_delta") said += event.delta;
       onEvent?.(event);
       view.show(event);
