@@ -108,7 +108,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
   const { resumesTurns, warn } = parts;
-  const adoption = createAdoption({ store, clock, live, locked, current, run, untilOver, warn });
+  const adoption = createAdoption({
+    ...{ store, clock, live, locked, current, run, untilOver, warn },
+    spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
+  });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
   const skills = skillsFor(parts, live, current);
   const turns = createTurnOperations(parts, {

@@ -126,7 +126,7 @@ export function createTurnOperations(
     await runSessionHooks(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const recorded = recordedOf(input, call, request?.key);
+    const recorded = recordedOf(call, request?.key);
     const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks, recorded };
     const run = (signal: AbortSignal) => runTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
@@ -177,7 +177,7 @@ export function createTurnOperations(
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const recorded = recordedOf(input, call, request?.key);
+      const recorded = recordedOf(call, request?.key);
       const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
       return runTurn(began, session, { ...turn, ...asked });
     });
@@ -192,13 +192,8 @@ function ignoreMissing(thrown: unknown): undefined {
 }
 
 /** The inputs that another process needs to continue the turn. */
-function recordedOf(
-  { hooks_override }: Pick<StartTurn, "hooks_override">,
-  { hasApprover }: CallContext,
-  request_key: string | undefined,
-): TurnInput["recorded"] {
+function recordedOf({ hasApprover }: CallContext, request_key: string | undefined): TurnInput["recorded"] {
   return {
-    ...(hooks_override === undefined || hooks_override === null ? {} : { hooks_override }),
     ...(hasApprover === undefined ? {} : { has_approver: hasApprover }),
     ...(request_key === undefined ? {} : { request_key }),
   };
