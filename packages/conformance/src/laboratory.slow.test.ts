@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { Entry } from "@rkat/core/contract/entry";
-import type { Simulation } from "@rkat/core/contract/simulation";
+import type { Simulation } from "@rkat/core/contract/wire/simulation";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/recorded-log";

@@ -4,7 +4,7 @@ import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig, modelConfig } from "@rkat/core/config/settings";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Policy, Simulation } from "@rkat/core/contract/simulation";
+import type { Policy, Simulation } from "@rkat/core/contract/wire/simulation";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { configuredPrices, findModel, mergeModels, publishedPrices } from "@rkat/core/providers/catalog";

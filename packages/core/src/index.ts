@@ -17,10 +17,9 @@ export type { HookAnswer, HookEntry, HookPoint } from "./contract/hook.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
-export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult } from "./contract/session.ts";
-export type { SessionContext } from "./contract/session-context.ts";
-export type { SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
+export type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/session-operations.ts";
 export {
   createInMemoryStore,
   createRuntime,

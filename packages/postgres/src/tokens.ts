@@ -1,4 +1,4 @@
-import { Token } from "@rkat/core/contract/token";
+import { Token } from "@rkat/core/contract/caller";
 import type { TokenStore } from "@rkat/core/ports/token-store";
 import { createLook } from "./connection.ts";
 import type { Database } from "./open.ts";

@@ -1,6 +1,6 @@
 import { type JsonTable, spellDuration } from "../contract/input.ts";
-import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { z } from "../contract/schema.ts";
+import { type JsonSchema, withExamples } from "../contract/wire/requests.ts";
 import { spellSubAgents } from "./agents-schema.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { spellRules } from "./permission-layers.ts";

@@ -1,6 +1,6 @@
 import { invalid, messageOf } from "../contract/error.ts";
+import type { PruneResult } from "../contract/forget.ts";
 import { spellDuration } from "../contract/input.ts";
-import type { PruneResult } from "../contract/prune.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hold, SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";

@@ -1,6 +1,6 @@
 import { readSections } from "../compaction/shown-messages.ts";
+import { FORGOTTEN } from "../contract/compaction.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";

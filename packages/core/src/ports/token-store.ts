@@ -1,4 +1,4 @@
-import type { Token } from "../contract/token.ts";
+import type { Token } from "../contract/caller.ts";
 
 /** Stores the tokens of a realm, without their secrets. */
 export interface TokenStore {

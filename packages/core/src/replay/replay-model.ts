@@ -1,7 +1,7 @@
 import type { Usage } from "../contract/event.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
-import type { SummariesBy } from "../contract/simulation.ts";
+import type { SummariesBy } from "../contract/wire/simulation.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { withCost } from "../turn/cost.ts";
 import { estimateTokens, toolTokens } from "../turn/tokens.ts";

@@ -2,7 +2,7 @@ import type { Entry, EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
-import type { Figures, ReplayMark, SummariesBy } from "../contract/simulation.ts";
+import type { Figures, ReplayMark, SummariesBy } from "../contract/wire/simulation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { EventLog } from "../ports/store.ts";

@@ -1,8 +1,8 @@
 import { isJsonTable } from "../contract/input.ts";
 import type { ContentBlock, Message } from "../contract/message.ts";
-import { ChatMessage } from "../contract/openai-chat.ts";
 import type { MessageInput } from "../contract/rewrite.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { ChatMessage } from "../contract/wire/openai.ts";
 import { readJson, refused } from "./portable-log.ts";
 
 /** A conversation of another program as the beginning of a session. */

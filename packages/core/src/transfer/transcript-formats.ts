@@ -1,6 +1,6 @@
-import { chatMessages } from "../contract/chat-wire.ts";
 import { blockText, type Content, type Message } from "../contract/message.ts";
 import type { SessionInfo } from "../contract/session-info.ts";
+import { chatMessages } from "../contract/wire/openai.ts";
 import { asBlocks, contentText } from "../turn/tokens.ts";
 
 /** Transcripts in the formats of other programs. */

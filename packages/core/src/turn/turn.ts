@@ -1,7 +1,7 @@
-import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { Progress } from "../contract/permission.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
 import { foldAhead } from "../state/session-state.ts";
