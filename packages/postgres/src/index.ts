@@ -7,8 +7,7 @@ import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
 import type { TokenStore } from "@rkat/core/ports/token-store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
-import type { DatabaseReport } from "./inspect.ts";
-import type { Database } from "./open.ts";
+import type { Database, DatabaseReport } from "./open.ts";
 
 /** Which realm of which database. */
 export interface RealmInDatabase {
@@ -46,12 +45,12 @@ export async function openRealm(
 /** The tokens of a realm of a database, over one connection of their own. */
 export async function openDatabaseTokens(realm: RealmInDatabase, store: Config["store"]): Promise<TokenStore> {
   const database = await openRealm(realm, { store: { ...store, pool: 1 }, warn: () => {} });
-  return (await import("./tokens.ts")).openTokens(database);
+  return (await import("./open.ts")).openTokens(database);
 }
 
 /** Looks at a database and changes nothing; throws SESSION_STORE_ERROR where it cannot be reached. */
 export async function inspectDatabase({ url, realm }: RealmInDatabase): Promise<DatabaseReport> {
-  const { inspect } = await withDriver(() => import("./inspect.ts"));
+  const { inspect } = await withDriver(() => import("./open.ts"));
   return inspect(url, realm);
 }
 

@@ -137,7 +137,7 @@ async function compactNow(
   if (input.preview) {
     const ready = await readyFor(parts, state, instructions);
     if (ready !== undefined) return { compacted: false, compaction: { ...describeReady(ready), cost: NO_COST } };
-    const { previewCompaction } = await import("../compaction/preview.ts");
+    const { previewCompaction } = await import("../compaction/run-compaction.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
   requireAnswered(state);

@@ -7,11 +7,11 @@ const count = z.number().int().nonnegative();
 const share = z.number().min(0).max(1);
 
 /** The receipts of both summaries of a compaction. */
-export const TierReceipts = z.object({ recent: Receipt, longterm: Receipt.optional() });
-export type TierReceipts = z.infer<typeof TierReceipts>;
+const TierReceipts = z.object({ recent: Receipt, longterm: Receipt.optional() });
+type TierReceipts = z.infer<typeof TierReceipts>;
 
 /** A receipt in numbers. */
-export const ReceiptCounts = z.object({
+const ReceiptCounts = z.object({
   total: count.describe("specifics of what it sums up"),
   in_summary: count.describe("of them, those it says"),
   in_tail: count.describe("of them, those the other summary or a memory that is still shown says"),

@@ -206,7 +206,7 @@ export function costText(cost: { readonly amount: number; readonly partial?: tru
 }
 
 /** An event with whose it is: a sub-agent's, or of the session that is listened to. */
-export interface UnwrappedEvent {
+interface UnwrappedEvent {
   readonly event: AgentEvent;
   /** 0 for the session that is listened to. */
   readonly depth: number;
@@ -235,7 +235,7 @@ export function questionIn(event: AgentEvent): AgentEventOf<"tool_approval_reque
 }
 
 /** Whose sub-agent works in a session. */
-export interface Parentage {
+interface Parentage {
   readonly parent: string;
   readonly agent: string;
 }

@@ -115,7 +115,7 @@ const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "too
 export type PartKind = z.infer<typeof PartKind>;
 
 /** How much of a context is of each kind. */
-export const ContextKinds = z.array(
+const ContextKinds = z.array(
   z.object({
     kind: PartKind.describe(
       "what it is; of the turns, tool_output is what tools gave, evicted the lines that stand for what they gave, memory what was recalled by them",

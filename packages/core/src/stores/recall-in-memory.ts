@@ -1,6 +1,5 @@
 import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
-import { similarityFromMean } from "./recall-mean-similarity.ts";
-import { type Matched, type Postings, rankPostings } from "./recall-rank-postings.ts";
+import { type Matched, type Postings, rankPostings, similarityFromMean } from "./recall-rank-postings.ts";
 
 /** What is kept of a session. */
 interface SessionChunks {

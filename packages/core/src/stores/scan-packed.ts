@@ -1,5 +1,4 @@
-import type { Automaton } from "./scan-automaton.ts";
-import { BREAK, SPACE, symbolsOf } from "./scan-symbols.ts";
+import { type Automaton, BREAK, SPACE, symbolsOf } from "./scan-automaton.ts";
 import { type Found, TextReader } from "./scan-text.ts";
 
 /** Reads bytes in a form that is no text by itself, from chunk to chunk. */

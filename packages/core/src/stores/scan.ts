@@ -1,7 +1,6 @@
 import { invalid } from "../contract/error.ts";
-import { createAutomaton, type Pattern } from "./scan-automaton.ts";
+import { BREAK, createAutomaton, type Pattern, SPACE } from "./scan-automaton.ts";
 import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
-import { BREAK, SPACE } from "./scan-symbols.ts";
 import { normalise, TextReader, type Writing } from "./scan-text.ts";
 
 /** A text that was found, and how it was written. */

@@ -1,14 +1,16 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { type Compose, composeLayers, isSet, VARIABLES } from "@rkat/core/config/config-layers";
-import type { Config } from "@rkat/core/config/config-schema";
-import type { ConfiguredRules } from "@rkat/core/config/permission-layers";
+import { describeProblems } from "@rkat/core/config/config-problems";
+import type { Config, ConfiguredRules } from "@rkat/core/config/config-schema";
+import { flag, oneOf, text, wait } from "@rkat/core/config/values";
+import { RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import { z } from "@rkat/core/contract/schema";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { Skill } from "@rkat/core/ports/skill";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { loadAgentFiles } from "./agent-files.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { loadMcpServers } from "./mcp-servers.ts";
 import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
@@ -144,4 +146,106 @@ function hookFilesOf(path: string | undefined, table: JsonTable | undefined): Re
   const { entries = [] } = isJsonTable(table?.hooks) ? table.hooks : {};
   const ids = Array.isArray(entries) ? entries.filter(isJsonTable).map(({ id }) => String(id)) : [];
   return path === undefined ? {} : Object.fromEntries(ids.map((id) => [id, path]));
+}
+
+const NAME_CHARS_MAX = 64;
+
+const words = z.string({ error: "write a text in quotes" });
+const texts = z.record(z.string(), words, { error: 'write a table of texts, like { NAME = "value" }' });
+const address = z
+  .url({ protocol: /^https?$/, error: "write an address like https://example.com/mcp" })
+  .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
+    error: "write the address without a user name or password, and put what gives access into headers",
+  });
+
+const Server = z
+  .strictObject({
+    name: text.max(NAME_CHARS_MAX, { error: `write a name of at most ${NAME_CHARS_MAX} characters` }),
+    transport: oneOf(["stdio", "streamable-http", "sse"]).optional(),
+    command: text.optional(),
+    args: z.array(words, { error: 'write a list of texts, like ["-y", "a-server"]' }).optional(),
+    env: texts.optional(),
+    url: address.optional(),
+    headers: texts.optional(),
+    /** Of one call. */
+    timeout: wait.optional(),
+    connect_timeout: wait.optional(),
+    /** Another spelling of `connect_timeout`. */
+    connect_timeout_secs: z
+      .number({ error: "write a number of seconds" })
+      .positive({ error: "write a number of seconds above 0" })
+      .max(86_400, { error: "write at most 86400 seconds" })
+      .optional(),
+    enabled: flag.default(true),
+    tools: z.array(text, { error: 'write a list of names of tools, like ["search"]' }).optional(),
+  })
+  .superRefine((given, issues) => {
+    const refuse = (key: keyof typeof given, message: string) => {
+      if (given[key] !== undefined) issues.addIssue({ code: "custom", path: [key], message });
+    };
+    if (given.command === undefined && given.url === undefined) {
+      const message = "write the program to start, or the server's address as url";
+      issues.addIssue({ code: "custom", path: ["command"], message });
+    } else if (given.url === undefined) {
+      if (given.transport !== "stdio") refuse("transport", 'a command is spoken with by "stdio", so remove the key');
+      refuse("headers", "headers are for a url; a command is given env");
+    } else {
+      refuse("command", "a server has a command or a url, so remove one of the two");
+      refuse("args", "args are for a command, so remove the key");
+      refuse("env", "env is for a command; a url is given headers");
+      if (given.transport === "stdio")
+        refuse("transport", 'a url is reached by "streamable-http" or "sse", so write one');
+    }
+    if (given.connect_timeout !== undefined)
+      refuse("connect_timeout_secs", "connect_timeout is there, so remove the key");
+  })
+  .transform((given): McpServerConfig => {
+    const { name, command = "", args, env, url, headers, transport, enabled, tools, timeout: timeoutMs } = given;
+    const seconds = given.connect_timeout_secs;
+    const connectTimeoutMs = given.connect_timeout ?? (seconds === undefined ? undefined : seconds * 1_000);
+    const any = { name, timeoutMs, connectTimeoutMs, enabled, tools };
+    if (url === undefined) return { ...any, command, args, env };
+    return { ...any, url, headers, transport: transport === "sse" ? "sse" : "streamable-http" };
+  });
+
+/** The whole of `mcp.toml`. */
+const McpFile = z
+  .strictObject({ servers: z.array(Server, { error: "write each server as a table, [[servers]]" }).default([]) })
+  .superRefine(({ servers }, issues) => {
+    for (const [index, { name }] of servers.entries()) {
+      if (servers.findIndex((server) => server.name === name) === index) continue;
+      const message = "another server of this file has the name, so give this one its own";
+      issues.addIssue({ code: "custom", path: ["servers", index, "name"], message });
+    }
+  });
+
+const FILE = join(".rkat", "mcp.toml");
+
+interface LoadedMcpServers {
+  readonly servers: readonly McpServerConfig[];
+  /** The files they come from, the weaker first. */
+  readonly files: readonly string[];
+  /** The project's file, when it is not the user's own and has servers. */
+  readonly brought: BroughtFile | undefined;
+}
+
+/** Reads the servers of the user and, where they are trusted, of the project; of two with one name the project's holds. */
+async function loadMcpServers(places: ConfigPlaces, trust: Trust): Promise<LoadedMcpServers> {
+  const { home, readFile } = places;
+  // In the home folder the file is the user's, which is read anyway.
+  const project = await findUpwards(places, (folder) => (folder === home ? [] : [FILE]));
+  const own = await readIfThere(join(home, FILE), readFile);
+  const theirs = project && trust.servers(project, parseServers(project));
+  const named = [...(own === undefined ? [] : parseServers(own)), ...(theirs?.admitted ?? [])];
+  const servers = new Map(named.map((server) => [server.name, server]));
+  const files = [own, project].flatMap((file) => file?.path ?? []);
+  return { servers: [...servers.values()], files, brought: theirs?.brought };
+}
+
+function parseServers(file: FoundFile): readonly McpServerConfig[] {
+  const raw = parseToml(file.text, file.path);
+  const parsed = McpFile.safeParse(raw);
+  if (parsed.success) return parsed.data.servers;
+  const problems = describeProblems(parsed.error, { raw, schema: McpFile, sourceOf: () => file.path });
+  throw new RuntimeError("INVALID_PARAMS", problems[0] ?? `${file.path} is invalid`, { details: { problems } });
 }

@@ -1,12 +1,11 @@
 import type { Neighbour, Scope } from "@rkat/core/ports/memory";
-import { MEAN_VECTORS_MIN, similarityFromMean } from "@rkat/core/stores/recall-mean-similarity";
-import { checksumOf, PAGE_IDS } from "./bitmap-page.ts";
+import { MEAN_VECTORS_MIN, similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
 import { createScanner, type Scanner } from "./scanner.ts";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./simd.ts";
 import type { EmbedderState } from "./tables.ts";
 import { type EncodedQuery, encodeQuery, isSoundRow } from "./vector-files.ts";
-import type { VectorTable } from "./vector-table.ts";
+import { checksumOf, PAGE_IDS, type VectorTable } from "./vector-table.ts";
 
 /** Up to so many ids every row is read: it takes no longer than finding candidates, and misses none. */
 const EXACT_IDS_MAX = 8_192;

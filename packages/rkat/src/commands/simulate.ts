@@ -4,7 +4,7 @@ import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
 import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/wire/simulation";
-import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/recorded-log";
+import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/replay-script";
 import type { SimulatedLog } from "@rkat/core/replay/simulation";
 import { readProbes } from "@rkat/core/runtime/probes";
 import { configuredRealm } from "@rkat/node/config/realm";

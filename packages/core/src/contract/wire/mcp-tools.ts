@@ -9,7 +9,7 @@ import { created, z } from "../schema.ts";
 import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "../session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
-export interface ObjectSchema {
+interface ObjectSchema {
   readonly [keyword: string]: unknown;
   readonly type: "object";
 }

@@ -7,7 +7,7 @@ import { z } from "../schema.ts";
 const JsonObject = z.record(z.string(), z.unknown());
 
 /** A field that would change what is answered and cannot be honoured; what asks for nothing is let through. */
-export function unserved(why: string, ...nothing: readonly unknown[]) {
+function unserved(why: string, ...nothing: readonly unknown[]) {
   return z
     .unknown()
     .refine((value) => asksForNothing(value) || nothing.includes(value), { error: why })
@@ -45,7 +45,7 @@ const between = (least: number, most: number) => {
 
 const SAMPLING = { temperature: between(0, 2), top_p: between(0, 1) };
 
-export const COMMON = {
+const COMMON = {
   ...HARMLESS,
   ...SAMPLING,
   model: z.string({ error: "write the name of a model" }).min(1, { error: "write the name of a model" }).optional(),
@@ -54,7 +54,7 @@ export const COMMON = {
   parallel_tool_calls: z.boolean({ error: "write true or false" }).nullish(),
 };
 
-export const outputTokens = positive.nullish();
+const outputTokens = positive.nullish();
 
 /** The format of an answer: a text, any JSON object, or what a schema says. */
 export const Format = z.discriminatedUnion(
@@ -107,7 +107,7 @@ export const Tools = z
 export type Tools = z.infer<typeof Tools>;
 
 /** What chat completions write one level deeper, as `{type, function: {…}}`, as responses have it. */
-export function flat(given: unknown): unknown {
+function flat(given: unknown): unknown {
   if (typeof given !== "object" || given === null || !("function" in given)) return given;
   const { function: inner, ...rest } = given;
   return typeof inner === "object" ? { ...rest, ...inner } : given;

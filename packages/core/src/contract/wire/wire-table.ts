@@ -14,7 +14,7 @@ export interface FieldNames {
 }
 
 /** What a caller must know of an operation to ask for it; what is wrong with an input, the schemas say. */
-export interface WireRow {
+interface WireRow {
   readonly rpc: string;
   readonly http: string;
   readonly method: string;
