@@ -1,7 +1,6 @@
 import { MemorySearch } from "@rkat/core/contract/memory";
 import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
+import type { Chunk, Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
 import { bestByTerms } from "@rkat/core/recall/rank";
 import { createRecall, type Recall, turnsAround } from "@rkat/core/recall/recall";

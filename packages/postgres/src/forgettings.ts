@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Forgettings, SignedReceipt } from "@rkat/core/ports/forgettings";
+import type { Forgettings, SignedReceipt } from "@rkat/core/ports/store";
 import { makeKey, signReceipt } from "@rkat/core/stores/receipts";
 import { createFinder, type Finder } from "@rkat/core/stores/scan";
 import { createTally, type Tally } from "@rkat/core/stores/scan-tally";

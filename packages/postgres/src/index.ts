@@ -5,7 +5,7 @@ import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import type { Database, DatabaseReport } from "./open.ts";
 

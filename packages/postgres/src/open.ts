@@ -1,9 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { Token } from "@rkat/core/contract/caller";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { ConfigStore, KeptLayer } from "@rkat/core/ports/config-store";
-import type { CheckpointStore, FoldRow, LogRow, Store } from "@rkat/core/ports/store";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type {
+  CheckpointStore,
+  ConfigStore,
+  FoldRow,
+  KeptLayer,
+  LogRow,
+  Store,
+  TokenStore,
+} from "@rkat/core/ports/store";
 import { createBlobs } from "./blobs.ts";
 import { codeOf, isLost, placeOf } from "./client.ts";
 import { type Connection, createConnection, createLook } from "./connection.ts";

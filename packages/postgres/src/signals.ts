@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Signals } from "@rkat/core/ports/signals";
+import type { Signals } from "@rkat/core/ports/store";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { type Connection, createLook } from "./connection.ts";
 

@@ -1,5 +1,4 @@
-import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
+import type { Chunk, Embedder, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
 import { datesAskedFor, isShort, tokensIn } from "./chunk.ts";

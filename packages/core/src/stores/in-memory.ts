@@ -1,9 +1,17 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
-import type { Forgettings, SignedReceipt } from "../ports/forgettings.ts";
-import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
+import type {
+  Blob,
+  ConfigStore,
+  FoldRow,
+  Forgettings,
+  KeptLayer,
+  LogRow,
+  SessionLocks,
+  SignedReceipt,
+  Store,
+} from "../ports/store.ts";
 import { pageOf } from "./page.ts";
 import { makeKey, signReceipt } from "./receipts.ts";
 import { createTally } from "./scan-tally.ts";

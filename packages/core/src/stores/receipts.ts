@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
-import type { SignedReceipt } from "../ports/forgettings.ts";
+import type { SignedReceipt } from "../ports/store.ts";
 
 const KIND = "ed25519";
 

@@ -1,4 +1,4 @@
-import type { Scan, ScanMatch } from "../ports/forgettings.ts";
+import type { Scan, ScanMatch } from "../ports/store.ts";
 import type { FoundText } from "./scan.ts";
 
 /** More than anybody reads; what is beyond is counted. */

@@ -8,7 +8,7 @@ import {
   randomFillSync,
 } from "node:crypto";
 import { RuntimeError } from "../contract/error.ts";
-import type { Seal } from "../ports/seal.ts";
+import type { Seal } from "../ports/store.ts";
 
 /** Where the wrapped keys of owners are kept. */
 export interface KeyRing {

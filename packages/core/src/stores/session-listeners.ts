@@ -1,4 +1,4 @@
-import type { Signals } from "../ports/signals.ts";
+import type { Signals } from "../ports/store.ts";
 
 /** Who hears which session in this process. */
 export interface SessionListeners extends Pick<Signals, "emit" | "subscribe"> {

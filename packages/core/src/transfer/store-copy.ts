@@ -3,8 +3,7 @@ import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
-import type { BlobStore, LogRow, Store } from "../ports/store.ts";
+import type { BlobStore, ConfigStore, KeptLayer, LogRow, Store } from "../ports/store.ts";
 import { translateFailures } from "../sessions/live-sessions.ts";
 import { copyLogs, Faulty, forEachOf, type LogsCopied, orFaulty } from "./log-copy.ts";
 

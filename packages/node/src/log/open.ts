@@ -13,9 +13,16 @@ import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/p
 import { dirname, join } from "node:path";
 import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
-import type { Signals } from "@rkat/core/ports/signals";
-import type { BlobStore, CheckpointStore, FoldRow, LogRow, Store } from "@rkat/core/ports/store";
+import {
+  type BlobStore,
+  type CheckpointStore,
+  type FoldRow,
+  type LogRow,
+  type Seal,
+  SHARED_OWNERS,
+  type Signals,
+  type Store,
+} from "@rkat/core/ports/store";
 import { isUnreadable, sealOn } from "@rkat/core/stores/sealing";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { isSoundDb } from "../tables/table-file.ts";

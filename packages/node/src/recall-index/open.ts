@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Chunk, LexicalMatches, LogMark, MemoryStore, Scope, TermQuery } from "@rkat/core/ports/memory";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { type Matched, type Postings, rankPostings } from "@rkat/core/stores/recall-rank-postings";
 import { DamagedDb } from "../tables/table-file.ts";
 import {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { NewVector, Wanted } from "@rkat/core/ports/memory";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { BY_WORDS, type Catalogue, DISCARDED, LIVE } from "./catalogue.ts";
 import { layoutFor } from "./simd.ts";
 import type { EmbedderState, Tables } from "./tables.ts";

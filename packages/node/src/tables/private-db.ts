@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { closeSync, fdatasyncSync, fstatSync, openSync } from "node:fs";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable } from "@rkat/core/stores/sealing";
 import { unlock } from "../log/file-locks.ts";
 import {

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type { Caller, Scope, Token } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import type { Operator } from "./operator.ts";
 import { digestOf } from "./token-files.ts";
 
