@@ -8,13 +8,13 @@ import { raw, type Sql, sql } from "./sql.ts";
 import type { Query, Work } from "./transaction.ts";
 
 /**
- * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
- * Vectors are compared by pgvector where the database has it, and otherwise read and compared while a scope has few.
+ * A shared memory that is searched in the database: nothing is stored on this machine, and only results are read.
+ * pgvector compares vectors if the database has it; otherwise those of a small scope are read and compared here.
  */
 export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) => void): MemoryStore {
   const { connection, realm } = log;
   const compare = createComparison(log, warn);
-  /** Below it, every chunk has a vector of the embedder, or is gone. */
+  /** Below this id, every chunk has a vector of the embedder, or was deleted. */
   const doneTo = new Map<string, number>();
   const read: MemoryStore["read"] = (ids, scope) => readChunks(connection.query, realm, { ids, scope });
   return {
@@ -30,7 +30,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     read,
     match: async (terms, scope) => {
       const isIndexed = scope.sessionId === undefined && scope.among === undefined;
-      // What another process has added may not be in the table yet: then it is brought there.
+      // Chunks that another process has added may be missing from the table; they are indexed first.
       if (isIndexed) await indexPending(log);
       return bounded(log, (query) => rank(query, { realm, isIndexed, scope }, terms));
     },
@@ -63,7 +63,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
   };
 }
 
-/** Runs what looks at many rows; a search that takes longer than the limit would be of no use to its caller. */
+/** Runs a search that reads many rows, with a time limit. */
 function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
   return connection.transaction(async (query) => {
     const [, result] = await Promise.all([query`set local statement_timeout = '10s'`, work(query)]);
@@ -71,7 +71,7 @@ function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
   }, "read only");
 }
 
-/** Rows called `chunk` that lie in a scope. */
+/** The condition for rows named `chunk` in a scope. */
 function within(realm: string, { sessionId, among, discardedOnly, upToSeq }: Scope): Sql {
   const isNobody = sessionId !== undefined && among?.has(sessionId) === false;
   const sessions = isNobody ? [] : sessionId === undefined ? among : [sessionId];
@@ -102,14 +102,14 @@ async function readChunks(
 
 interface Place {
   readonly realm: string;
-  /** Whether it is asked of the inverted table; the chunks of some sessions are looked at themselves. */
+  /** Whether the inverted table is used; for some sessions their chunks are read instead. */
   readonly isIndexed: boolean;
   readonly scope: Scope;
 }
 
 /**
- * BM25 of the chunks that hold any of the terms, and the best of them, in one statement. Values are cut to single precision:
- * sums in two orders are the same then, and two chunks that say the same are equals.
+ * The best chunks with any of the terms by BM25, in one statement. Values are rounded to single precision, so that the
+ * order of summation does not matter and chunks of equal text are equal.
  */
 async function rank(query: Query, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
   const byKey = new Map([...weights].map(([term, weight]) => [keyOf(term), weight]));
@@ -153,7 +153,7 @@ async function rank(query: Query, place: Place, { weights, max, equalsMax }: Ter
   };
 }
 
-/** Chunks of a scope and the sum of their lengths. */
+/** The number of chunks of a scope and the sum of their lengths. */
 function totals({ realm, isIndexed, scope }: Place): Sql {
   if (isIndexed && !scope.discardedOnly) {
     return sql`select coalesce(sum(chunks), 0)::float8 as chunks, coalesce(sum(terms), 0)::float8 as terms
@@ -163,7 +163,7 @@ function totals({ realm, isIndexed, scope }: Place): Sql {
     from rkat.memory_chunks as chunk where ${within(realm, scope)} ${isIndexed ? indexed(realm) : sql``}`;
 }
 
-/** What another process has added meanwhile and is not in the table yet must not be counted either. */
+/** Excludes chunks that another process has added meanwhile and that are not indexed yet. */
 function indexed(realm: string): Sql {
   return sql`and chunk.id <= (select indexed_id from rkat.memory_index where realm = ${realm})`;
 }
@@ -187,7 +187,7 @@ interface Missing extends Wanted {
 }
 
 async function missingIds(query: Query, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
-  // What has no vector and is to have none is not kept account of.
+  // Chunks that need no vector are not tracked.
   const after = byWords ? 0 : from;
   const rows = await query<{ id: number | null; last_id: number }>`
     select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
@@ -208,11 +208,11 @@ async function missingIds(query: Query, { realm, embedderId, from, max, scope, i
   };
 }
 
-/** More vectors than these are not read to be compared: words alone answer then. */
+/** More vectors than this are not compared; the search is by words alone then. */
 const COMPARED_MAX = 20_000;
 const PAGE_VECTORS_MAX = 2_000;
 
-/** Reads the vectors of a scope, page by page, and keeps the nearest. */
+/** Reads the vectors of a scope page by page and keeps the nearest. */
 function createComparison(log: MemoryLog, warn: (sentence: string) => void): MemoryStore["nearest"] {
   const { realm } = log;
   const extension = createVectorExtension(log);
@@ -299,7 +299,7 @@ function cosine(asked: Float32Array, numbers: Int8Array): number {
 /** Chunks whose terms are written in one transaction. */
 const PAGE_CHUNKS_MAX = 1_000;
 
-/** Brings the terms of chunks that were added since, by whomever, into the inverted table. */
+/** Adds the terms of new chunks, of any process, to the inverted table. */
 async function indexPending({ connection, realm }: MemoryLog): Promise<void> {
   for (;;) {
     const [row] = await connection.query`
@@ -312,10 +312,10 @@ async function indexPending({ connection, realm }: MemoryLog): Promise<void> {
 
 async function indexPage(query: Query, realm: string): Promise<void> {
   await query`insert into rkat.memory_index (realm) values (${realm}) on conflict do nothing`;
-  // Held by whoever writes terms or takes chunks away, one after the other.
+  // This row lock serialises writing terms and deleting chunks.
   const [row] = await query`select indexed_id from rkat.memory_index where realm = ${realm} for no key update`;
   const from = Number(row?.indexed_id ?? 0);
-  // Read behind the lock, and before the chunks: what is added meanwhile is for the next time.
+  // Read after locking and before the chunks: chunks that are added meanwhile are indexed the next time.
   const [end] = await query`select last_id from rkat.memory_realms where realm = ${realm}`;
   const to = Math.min(from + PAGE_CHUNKS_MAX, Number(end?.last_id ?? 0));
   const page = sql`realm = ${realm} and id > ${from} and id <= ${to}`;
@@ -331,7 +331,7 @@ async function indexPage(query: Query, realm: string): Promise<void> {
     where index.realm = ${realm}`;
 }
 
-/** Vectors brought over in one statement. */
+/** Vectors copied in one statement. */
 const INDEXED_VECTORS_MAX = 500;
 
 interface Asked {
@@ -340,17 +340,17 @@ interface Asked {
   readonly max: number;
 }
 
-/** Compares vectors in the database, where its extension `pgvector` is there. */
+/** Compares vectors in a database with the extension `pgvector`. */
 interface VectorExtension {
   isThere(): Promise<boolean>;
-  /** Brings vectors that were put since, by whomever, to where the extension can compare them. */
+  /** Copies new vectors, of any process, into the table of the extension. */
   bringUp(embedderId: string): Promise<void>;
   nearest(query: Query, asked: Asked, within: Sql): Promise<readonly Neighbour[]>;
 }
 
 /**
- * Its type is not in the schema, which must do without it: the table is made when it is first there. Every vector is looked
- * at, since an index of the extension is of one length and finds few in a scope; the database does it without sending any.
+ * The schema must work without the extension, so its table is created when the extension is first seen. Every vector is
+ * compared, since an index of the extension has one length and finds few in a scope; none is sent to this process.
  */
 function createVectorExtension({ connection, realm }: MemoryLog): VectorExtension {
   let there: Promise<boolean> | undefined;
@@ -396,7 +396,7 @@ function createVectorExtension({ connection, realm }: MemoryLog): VectorExtensio
   };
 }
 
-/** What is taken away of the vectors is taken away here. */
+/** Deleting a vector deletes its row here. */
 const TABLE = [
   `create table if not exists rkat.memory_pgvectors (
     realm text collate "C" not null,

@@ -4,10 +4,10 @@ import { quantise, sumOfPassage } from "@rkat/node/recall-index/vector-files";
 import type { MemoryLog } from "./memory-log.ts";
 import type { Query } from "./transaction.ts";
 
-/** How many vectors one statement carries. */
+/** Vectors of one statement. */
 const SLICE_VECTORS_MAX = 2_000;
 
-/** Keeps vectors as 8-bit numbers, which is all that is compared; a chunk that has one keeps it. */
+/** Stores vectors as 8-bit numbers, which is the precision of comparisons; an existing vector of a chunk stays. */
 export async function putVectors(log: MemoryLog, embedderId: string, vectors: readonly NewVector[]): Promise<void> {
   const dimensions = vectors[0]?.vector.length;
   if (dimensions === undefined) return;
@@ -24,7 +24,7 @@ export async function putVectors(log: MemoryLog, embedderId: string, vectors: re
   }
 }
 
-/** Vectors of texts that any process has put before. */
+/** Vectors of texts that any process has stored before. */
 export async function knownVectors(
   { connection, realm }: MemoryLog,
   embedderId: string,
@@ -49,7 +49,7 @@ function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(numbers.buffer);
 }
 
-/** A vector as it is kept: of 8-bit numbers. */
+/** A vector as it is stored: 8-bit numbers. */
 export function numbersOf(data: Buffer): Int8Array {
   return new Int8Array(data.buffer, data.byteOffset, data.length);
 }
@@ -67,7 +67,7 @@ async function putSlice(
     sums,
   }: { readonly ids: readonly number[]; readonly data: readonly string[]; readonly sums: readonly number[] },
 ): Promise<void> {
-  // Its row is held by whoever puts vectors or takes chunks away, one after the other.
+  // This row lock serialises storing vectors and deleting chunks.
   await query`
     insert into rkat.memory_embedders (realm, embedder, dimensions) values (${realm}, ${embedderId}, ${dimensions})
     on conflict do nothing`;

@@ -23,23 +23,22 @@ import { inTransaction, vacuum } from "./transaction.ts";
 
 export interface PostgresOptions {
   readonly url: string;
-  /** Whose rows these are: a database may hold several realms, which know nothing of each other. */
+  /** The owner of the rows: a database may hold several separate realms. */
   readonly realm: string;
   readonly warn?: (sentence: string) => void;
   readonly now?: () => number;
-  /** What this process keeps beside the database. */
+  /** The local folder of this process. */
   readonly folder?: string | undefined;
-  /** Connections of this process at most. */
   readonly poolMax?: number;
-  /** Behind a pooler that gives a connection away after each transaction. */
+  /** Behind a pooler that reassigns connections after each transaction. */
   readonly isPooled?: boolean;
-  /** How long a process may be silent before what it holds can be taken. */
+  /** How long a process may be silent before others can take its sessions. */
   readonly leaseMs?: number;
-  /** Appends of so many sessions go in one statement; 1 where rows of sessions lie on different machines. */
+  /** Appends of so many sessions share a statement; 1 if rows of sessions are on different machines. */
   readonly batchMax?: number;
 }
 
-/** A database that keeps a realm, with one pool of connections for all of it. */
+/** A realm in a database, with one pool of connections. */
 export interface Database {
   readonly connection: Connection;
   readonly realm: string;
@@ -53,7 +52,7 @@ const POOL_MAX = 8;
 const LEASE_MS = 10_000;
 const BATCH_MAX = 256;
 
-/** What to do about what a database says of itself, by its code. */
+/** The advice for errors of a database, by their code. */
 const ADVICE: Readonly<Record<string, string>> = {
   "28P01": "check the user and the password of its address, or PGPASSWORD",
   "28000": "let this user in by pg_hba.conf, or name another",
@@ -66,7 +65,7 @@ function adviceFor(error: unknown): string {
   return advice === undefined ? "" : `; ${advice}`;
 }
 
-/** Opens a database and brings its schema up to date; throws SESSION_STORE_ERROR, without the password, where it cannot. */
+/** Opens a database and migrates its schema; throws SESSION_STORE_ERROR, without the password, if it cannot. */
 export async function openDatabase(options: PostgresOptions): Promise<Database> {
   const { url, realm, warn = () => {}, now = Date.now, isPooled = false, leaseMs = LEASE_MS } = options;
   const connection = createConnection({ url, poolMax: options.poolMax ?? POOL_MAX, isPooled, patienceMs: leaseMs });
@@ -92,7 +91,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         kind,
         owner,
         leaseMs,
-        onInterrupt: (sessionId) => channel.say(`interrupt ${sessionId}`),
+        onInterrupt: (sessionId) => channel.notify(`interrupt ${sessionId}`),
       });
       const unsubscribe = channel.listen((word, what) => {
         if (word === "interrupt") interrupted(what);
@@ -134,7 +133,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
   };
 }
 
-/** Checkpoints as rows, one a session. */
+/** Checkpoints as rows, one per session. */
 function createCheckpoints(connection: Connection, realm: string): CheckpointStore {
   return {
     get: async (sessionId) => {
@@ -153,14 +152,14 @@ function createCheckpoints(connection: Connection, realm: string): CheckpointSto
   };
 }
 
-/** A change that nobody told is seen this late at most. */
+/** A change whose notification was lost is found after this time. */
 const LOOK_MS = 2_000;
 
 interface Configuration extends ConfigStore {
   close(): void;
 }
 
-/** A realm's own layer of the configuration as a row; every process has it at hand and hears when it changes. */
+/** A realm's own layer of the configuration as a row; every process caches it and is notified of changes. */
 export async function openConfiguration(
   connection: Connection,
   { realm, channel, name }: { readonly realm: string; readonly channel: Channel; readonly name: string },
@@ -172,7 +171,7 @@ export async function openConfiguration(
   };
   let kept = await load();
   let seen = kept.generation;
-  // What is at hand holds until the database is there again.
+  // The cached layer holds until the database is reachable again.
   const { request } = createLook(async () => {
     const now = await load();
     if (now.generation > kept.generation) kept = now;
@@ -191,7 +190,7 @@ export async function openConfiguration(
     change: async (make) => {
       const change = connection.runOnce((run) =>
         inTransaction(run, async (query) => {
-          // A row to lock, also before the first change.
+          // The row to lock must exist before the first change.
           await query`
             insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`;
           const [row] = await query<{ generation: number; layer: string }>`
@@ -211,7 +210,7 @@ export async function openConfiguration(
       });
       kept = changed;
       seen = changed.generation;
-      channel.say(`config ${changed.generation}`);
+      channel.notify(`config ${changed.generation}`);
       return changed;
     },
     close: () => {
@@ -223,19 +222,18 @@ export async function openConfiguration(
 
 const NOTHING: KeptLayer = { generation: 0, layer: {} };
 
-/** How a database is, and what one realm has in it. */
+/** The state of a database, and the counts of one realm. */
 export interface DatabaseReport {
-  /** Where it is, without its password. */
+  /** Its address without the password. */
   readonly place: string;
-  /** The server's version. */
   readonly server: string;
-  /** Of the schema; undefined where nobody has made one yet. */
+  /** The version of the schema; undefined before it is created. */
   readonly schema: number | undefined;
-  /** A question and its answer, the fastest of a few. */
+  /** The fastest of a few round trips. */
   readonly latencyMs: number;
   readonly sessions: number;
   readonly agents: number;
-  /** Processes that said of late that they live, and what they hold. */
+  /** Processes with a valid lease, and the sessions that they hold. */
   readonly processes: number;
   readonly held: number;
 }
@@ -243,9 +241,9 @@ export interface DatabaseReport {
 const PINGS = 5;
 const PATIENCE_MS = 2_000;
 
-/** Asks a database how it is; nothing is made or changed. */
+/** Inspects a database without changing it. */
 export async function inspect(url: string, realm: string): Promise<DatabaseReport> {
-  // Without prepared statements and settings of its own it may ask any database, also behind a pooler.
+  // Without prepared statements and settings it works with any database, also behind a pooler.
   const connection = createConnection({ url, poolMax: 1, isPooled: true, patienceMs: PATIENCE_MS });
   try {
     return { place: placeOf(url), ...(await look(connection, realm)) };
@@ -288,7 +286,7 @@ async function fastest(connection: Connection): Promise<number> {
 
 const TOKENS_LOOK_MS = 500;
 
-/** The tokens of a realm as rows, the same for every server of it. Closing it closes the database. */
+/** The tokens of a realm as rows, shared by all its servers. Closing it closes the database. */
 export async function openTokens({ connection, realm, close }: Database): Promise<TokenStore> {
   let state = "";
   let names = 0;
