@@ -96,7 +96,7 @@ describe("rkat session export and import", () => {
     expect(JSON.parse(await ok("session", "export", "last", "--format", "sharegpt"))).toMatchObject({ conversations });
     write("bad.json", { conversations: [{ from: "ghost", value: "boo" }] });
     expect(await refusal("session", "import", "bad.json")).toMatch(
-      /conversations\[0\]: from: nobody is known by the name/,
+      /conversations\[0\]: from: unknown role/,
     );
   });
 

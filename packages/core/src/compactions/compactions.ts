@@ -173,7 +173,7 @@ async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<Co
   return runCompaction(job);
 }
 
-const BY_HAND = "somebody asked for a compaction of what was said since as well";
+const BY_HAND = "a compaction that includes newer messages was requested";
 
 /** The entry that puts a prepared compaction into force; undefined if there is none that matches. */
 async function readyFor({ hash, clock }: CompactionParts, state: WholeState, instructions: string | undefined) {

@@ -218,7 +218,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         return forgetSessions(ids, how);
       }),
     resume: () =>
-      inTurn(() => finishBegun().catch((thrown) => parts.warn(`what was to be forgotten waits: ${messageOf(thrown)}`))),
+      inTurn(() => finishBegun().catch((thrown) => parts.warn(`an unfinished erasure waits: ${messageOf(thrown)}`))),
     settled: async () => {
       await running;
     },
@@ -229,7 +229,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       try {
         await resumeOne(id, job);
       } catch (thrown) {
-        parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
+        parts.warn(`an erasure is incomplete and is tried again: ${messageOf(thrown)}`);
       }
     }
   }
@@ -302,7 +302,7 @@ function inOrder<T extends Target>(targets: readonly T[]): readonly T[] {
 
 /** The job continues, so the caller must not take it as refused. */
 function unfinished(thrown: unknown): RuntimeError {
-  const message = `not all is forgotten yet; it goes on with the next forgetting, or when the realm is next opened: ${messageOf(thrown)}`;
+  const message = `the erasure is incomplete; it continues with the next erasure, or when the realm is next opened: ${messageOf(thrown)}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: thrown });
 }
 
@@ -511,7 +511,7 @@ export function createPruning(parts: PruningParts): Pruning {
         const { sessions, more, receipt } = await prune({ dry_run: false, limit: BACKGROUND_SESSIONS }, {});
         if (receipt !== undefined) parts.warn(sentenceOf(sessions.length, more, receipt.forgetting_id));
       } catch (thrown) {
-        parts.warn(`what is kept no longer is not all forgotten and is tried again in an hour: ${messageOf(thrown)}`);
+        parts.warn(`pruning is incomplete and is tried again in an hour: ${messageOf(thrown)}`);
       }
     }
     await pruner?.release();

@@ -128,7 +128,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   /** The next search indexes it again. The status shows the problem, and the warning is emitted once. */
   const failed = (thrown: unknown): void => {
     if (problem === undefined)
-      parts.warn?.(`what is said is not all findable until the memory works again: ${messageOf(thrown)}`);
+      parts.warn?.(`new messages cannot be searched until the memory works again: ${messageOf(thrown)}`);
     problem = messageOf(thrown);
   };
   const flush = (): Promise<void> => {

@@ -1,16 +1,16 @@
 import type { LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
 import { LENGTH_SHARE, rarity, SATURATION } from "../text/terms.ts";
 
-/** The chunks of a scope that hold a term: ids ascending, and how often each holds it. */
+/** The chunks of a scope with a term: ascending ids, and the count of the term in each. */
 export interface Postings {
   readonly term: string;
   readonly ids: Uint32Array;
   readonly counts: Uint32Array;
 }
 
-/** What a scope holds of the terms asked for. */
+/** The postings of the query's terms in a scope. */
 export interface Matched {
-  /** One a term, each term once. */
+  /** One per term. */
   readonly postings: readonly Postings[];
   /** Chunks in the scope, and the sum of their lengths in terms. */
   readonly chunks: number;
@@ -60,19 +60,18 @@ function bestOf(values: Float64Array, first: number, { max, equalsMax }: Bounds)
   return best;
 }
 
-/** Vectors as they are kept: of any length, since only their directions count. */
+/** Stored vectors: of any length, since only their directions count. */
 type Numbers = ArrayLike<number>;
 
-/** How alike two vectors are as seen from the middle of many. */
+/** The similarity of two vectors relative to the mean of many. */
 type SimilarityFromMean = (vector: Numbers) => number;
 
-/** Fewer have no middle: it would lie where one of them happens to be. */
+/** The mean of fewer vectors would depend on single ones. */
 export const MEAN_VECTORS_MIN = 64;
 
 /**
- * The cosine between a question and vectors as seen from the middle of `all`: most of what the texts of one scope have in
- * common with a question they have in common with each other, and it would hide what tells them apart. Undefined where
- * they are too few.
+ * The cosine between a question and vectors relative to the mean of `all`: most of what the texts of one scope share with
+ * a question they share with each other, which would hide their differences. Undefined for too few vectors.
  */
 export function similarityFromMean(question: Numbers, all: readonly Numbers[]): SimilarityFromMean | undefined {
   if (all.length < MEAN_VECTORS_MIN) return undefined;
@@ -99,7 +98,7 @@ function dot(a: Numbers, b: Numbers): number {
   return sum;
 }
 
-/** Of a vector of nothing but zeros, 1: it is divided by. */
+/** 1 for a zero vector, since it is a divisor. */
 function lengthOf(vector: Numbers): number {
   return Math.sqrt(dot(vector, vector)) || 1;
 }

@@ -1,7 +1,7 @@
 import { type Automaton, BREAK, SPACE, symbolsOf } from "./scan-automaton.ts";
 import { type Found, TextReader } from "./scan-text.ts";
 
-/** Reads bytes in a form that is no text by itself, from chunk to chunk. */
+/** Reads encoded bytes chunk by chunk. */
 export interface PackedReader {
   read(bytes: Uint8Array): void;
   reset(): void;
@@ -11,20 +11,20 @@ const BACKSLASH = 0x5c;
 const HIGH = 0xd800;
 const LOW = 0xdc00;
 const SURROGATES_END = 0xe000;
-/** Of either order, beginning at an even byte or at an odd one. */
+/** Either byte order, beginning at an even or odd byte. */
 const WIDE_STREAMS = 4;
 
-/** UTF-16 in both orders, wherever it begins. */
+/** UTF-16 in both byte orders, at any offset. */
 export function createWideReader({ next, classes, firstUnits }: Automaton, found: Found): PackedReader {
   const states = new Int32Array(WIDE_STREAMS);
   const spaced = new Uint8Array(WIDE_STREAMS);
   const highs = new Uint16Array(WIDE_STREAMS);
-  /** High bytes of units that a text can begin with: most bytes are none, whatever stands beside them. */
+  /** High bytes of units that a text can begin with, which rules out most bytes. */
   const highBytes = new Uint8Array(256);
   for (let unit = 0; unit < firstUnits.length; unit += 1) if (firstUnits[unit] === 1) highBytes[unit >> 8] = 1;
   let last = -1;
   let parity = 0;
-  /** A bit for each that is in the middle of something. */
+  /** A bit for each reader that is in the middle of a match. */
   let busy = 0;
   const emit = (stream: number, symbol: number): void => {
     let state = states[stream] ?? 0;
@@ -76,11 +76,11 @@ export function createWideReader({ next, classes, firstUnits }: Automaton, found
   };
 }
 
-/** A text reader for each place of a sign that its bytes can begin at. */
+/** A text reader for each offset at which bytes can begin. */
 function createStreams(automaton: Automaton, found: Found, count: number) {
   const readers = Array.from({ length: count }, () => new TextReader({ automaton, writing: "escaped", found }));
   const [{ idle } = { idle: new Uint8Array() }] = readers;
-  /** A bit for each that is in the middle of something. */
+  /** A bit for each reader that is in the middle of a match. */
   let busy = 0;
   return {
     /** Whether a byte matters at all. */
@@ -118,10 +118,10 @@ const HEX = valuesOf(["0123456789abcdef", "0123456789ABCDEF"]);
 /** Lines of base64 end with these, and may be indented. */
 const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d]);
 const INDENTS: ReadonlySet<number> = new Set([0x20, 0x09]);
-/** The same as JSON writes them. */
+/** The same in JSON escapes. */
 const ESCAPED_LINE_ENDS: ReadonlySet<number> = new Set([0x6e, 0x72]);
 
-/** Base64 with either alphabet, in one line or several: every sign may be the first of four. */
+/** Base64 with either alphabet, in one line or several: every character may be the first of four. */
 export function createBase64Reader(automaton: Automaton, found: Found): PackedReader {
   const streams = createStreams(automaton, found, 4);
   /** By the last two signs: whether one of the bytes that end with the second matters. */
@@ -173,7 +173,7 @@ export function createBase64Reader(automaton: Automaton, found: Found): PackedRe
   };
 }
 
-/** Digits of bytes, in capitals or not: every digit may be the first of two. */
+/** Hexadecimal bytes in either case: every digit may be the first of two. */
 export function createHexReader(automaton: Automaton, found: Found): PackedReader {
   const streams = createStreams(automaton, found, 2);
   let digits = 0;

@@ -3,31 +3,31 @@ import { BREAK, createAutomaton, type Pattern, SPACE } from "./scan-automaton.ts
 import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
 import { normalise, TextReader, type Writing } from "./scan-text.ts";
 
-/** A text that was found, and how it was written. */
+/** A text that was found, and its encoding. */
 export interface FoundText {
   readonly text: number;
   readonly form: string;
 }
 
-/** Looks for texts in one place after the other; nothing is kept of what was read. */
+/** Searches place by place; nothing that was read is kept. */
 export interface Finder {
-  /** The next bytes of a place, as many as there are at hand. */
+  /** Reads the next bytes of a place. */
   read(bytes: Uint8Array): void;
-  /** Ends a place, and says what was in it. */
+  /** Ends a place and returns what it contains. */
   end(): readonly FoundText[];
 }
 
-/** Shorter texts are found by chance. */
+/** Shorter texts would be found by chance. */
 const TEXT_LETTERS_MIN = 4;
 export const TEXTS_MAX = 1_000;
-/** Longer texts are looked for by their beginning: what begins like this is no chance. */
+/** Longer texts are searched for by their beginning, which is long enough to rule out chance. */
 const SYMBOLS_MAX = 128;
 /** Fewer bytes are under six whole signs of base64, which other words have by chance. */
 const BASE64_SYMBOLS_MIN = 5;
 
 type Form = "plain" | "escaped" | "percent-encoded" | "utf-16" | "base64" | "hex";
 
-/** Finds texts whatever their case, white space and composition, and in the forms that files have them in. */
+/** Finds texts regardless of case, white space and composition, in the encodings that occur in files. */
 export function createFinder(texts: readonly string[]): Finder {
   const patterns = patternsOf(texts);
   const automaton = createAutomaton(patterns);
@@ -59,7 +59,7 @@ export function createFinder(texts: readonly string[]): Finder {
       plain.finish();
       for (const reader of packed) reader.reset();
       const [asPlain, asEscaped] = [foundAs("plain"), foundAs("escaped")];
-      // What needs no decoding is found with it, too.
+      // Plain text is found by it, too.
       const found = [...seen.keys()].flatMap((form) =>
         [...foundAs(form)]
           .filter((text) => form !== "escaped" || !asPlain.has(text))
@@ -72,7 +72,7 @@ export function createFinder(texts: readonly string[]): Finder {
   };
 }
 
-/** Throws INVALID_PARAMS for texts that nobody can look for, without making anything ready. */
+/** Throws INVALID_PARAMS for texts that cannot be searched for. */
 export function requireTexts(texts: readonly string[]): void {
   patternsOf(texts);
 }
@@ -88,7 +88,7 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
     const letters = [...given.trim()].length;
     const forms = WRITINGS.flatMap((writing) => {
       const symbols = beginningOf(normalise(given, writing));
-      // What only looks like an escape may come to no letter at all.
+      // An apparent escape may decode to no letter at all.
       return symbols.filter((symbol) => symbol !== BREAK).length < TEXT_LETTERS_MIN ? [] : [symbols];
     });
     if (letters < TEXT_LETTERS_MIN || forms.length === 0) {
@@ -99,7 +99,7 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
   return [...patterns.values()];
 }
 
-/** Never up to a blank: readers take one with the letter after it, so nothing would be found that ends in it. */
+/** Never ends in a blank: readers take a blank with the letter after it, so such a text would never be found. */
 function beginningOf(symbols: readonly number[]): readonly number[] {
   const end = symbols[SYMBOLS_MAX - 1] === SPACE ? SYMBOLS_MAX - 1 : SYMBOLS_MAX;
   return symbols.slice(0, end);

@@ -178,7 +178,7 @@ export function readShared(value: unknown, place: string): ForeignTranscript {
     const { from, value: text } = turn;
     switch (Object.hasOwn(SPEAKERS, from) ? SPEAKERS[from] : undefined) {
       case undefined:
-        throw refused(where, `from: nobody is known by the name ${JSON.stringify(from.slice(0, 40))}`);
+        throw refused(where, `from: unknown role ${JSON.stringify(from.slice(0, 40))}`);
       case "system":
         return { by: "system", text };
       case "user":

@@ -182,7 +182,7 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
   }
-  const message = `${path} is damaged: nobody knows what was to be forgotten; ask for it again, and delete the file`;
+  const message = `${path} is damaged, so its erasure is unknown; request it again, and delete the file`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
