@@ -2,8 +2,7 @@ import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, W
 import { similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import { LENGTH_SHARE, SATURATION } from "@rkat/core/text/terms";
 import { keyOf } from "@rkat/node/recall-index/posting-page";
-import { fromRow, type MemoryLog } from "./memory-log.ts";
-import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
+import { fromRow, knownVectors, type MemoryLog, numbersOf, putVectors } from "./memory-log.ts";
 import { raw, type Sql, sql } from "./sql.ts";
 import type { Query, Work } from "./transaction.ts";
 

@@ -4,8 +4,7 @@ import type { Change } from "@rkat/node/recall-index/batches";
 import type { EmbeddedMemory } from "@rkat/node/recall-index/open";
 import type { IndexedChunk } from "@rkat/node/recall-index/segment";
 import { DamagedDb } from "@rkat/node/tables/table-file";
-import { fromRow, type MemoryLog } from "./memory-log.ts";
-import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
+import { fromRow, knownVectors, type MemoryLog, numbersOf, putVectors } from "./memory-log.ts";
 
 /** What is not about vectors. */
 const NO_EMBEDDER = "";

@@ -8,7 +8,6 @@ const share = z.number().min(0).max(1);
 
 /** The receipts of both summaries of a compaction. */
 const TierReceipts = z.object({ recent: Receipt, longterm: Receipt.optional() });
-type TierReceipts = z.infer<typeof TierReceipts>;
 
 /** A receipt in numbers. */
 const ReceiptCounts = z.object({

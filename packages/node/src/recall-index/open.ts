@@ -17,9 +17,8 @@ import {
   resetSession,
 } from "./batches.ts";
 import { type Catalogue, createCatalogue, LIVE, type Reach } from "./catalogue.ts";
-import { createNearest } from "./nearest.ts";
+import { createNearest, type Scanner } from "./nearest.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
-import type { Scanner } from "./scanner.ts";
 import { findTerm, withoutPostings } from "./segment.ts";
 import {
   aligned,
