@@ -1,9 +1,8 @@
-import { Answer, AskedEntry, TurnInputs } from "./approval.ts";
-import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
+import { CompactionFacts, ContextPart, Forgotten, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
-import { Forgotten } from "./forgotten.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
+import { Answer, AskedEntry, TurnInputs } from "./permission.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";

@@ -1,9 +1,9 @@
-import type { Approval } from "../contract/approval-operations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";
+import type { Approval } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";

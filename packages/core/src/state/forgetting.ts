@@ -1,6 +1,5 @@
-import type { EvictionReason, SeqRange } from "../contract/compaction.ts";
+import { type EvictionReason, FORGOTTEN, type SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
 import { stemsOf } from "../text/words.ts";
 

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { parentageOf } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { EventPage } from "@rkat/core/contract/event-page";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
 import type { Cost } from "@rkat/core/contract/money";
 import type { OperationOutput } from "@rkat/core/contract/operations";
-import type { SessionContext } from "@rkat/core/contract/session-context";
-import type { SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
-import { parentageOf } from "@rkat/core/contract/sub-agents";
+import type { SessionContext, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
+import type { EventPage } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";

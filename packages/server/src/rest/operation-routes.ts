@@ -1,5 +1,5 @@
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import { sessionLeftBy } from "../http/events.ts";
 import { errorAnswer, jsonAnswer } from "../http/http-answer.ts";

@@ -1,8 +1,8 @@
 import type { core } from "zod";
-import { UNSERVED } from "./input.ts";
-import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "./operations.ts";
-import type { z } from "./schema.ts";
-import { AT_CREATION } from "./session.ts";
+import { UNSERVED } from "../input.ts";
+import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "../operations.ts";
+import type { z } from "../schema.ts";
+import { AT_CREATION } from "../session.ts";
 
 type Written<S extends z.ZodType> = unknown extends z.input<S> ? z.output<S> : z.input<S>;
 /** What a caller of an operation writes; where anything may be written, what is read of it. */
@@ -14,7 +14,7 @@ export interface FieldNames {
 }
 
 /** What a caller must know of an operation to ask for it; what is wrong with an input, the schemas say. */
-export interface WireRow {
+interface WireRow {
   readonly rpc: string;
   readonly http: string;
   readonly method: string;

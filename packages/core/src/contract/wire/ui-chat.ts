@@ -1,8 +1,8 @@
-import { ClientTools } from "./client-tools.ts";
-import type { AgentEventOf, AgentEventType, Usage } from "./event.ts";
-import type { MemoryHit } from "./memory.ts";
-import type { Cost } from "./money.ts";
-import { z } from "./schema.ts";
+import type { AgentEventOf, AgentEventType, Usage } from "../event.ts";
+import type { MemoryHit } from "../memory.ts";
+import { ClientTools } from "../message.ts";
+import type { Cost } from "../money.ts";
+import { z } from "../schema.ts";
 
 /** What `POST /ui/chat` takes: what the chat transport of the AI SDK sends, and fields of ours in its `body`. */
 

@@ -1,10 +1,8 @@
-import type { Capabilities } from "./capability.ts";
-import type { Compaction } from "./compaction.ts";
-import type { EventPage } from "./event-page.ts";
-import type { ModelCalls } from "./model-call.ts";
-import type { OperationOutput } from "./operations.ts";
-import type { SessionContext } from "./session-context.ts";
-import type { SessionHistory, SessionInfo } from "./session-info.ts";
+import type { Capabilities } from "../capability.ts";
+import type { Compaction } from "../compaction.ts";
+import type { OperationOutput } from "../operations.ts";
+import type { ModelCalls, SessionContext, SessionHistory, SessionInfo } from "../session-info.ts";
+import type { EventPage } from "../session-operations.ts";
 
 /** The id of the element of a page that holds a session; a page of a server has none. */
 export type KeptElement = "kept-session";

@@ -1,10 +1,9 @@
 import { type core, globalRegistry } from "zod";
-import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
-import { invalidInput } from "./input.ts";
-import { Content } from "./message.ts";
-import { OPERATIONS, type OperationName } from "./operations.ts";
-import { z } from "./schema.ts";
-import { SessionId } from "./session.ts";
+import { invalidInput } from "../input.ts";
+import { CLIENT_TOOLS_MAX, ClientTool, Content } from "../message.ts";
+import { OPERATIONS, type OperationName } from "../operations.ts";
+import { z } from "../schema.ts";
+import { SessionId } from "../session.ts";
 
 /** Tools the client runs: the server asks for them with `tool/execute`. */
 const CallbackTools = z.array(ClientTool).max(CLIENT_TOOLS_MAX);

@@ -1,4 +1,4 @@
-import type { JsonObject } from "./session.ts";
+import type { JsonObject } from "../session.ts";
 
 /** The id of the element of a page that holds a simulation. */
 export type SimulationElement = "kept-simulation";

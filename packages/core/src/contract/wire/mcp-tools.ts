@@ -1,16 +1,15 @@
 import type { core } from "zod";
-import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
-import { CompactionSettings } from "./compaction.ts";
-import { HooksOverride } from "./hook.ts";
-import { nonnegative, SkillRef, UNSERVED } from "./input.ts";
-import { ContentBlock } from "./message.ts";
-import { PermissionRules } from "./permission.ts";
-import { ForkReplacing, RewriteMessage } from "./rewrite.ts";
-import { created, z } from "./schema.ts";
-import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "./session.ts";
+import { CompactionSettings } from "../compaction.ts";
+import { HooksOverride } from "../hook.ts";
+import { nonnegative, SkillRef, UNSERVED } from "../input.ts";
+import { CLIENT_TOOLS_MAX, ClientTool, ContentBlock } from "../message.ts";
+import { PermissionRules } from "../permission.ts";
+import { ForkReplacing, RewriteMessage } from "../rewrite.ts";
+import { created, z } from "../schema.ts";
+import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "../session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
-export interface ObjectSchema {
+interface ObjectSchema {
   readonly [keyword: string]: unknown;
   readonly type: "object";
 }
