@@ -16,7 +16,7 @@ import { createSkills, type Skills } from "../skills/skills.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption, createRepeats } from "./adoption.ts";
+import { createAdoption } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -29,6 +29,7 @@ import {
   type LiveSessions,
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
+import { createRepeats } from "./repeats.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";

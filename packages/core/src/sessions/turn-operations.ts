@@ -14,7 +14,6 @@ import { requireNotWaiting } from "../turn/approval.ts";
 import { compileSchema } from "../turn/json-schema.ts";
 import { requireTools } from "../turn/tool-batch.ts";
 import type { WAITING } from "../turn/turn.ts";
-import { type Repeat, requestKeyOf } from "./adoption.ts";
 import { historyBodies } from "./fork.ts";
 import { overrideHooks, runSessionHooks } from "./hooks.ts";
 import {
@@ -26,6 +25,7 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
+import { type Repeat, requestKeyOf } from "./repeats.ts";
 import {
   overrideSettings,
   requireNothingSince,

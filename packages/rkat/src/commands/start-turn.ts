@@ -71,7 +71,7 @@ export function finishTurn({ runtime }: Opened, of: Pick<FurtherTurn, "sessionId
   return { stream, limits: undefined };
 }
 
-/** Whether a person at this terminal answers approvals, or why nobody does. */
+/** Whether a person at this terminal answers approvals, or why none can. */
 function attendance(unattended: FurtherTurn["unattended"]): Pick<CallContext, "unattended" | "hasApprover"> {
   return unattended === undefined ? { hasApprover: true } : { unattended };
 }
@@ -124,7 +124,7 @@ export async function watchTurn({ stream, view, complete, onEvent }: Watch): Pro
   let said = "";
   try {
     for await (const event of stream) {
-      if (event.type === "turn_started" || event.type === "retrying" || event.type === "turn_adopted") said = "";
+      if (event.type === "turn_started" || event.type === "retrying") said = "";
       if (event.type === "text_delta") said += event.delta;
       onEvent?.(event);
       view.show(event);
