@@ -2,30 +2,13 @@ import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/c
 import type { Store } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { defineTool } from "@rkat/core/tools/define-tool";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createFastClock } from "../support/fast-clock.ts";
 import { killableStore } from "../support/killable-store.ts";
 import { configWith } from "../support/runtime.ts";
 
 type Script = Parameters<typeof createScriptedModel>[0];
-
-const SPEED = 20;
-
-/** A clock that is faster than the real one, and can be moved. */
-function createFastClock() {
-  const system = createSystemClock();
-  const startMs = system.now();
-  let movedMs = 0;
-  return {
-    ...system,
-    now: () => Math.floor(startMs + (system.now() - startMs) * SPEED + movedMs),
-    sleep: (ms: number, signal: AbortSignal) => system.sleep(ms / SPEED, signal),
-    advance: (ms: number) => {
-      movedMs += ms;
-    },
-  };
-}
 
 /** Processes that share a store and a clock. */
 function createRealm() {
