@@ -1,5 +1,5 @@
 import type { Scenario } from "./scenario.ts";
-import { answered, asked, endedWith, said } from "./turn-scenarios.ts";
+import { answered, asked, BOTH_REQUESTED, endedWith, said } from "./turn-scenarios.ts";
 
 const NOTES = {
   type: "file",
@@ -73,10 +73,7 @@ export const CLIENTS: readonly Scenario[] = [
         },
         keep: { session: "session_id" },
         events: [
-          asked("Make a task, {run}."),
-          { type: "turn_started", turn_number: 0 },
-          { type: "tool_call_requested", id: "call_task", name: "task_create" },
-          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          ...BOTH_REQUESTED,
           { type: "turn_completed", stop_reason: "tool_use" },
           { type: "run_completed", session_id: "{session}", pending_calls: ["call_task", "call_none"] },
         ],

@@ -1,5 +1,5 @@
-import type { CallStep, Scenario } from "./scenario.ts";
-import { asked, endedWith, said } from "./turn-scenarios.ts";
+import type { CallStep, ExpectedEvent, Scenario } from "./scenario.ts";
+import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 /** Long enough to be worth taking out of a context. */
 const FACT = `The staging host listens on port 4711, {run}. It was set up${" long ago, and".repeat(30)} nobody touches it.`;
@@ -15,19 +15,8 @@ export const COMPACTIONS: readonly Scenario[] = [
     requires: KEPT,
     steps: [
       grown("conformance-summary"),
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        result: { text: "You said: Go on, {run}." },
-        events: [
-          asked("Go on, {run}."),
-          STARTED,
-          COMPLETED,
-          ...said(0, "You said: Go on, {run}."),
-          // Two answers and a summary.
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
-        ],
-      },
+      // Two answers and a summary.
+      goesOn(3, [STARTED, COMPLETED]),
       {
         call: "listCompactions",
         input: { session_id: "{session}" },
@@ -98,28 +87,9 @@ export const COMPACTIONS: readonly Scenario[] = [
       "tool output that was given again leaves the context without a model, can be read again, and that can be undone",
     requires: KEPT,
     steps: [
-      {
-        call: "createSession",
-        input: {
-          prompt: "Make a task, {run}.",
-          model: "conformance-eviction",
-          tool_preset: "safe",
-          compaction: { auto_compact_threshold: 20_000, evict_at: 0.1 },
-        },
-        keep: { session: "session_id" },
-      },
-      { call: "startTurn", input: { session_id: "{session}", prompt: "Make it again, {run}." } },
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        events: [
-          asked("Go on, {run}."),
-          { type: "context_evicted", outputs: 1, superseded: 1, failed: 0, large: 0 },
-          ...said(0, "You said: Go on, {run}."),
-          // Two turns of two calls, and this one.
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 50, output_tokens: 25 }),
-        ],
-      },
+      ...taskTwice({ evict_at: 0.1 }),
+      // Two turns of two calls, and this one.
+      goesOn(5, [{ type: "context_evicted", outputs: 1, superseded: 1, failed: 0, large: 0 }]),
       {
         call: "listCompactions",
         input: { session_id: "{session}" },
@@ -168,17 +138,7 @@ export const COMPACTIONS: readonly Scenario[] = [
         model: "conformance-summary",
         compaction: { auto_compact_threshold: 200, policy: "economy", prepare: false },
       }),
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        events: [
-          asked("Go on, {run}."),
-          STARTED,
-          COMPLETED,
-          ...said(0, "You said: Go on, {run}."),
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
-        ],
-      },
+      goesOn(3, [STARTED, COMPLETED]),
       {
         call: "listCompactions",
         input: { session_id: "{session}" },
@@ -193,26 +153,8 @@ export const COMPACTIONS: readonly Scenario[] = [
           ],
         },
       },
-      {
-        call: "createSession",
-        input: {
-          prompt: "Make a task, {run}.",
-          model: "conformance-eviction",
-          tool_preset: "safe",
-          compaction: { auto_compact_threshold: 20_000, evict: false, evict_at: 0.1 },
-        },
-        keep: { session: "session_id" },
-      },
-      { call: "startTurn", input: { session_id: "{session}", prompt: "Make it again, {run}." } },
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        events: [
-          asked("Go on, {run}."),
-          ...said(0, "You said: Go on, {run}."),
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 50, output_tokens: 25 }),
-        ],
-      },
+      ...taskTwice({ evict: false, evict_at: 0.1 }),
+      goesOn(5),
       {
         call: "createSession",
         input: { prompt: "Hello.", compaction: { policy: "cheap" } },
@@ -234,17 +176,7 @@ export const COMPACTIONS: readonly Scenario[] = [
     needs: ["turns of unkept sessions"],
     steps: [
       grown("conformance-summary"),
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        events: [
-          asked("Go on, {run}."),
-          STARTED,
-          COMPLETED,
-          ...said(0, "You said: Go on, {run}."),
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
-        ],
-      },
+      goesOn(3, [STARTED, COMPLETED]),
       { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [{ undone: false }] } },
     ],
   },
@@ -254,18 +186,7 @@ export const COMPACTIONS: readonly Scenario[] = [
     requires: KEPT,
     steps: [
       grown("conformance-empty"),
-      {
-        call: "startTurn",
-        input: { session_id: "{session}", prompt: "Go on, {run}." },
-        result: { text: "You said: Go on, {run}.", terminal_cause_kind: undefined },
-        events: [
-          asked("Go on, {run}."),
-          STARTED,
-          { type: "compaction_failed", error: "LLM returned empty summary" },
-          ...said(0, "You said: Go on, {run}."),
-          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
-        ],
-      },
+      goesOn(3, [STARTED, { type: "compaction_failed", error: "LLM returned empty summary" }]),
       { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [] } },
     ],
   },
@@ -353,17 +274,33 @@ export const COMPACTIONS: readonly Scenario[] = [
   },
 ];
 
-function created(prompt: string, more: object): CallStep {
-  return {
-    call: "createSession",
-    input: { prompt, model: "conformance-plain", tool_preset: "none", ...more },
-    keep: { session: "session_id" },
-  };
-}
-
 /** A session whose context is larger than its threshold after its first turn. */
 function grown(model: string): CallStep {
   return created(FACT, { model, compaction: { auto_compact_threshold: 200 } });
+}
+
+/** A further turn, after so many model calls in all, with these events before its answer. */
+function goesOn(calls: number, before: readonly ExpectedEvent[] = []): CallStep {
+  const [prompt, text] = ["Go on, {run}.", "You said: Go on, {run}."];
+  const usage = { input_tokens: 10 * calls, output_tokens: 5 * calls };
+  return {
+    call: "startTurn",
+    input: { session_id: "{session}", prompt },
+    result: { text, terminal_cause_kind: undefined },
+    events: [asked(prompt), ...before, ...said(0, text), ...endedWith(text, usage)],
+  };
+}
+
+/** Two turns that each call a tool. */
+function taskTwice(compaction: object): readonly CallStep[] {
+  return [
+    created("Make a task, {run}.", {
+      model: "conformance-eviction",
+      tool_preset: "safe",
+      compaction: { auto_compact_threshold: 20_000, ...compaction },
+    }),
+    { call: "startTurn", input: { session_id: "{session}", prompt: "Make it again, {run}." } },
+  ];
 }
 
 function scope() {

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
 import type { CallStep, Scenario } from "./scenario.ts";
-import { asked, completed, endedWith, said } from "./turn-scenarios.ts";
+import { asked, completed, created, endedWith, said } from "./turn-scenarios.ts";
 
 const DIME = { amount: 0.1, currency: "USD" };
 
@@ -321,11 +321,7 @@ export const REFUSALS: readonly Scenario[] = [
     title: "what a session was made with cannot be changed by a turn",
     requires: ["session-store"],
     steps: [
-      {
-        call: "createSession",
-        input: { prompt: "Hello, {run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("Hello, {run}."),
       wrong("startTurn", { session_id: "{session}", prompt: "Hello.", system_prompt: "Be short." }),
       wrong("startTurn", { session_id: "nobody", prompt: "Hello." }),
       wrong("readSession", { session_id: "nobody" }),

@@ -1,5 +1,5 @@
 import type { Scenario } from "./scenario.ts";
-import { asked, endedWith, said } from "./turn-scenarios.ts";
+import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 const FACT = `The boathouse key hangs behind the blue door, {run}. It has hung there${" a long, long time, and".repeat(20)} nobody took it.`;
 const QUERY = "where is the boathouse key";
@@ -67,11 +67,7 @@ export const MEMORIES: readonly Scenario[] = [
     title: "everything that was said is found, whether or not sessions are kept",
     requires: ["memory-store"],
     steps: [
-      {
-        call: "createSession",
-        input: { prompt: "The heron is called Ada, {run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("The heron is called Ada, {run}."),
       {
         call: "searchHistory",
         input: { query: "what is the heron called, {run}", limit: 1 },
@@ -135,11 +131,7 @@ export const MEMORIES: readonly Scenario[] = [
     requires: ["session-store"],
     needs: ["operation"],
     steps: [
-      {
-        call: "createSession",
-        input: { prompt: "The locker opens with heron-{run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("The locker opens with heron-{run}."),
       {
         call: "forget",
         input: { query_exact: "HERON-{run}", dry_run: true },

@@ -1,5 +1,5 @@
-import type { CallStep, Scenario } from "./scenario.ts";
-import { asked, endedWith, said } from "./turn-scenarios.ts";
+import type { Scenario } from "./scenario.ts";
+import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 /** Sessions that are kept: read, changed, ended and gone on with. */
 export const SESSIONS: readonly Scenario[] = [
@@ -389,14 +389,6 @@ function replacedBy(content: string) {
 }
 
 /** A session with one turn of the plain model. */
-function created(prompt: string, more: object = {}): CallStep {
-  return {
-    call: "createSession",
-    input: { prompt, model: "conformance-plain", tool_preset: "none", ...more },
-    keep: { session: "session_id" },
-  };
-}
-
 function keyed(text: string) {
   return { session_id: "{session}", text, idempotency_key: "{run}" };
 }

@@ -1,6 +1,19 @@
-import type { ExpectedEvent, Scenario } from "./scenario.ts";
+import type { CallStep, ExpectedEvent, Scenario } from "./scenario.ts";
 
 const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+
+/** The two calls of `conformance-tools`, and the end of its turn. */
+export const BOTH_REQUESTED: readonly ExpectedEvent[] = [
+  asked("Make a task, {run}."),
+  { type: "turn_started", turn_number: 0 },
+  { type: "tool_call_requested", id: "call_task", name: "task_create" },
+  { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+];
+const BOTH_ANSWERED: readonly ExpectedEvent[] = [
+  ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
+  ...said(1, "Both tools have answered."),
+  ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+];
 
 /** Turns that go well. */
 export const TURNS: readonly Scenario[] = [
@@ -32,11 +45,7 @@ export const TURNS: readonly Scenario[] = [
     title: "a session goes on, and its usage adds up",
     needs: ["turns of unkept sessions"],
     steps: [
-      {
-        call: "createSession",
-        input: { prompt: "One, {run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("One, {run}."),
       {
         call: "startTurn",
         input: { session_id: "{session}", prompt: "Two, {run}." },
@@ -101,9 +110,7 @@ export const TURNS: readonly Scenario[] = [
           { type: "tool_execution_started", id: "call_task", name: "task_create" },
           { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
           ...answered("call_task", "task_create", { result: /"subject":"Feed the heron"/, is_error: false }),
-          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
-          ...said(1, "Both tools have answered."),
-          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+          ...BOTH_ANSWERED,
         ],
       },
     ],
@@ -123,15 +130,10 @@ export const TURNS: readonly Scenario[] = [
         result: { text: "Both tools have answered.", turns: 2, tool_calls: 1 },
         keep: { session: "session_id" },
         events: [
-          asked("Make a task, {run}."),
-          { type: "turn_started", turn_number: 0 },
-          { type: "tool_call_requested", id: "call_task", name: "task_create" },
-          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          ...BOTH_REQUESTED,
           { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
           ...answered("call_task", "task_create", { result: /^not run: .*task_\*/, is_error: true }),
-          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
-          ...said(1, "Both tools have answered."),
-          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+          ...BOTH_ANSWERED,
         ],
       },
     ],
@@ -175,10 +177,7 @@ export const TURNS: readonly Scenario[] = [
           ],
         },
         events: [
-          asked("Make a task, {run}."),
-          { type: "turn_started", turn_number: 0 },
-          { type: "tool_call_requested", id: "call_task", name: "task_create" },
-          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          ...BOTH_REQUESTED,
           { type: "tool_approval_requested", session_id: "{session}", approval_id: "{approval}" },
           { type: "tool_approval_answered", approval_id: "{approval}", decision: "deny", calls: ["call_task"] },
           { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
@@ -186,9 +185,7 @@ export const TURNS: readonly Scenario[] = [
             result: /^not run: the user denied it: Not today\.$/,
             is_error: true,
           }),
-          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
-          ...said(1, "Both tools have answered."),
-          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+          ...BOTH_ANSWERED,
         ],
       },
       {
@@ -264,6 +261,15 @@ function schema() {
     properties: { bird: { type: "string" }, legs: { type: "integer" } },
     required: ["bird", "legs"],
     additionalProperties: false,
+  };
+}
+
+/** Creates the session of a scenario. */
+export function created(prompt: string, more: object = {}): CallStep {
+  return {
+    call: "createSession",
+    input: { prompt, model: "conformance-plain", tool_preset: "none", ...more },
+    keep: { session: "session_id" },
   };
 }
 
@@ -346,10 +352,7 @@ export const HOOKS: readonly Scenario[] = [
         result: { text: "Both tools have answered.", turns: 2, tool_calls: 1 },
         keep: { session: "session_id" },
         events: [
-          asked("Make a task, {run}."),
-          { type: "turn_started", turn_number: 0 },
-          { type: "tool_call_requested", id: "call_task", name: "task_create" },
-          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          ...BOTH_REQUESTED,
           { type: "hook_started", ...ON_TASKS },
           { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
           {
@@ -362,9 +365,7 @@ export const HOOKS: readonly Scenario[] = [
             result: /^denied by hook no-tasks: no tasks today$/,
             is_error: true,
           }),
-          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
-          ...said(1, "Both tools have answered."),
-          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+          ...BOTH_ANSWERED,
         ],
       },
     ],
@@ -374,11 +375,7 @@ export const HOOKS: readonly Scenario[] = [
     title: "a hook of one turn refuses a model call, which ends the turn, and the next one has it no more",
     needs: ["operation", "turns of unkept sessions"],
     steps: [
-      {
-        call: "createSession",
-        input: { prompt: "One, {run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("One, {run}."),
       {
         call: "startTurn",
         input: {
@@ -453,11 +450,7 @@ export const SKILLS: readonly Scenario[] = [
       { call: "readSkill", input: { ...KEY }, result: { ...ROW, body: "Feed them at dusk." } },
       { call: "readSkill", input: { ...KEY, file: "../SKILL.md" }, error: { code: "SKILL_RESOLUTION_FAILED" } },
       { call: "readSkill", input: { ...KEY, skill_name: "none" }, error: { code: "SKILL_NOT_FOUND" } },
-      {
-        call: "createSession",
-        input: { prompt: "Hello, {run}.", model: "conformance-plain", tool_preset: "none" },
-        keep: { session: "session_id" },
-      },
+      created("Hello, {run}."),
       {
         call: "startTurn",
         input: { session_id: "{session}", prompt: "Feed them, {run}.", skill_refs: [KEY] },

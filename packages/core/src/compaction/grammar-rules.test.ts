@@ -4,7 +4,7 @@ import { PLANTED } from "../../../../test/support/planted-histories.ts";
 import { randomHistory } from "../../../../test/support/random-history.ts";
 import { type AiSdkModel, dialectOf } from "../providers/ai-sdk-dialect.ts";
 import { buildPrompt } from "../providers/ai-sdk-prompt.ts";
-import { isSent, type Reader } from "./grammar-rules.ts";
+import { isSent, type Reader } from "./grammar.ts";
 
 const PROVIDERS: readonly { readonly reader: Reader; readonly provider: string }[] = [
   { reader: "anthropic", provider: "anthropic.messages" },

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { compactConversation, type Mark, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
+import { compactConversation, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
@@ -7,6 +7,7 @@ import type { Receipt } from "../contract/compaction.ts";
 import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
+import type { Mark } from "../contract/wire/mark.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { createSystemClock } from "../runtime/system-clock.ts";
 import { createKnownPrefixes, type PrefixStore } from "../sessions/known-prefixes.ts";

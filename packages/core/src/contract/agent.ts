@@ -339,6 +339,9 @@ export const AgentReceipt = z.object({
 });
 export type AgentReceipt = z.infer<typeof AgentReceipt>;
 
+const READS = { scope: "read", sees: "project", requires: "session-store" } as const;
+const ADDS = { ...READS, scope: "run", audited: false, effect: "adds" } as const;
+
 /** The rows of the table about agents. */
 export const AGENT_OPERATIONS = {
   remember: {
@@ -350,11 +353,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_remember",
     mcpMemory: true,
     cli: "rkat agent remember NAME TEXT",
-    scope: "run",
-    sees: "project",
-    audited: false,
-    effect: "adds",
-    requires: "session-store",
+    ...ADDS,
   },
   takeNote: {
     summary: "Keep a private note of an agent, which its context shows when it is relevant.",
@@ -367,11 +366,7 @@ export const AGENT_OPERATIONS = {
     mcpMemory: true,
     mcpListed: false,
     cli: "rkat agent note NAME TEXT",
-    scope: "run",
-    sees: "project",
-    audited: false,
-    effect: "adds",
-    requires: "session-store",
+    ...ADDS,
   },
   readAgentContext: {
     summary: "Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.",
@@ -383,9 +378,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_context",
     mcpMemory: true,
     cli: "rkat agent context NAME",
-    scope: "read",
-    sees: "project",
-    requires: "session-store",
+    ...READS,
   },
   compactAgent: {
     summary: "Compact an agent's memories now, whether or not it is due.",
@@ -397,12 +390,8 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_compact",
     mcpMemory: true,
     cli: "rkat agent compact NAME",
-    scope: "run",
+    ...ADDS,
     runs: "agent_compaction",
-    sees: "project",
-    audited: false,
-    effect: "adds",
-    requires: "session-store",
   },
   readAgentStatus: {
     summary: "Say what an agent remembers: counts, tiers, summaries, the last compaction and the next.",
@@ -414,9 +403,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_status",
     mcpMemory: true,
     cli: "rkat agent status NAME",
-    scope: "read",
-    sees: "project",
-    requires: "session-store",
+    ...READS,
   },
   readAgentHistory: {
     summary: "Read the summaries an agent's memories ever had, newest first.",
@@ -428,9 +415,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_history",
     mcpListed: false,
     cli: "rkat agent history NAME",
-    scope: "read",
-    sees: "project",
-    requires: "session-store",
+    ...READS,
   },
   readAgentReceipt: {
     summary:
@@ -443,9 +428,7 @@ export const AGENT_OPERATIONS = {
     mcp: "agent_receipt",
     mcpListed: false,
     cli: "rkat agent receipt NAME",
-    scope: "read",
-    sees: "project",
-    requires: "session-store",
+    ...READS,
   },
   listAgents: {
     summary: "List the agents of this project, by name.",
@@ -457,8 +440,6 @@ export const AGENT_OPERATIONS = {
     mcpMemory: true,
     mcpListed: false,
     cli: "rkat agent list",
-    scope: "read",
-    sees: "project",
-    requires: "session-store",
+    ...READS,
   },
 } as const;
