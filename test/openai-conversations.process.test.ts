@@ -5,7 +5,7 @@ import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Tool } from "@rkat/core/ports/tool";
 import { forCaller } from "@rkat/server/http/caller-runtime";
 import { readTalk } from "@rkat/server/openai/chat-messages";
-import { runChat } from "@rkat/server/openai/chat-turn";
+import { runChat } from "@rkat/server/openai/chat-routes";
 import { createConversations } from "@rkat/server/openai/conversations";
 import { expect, it } from "vitest";
 import { below, chance, pick } from "./compaction/chances.ts";

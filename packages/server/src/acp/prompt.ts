@@ -1,6 +1,7 @@
-import type { AgentContext, ContentBlock, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import type { AgentContext, ContentBlock, PermissionOption, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import type { AskedCall } from "@rkat/core/contract/approval";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import type { AgentEvent } from "@rkat/core/contract/event";
+import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
 import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { Clock } from "@rkat/core/ports/clock";
@@ -9,10 +10,10 @@ import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue
 import { furtherTurn } from "../http/running-turns.ts";
 import { createClientTools } from "./client-tools.ts";
 import { contentOf } from "./prompt-content.ts";
-import { askPerson } from "./questions.ts";
 import { overlayOf } from "./session-options.ts";
 import { type OpenSession, type Sessions, type SessionsParts, serverNotices } from "./sessions.ts";
 import { parseSlash, runSlash } from "./slash-commands.ts";
+import { describeCall } from "./tool-calls.ts";
 import { compactionUpdates, notice, textBlock, type UpdateContext, updatesOf, usageUpdate } from "./updates.ts";
 
 export interface PromptParts extends Pick<SessionsParts, "send" | "client"> {
@@ -230,4 +231,70 @@ async function findCompaction(dispatch: Dispatch, session_id: string, id: string
     if (thrown instanceof RuntimeError) return undefined;
     throw thrown;
   }
+}
+
+type Question = AgentEventOf<"tool_approval_requested">;
+
+/** The answer of an option. */
+const WORDS: Readonly<Record<string, object>> = {
+  once: { decision: "allow" },
+  session: { decision: "allow", remember: "session" },
+  project: { decision: "allow", remember: "project" },
+  no: { decision: "deny" },
+};
+
+interface AskParts {
+  readonly client: AgentContext;
+  readonly dispatch: Dispatch;
+  readonly root: string;
+  /** The session the client knows; a sub-agent's question is put in its parent's. */
+  readonly askedIn: string;
+  /** Aborts when the turn ends. */
+  readonly signal: AbortSignal;
+}
+
+/** Asks the person about each call of a question, one after the other; resolves with false when the turn is to end. */
+export async function askPerson(question: Question, parts: AskParts): Promise<boolean> {
+  const { session_id, approval_id } = question;
+  for (const call of question.calls) {
+    const { title, kind, content, locations } = describeCall(call, parts.root);
+    const shown = { title, kind, content, locations, rawInput: call.args };
+    const { outcome } = await parts.client.request(
+      "session/request_permission",
+      {
+        sessionId: parts.askedIn,
+        toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
+        options: optionsFor(call),
+      },
+      { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
+    );
+    if (parts.signal.aborted || outcome.outcome === "cancelled") return false;
+    // Anything but an offered option is a denial, also the name of an inherited property.
+    const word = Object.hasOwn(WORDS, outcome.optionId) ? WORDS[outcome.optionId] : WORDS.no;
+    await parts.dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...word });
+  }
+  return true;
+}
+
+/** Once, always and no; always only where a rule for it is safe. */
+function optionsFor({ always }: AskedCall): PermissionOption[] {
+  const rules = always?.join(", ");
+  return [
+    { optionId: "once", name: "Allow once", kind: "allow_once" },
+    ...(rules === undefined
+      ? []
+      : [
+          { optionId: "session", name: `Always in this session: ${rules}`, kind: "allow_always" } as const,
+          { optionId: "project", name: `Always in this project: ${rules}`, kind: "allow_always" } as const,
+        ]),
+    { optionId: "no", name: "Do not allow", kind: "reject_once" },
+  ];
+}
+
+/** The fields that have a value. */
+function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  // Exactly the undefined values are dropped.
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
 }

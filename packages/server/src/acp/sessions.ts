@@ -13,7 +13,6 @@ import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { fillContent } from "@rkat/core/sessions/media";
-import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
 import {
   describeModes,
@@ -24,7 +23,7 @@ import {
   requireModel,
   windowOf,
 } from "./session-options.ts";
-import { notice, replayOf, type UpdateContext, type Wishes } from "./updates.ts";
+import { notice, replayOf, type Tasks, type UpdateContext, type Wishes } from "./updates.ts";
 
 /** A folder that sessions work in, and the runtime that has them. */
 export interface Folder {
