@@ -3,7 +3,7 @@ import type { Message } from "@rkat/core/contract/message";
 import type { ChatMessage } from "@rkat/core/contract/openai-chat";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Tool } from "@rkat/core/ports/tool";
-import { forCaller } from "@rkat/server/http/caller-runtime";
+import { forCaller } from "@rkat/server/http/calls";
 import { readTalk } from "@rkat/server/openai/chat-messages";
 import { runChat } from "@rkat/server/openai/chat-routes";
 import { createConversations } from "@rkat/server/openai/conversations";

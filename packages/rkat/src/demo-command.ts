@@ -11,13 +11,18 @@ import {
   badCall,
   budget,
   createLongTalk,
+  createPage,
+  createWatch,
   longLife,
+  type Page,
   parallelTools,
+  type Row,
   retry,
+  type Scene,
+  type Stage,
   structuredOutput,
   talk,
 } from "./demo-scenes.ts";
-import { createPage, createWatch, type Page, type Row, type Scene, type Stage } from "./demo-stage.ts";
 import { alignColumns, counted, type Io, writeJson } from "./io.ts";
 import type { Invocation } from "./parts.ts";
 

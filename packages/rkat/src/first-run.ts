@@ -4,16 +4,9 @@ import { asRuntimeError } from "@rkat/core/contract/error";
 import type { LocalServer } from "@rkat/core/providers/local-servers";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { canAsk } from "./chat/ask-person.ts";
-import { pickOne } from "./chat/pick-one.ts";
+import { pickOne } from "./chat/list-mode.ts";
 import type { Choice } from "./chat/picker.ts";
-import {
-  type ConfigText,
-  changeConfigFile,
-  projectFileOf,
-  shownPath,
-  userFileOf,
-  withKey,
-} from "./commands/config-text.ts";
+import { type ConfigText, changeConfigFile, projectFileOf, shownPath, userFileOf, withKey } from "./commands/config.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import { fieldsOf } from "./flags.ts";
 import { bytesText, type Io } from "./io.ts";

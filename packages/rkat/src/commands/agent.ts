@@ -1,10 +1,27 @@
-import type { OperationOutput } from "@rkat/core/contract/operations";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AgentCompacted, Remember, TakeNote } from "@rkat/core/contract/agent";
+import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { invalidInput } from "@rkat/core/contract/input";
+import type { OperationInput, OperationOutput } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
-import { type CommandRow, command, type OpenedCall, onOpened, operation } from "../command-row.ts";
+import { type Call, type CommandRow, command, type OpenedCall, onOpened, operation, print } from "../command-row.ts";
+import { writeError } from "../failure.ts";
 import { fieldOptions, fieldsOf, jsonFlag } from "../flags.ts";
-import { ageSince, createPaint, grouped, jsonText, table, writeJson } from "../io.ts";
-import { compactAgent, remember, takeNote } from "./agent-changes.ts";
+import {
+  ageSince,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  interruptedExit,
+  jsonText,
+  linesOf,
+  table,
+  writeJson,
+} from "../io.ts";
+import { type Opened, withRuntime } from "../open-runtime.ts";
+import { createLogLines, createProgress } from "../progress.ts";
 import { agentReceiptLines, agentStatusLines, historyLines, strangerText } from "./agent-views.ts";
 
 /** `rkat agent`: what agents remember. */
@@ -134,5 +151,234 @@ async function exportAgent({
     if (flags.json) return writeJson(io, page);
     for (const entry of page.entries) io.stdout.write(`${jsonText(entry)}\n`);
     after = page.next_after;
+  }
+}
+
+type Memory = OperationInput<"remember">;
+
+/** Adds the text, or each line of stdin, to an agent's memories. */
+async function remember(call: Call): Promise<void> {
+  const { io, invocation, flags } = call;
+  const agent = call.arg("name") ?? "";
+  const memories = memoriesOf(call, agent);
+  // Input that is refused makes no folder.
+  const first = await memories.next();
+  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingToRemember(agent));
+  const progress = createProgress(io, "memories");
+  const log = createLogLines(io);
+  log.writeWithin(progress.aside);
+  const use = async (opened: Opened): Promise<void> => {
+    const tally: Tally = { added: 0 };
+    try {
+      await addAll(opened.runtime, { first: first.value, memories, tally, progress: progress.show });
+    } catch (thrown) {
+      // The user must know where to start when piping the rest again.
+      if (tally.added > 0) progress.aside(() => io.stderr.write(`${sentenceOf(agent, tally)}\n`));
+      throw thrown;
+    } finally {
+      progress.clear();
+    }
+    await compactionSettled(opened, agent, io.interrupt);
+    if (flags.json) writeJson(io, tally.last);
+    else print(io, sentenceOf(agent, tally));
+    invocation.exitWith(interruptedExit(io) ?? 0);
+  };
+  await withRuntime(invocation, use, { log: log.print });
+}
+
+/** A text is one memory, piped lines are one each; all of them are valid. */
+async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenerator<Memory, undefined> {
+  const written = arg("text");
+  const fields = fieldsOf("remember", flags);
+  const memory = (content: string, place: string): Memory => {
+    const { data, error } = Remember.safeParse({ agent, content, ...fields });
+    if (data !== undefined) return data;
+    const { message } = invalidInput(error);
+    throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);
+  };
+  if (!isPiped(io, written)) {
+    if (written !== undefined) yield memory(written, "");
+    return undefined;
+  }
+  let line = 0;
+  for await (const text of textLines(io, written)) {
+    line += 1;
+    if (text.trim() !== "") yield memory(text.trimEnd(), `line ${line} of stdin: `);
+  }
+  return undefined;
+}
+
+function nothingToRemember(agent: string): string {
+  return `there is nothing to remember: write it, like rkat agent remember ${agent} "I saw a heron", or pipe lines in`;
+}
+
+interface Remembering {
+  dispatch(name: "remember", memory: Memory): Promise<OperationOutput<"remember">>;
+}
+
+interface Tally {
+  added: number;
+  last?: OperationOutput<"remember">;
+}
+
+interface Adding {
+  readonly first: Memory;
+  readonly memories: AsyncIterable<Memory>;
+  readonly tally: Tally;
+  progress(added: number): void;
+}
+
+/** The most requests in flight: they are written together, in order. */
+const AHEAD_MAX = 64;
+
+async function addAll(runtime: Remembering, { first, memories, tally, progress }: Adding): Promise<void> {
+  const ahead: Promise<void>[] = [];
+  const add = (memory: Memory): void => {
+    const added = runtime.dispatch("remember", memory).then((remembered) => {
+      tally.added += 1;
+      // Their answers may come in another order than they do.
+      if (remembered.count > (tally.last?.count ?? 0)) tally.last = remembered;
+      progress(tally.added);
+    });
+    added.catch(() => {}); // It is waited for below, perhaps later than it fails.
+    ahead.push(added);
+  };
+  try {
+    add(first);
+    for await (const memory of memories) {
+      add(memory);
+      if (ahead.length >= AHEAD_MAX) await ahead.shift();
+    }
+    await Promise.all(ahead);
+  } finally {
+    await Promise.allSettled(ahead);
+  }
+}
+
+function sentenceOf(agent: string, { added, last }: Tally): string {
+  const count = last?.count ?? added;
+  if (added === 1) return `Remembered. ${agent} has ${counted(count, "memory")}.`;
+  return `Remembered ${counted(added, "memory")}. ${agent} has ${grouped(count)}.`;
+}
+
+/** Keeps the text, or all of stdin, as a private note of an agent. */
+async function takeNote({ io, invocation, flags, arg }: Call): Promise<void> {
+  const agent = arg("name") ?? "";
+  const written = arg("text");
+  const content = await noteText(io, written);
+  if (content.trim() === "" && written === undefined) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
+  const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
+  // Input that is refused makes no folder.
+  if (note === undefined) throw invalidInput(error);
+  await withRuntime(invocation, async ({ runtime }) => {
+    const taken = await runtime.dispatch("takeNote", note);
+    if (flags.json) writeJson(io, taken);
+    else print(io, `Noted. ${agent} has ${counted(taken.notes, "note")}.`);
+  });
+}
+
+/** More than any note may hold: what is read of a longer text is enough to refuse it. */
+const CHARS_READ_MAX = 2_000_000;
+
+async function noteText(io: Io, written: string | undefined): Promise<string> {
+  if (!isPiped(io, written)) return written ?? "";
+  let text = "";
+  for await (const line of textLines(io, written)) {
+    text += `${line}\n`;
+    if (text.length > CHARS_READ_MAX) break;
+  }
+  return text.trimEnd();
+}
+
+function nothingToNote(agent: string): string {
+  return `there is nothing to note: write it, like rkat agent note ${agent} "The pond freezes in May", or pipe it in`;
+}
+
+interface AgentToCompact {
+  readonly agent: string;
+  readonly json?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Compacts an agent's memories now and prints the result. */
+export async function compactAgent(
+  { io, invocation, opened, paint }: Pick<OpenedCall, "io" | "invocation" | "opened" | "paint">,
+  { agent, json, signal }: AgentToCompact,
+): Promise<void> {
+  const result = await unlessAborted(opened.runtime.dispatch("compactAgent", { agent }, { signal }), signal);
+  const failure = await failureOf(opened, agent, result);
+  if (json) {
+    writeJson(io, result);
+    if (failure === undefined) return;
+    writeError(io, failure);
+    return invocation.exitWith(ERRORS[failure.code].exit);
+  }
+  if (failure !== undefined) throw failure;
+  if (!result.compacted) return print(io, `Not compacted: ${withoutControls(result.reason ?? "")}.`);
+  const status = await opened.runtime.dispatch("readAgentStatus", { agent });
+  print(io, ["Compacted.", ...(await agentStatusLines(status, { opened, paint }))]);
+}
+
+/** Stops waiting when aborted; the compaction continues in the background. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const stop = (): void =>
+    aborted.reject(
+      new RuntimeError("REQUEST_CANCELLED", "stopped waiting; the compaction continues in the background"),
+    );
+  signal.addEventListener("abort", stop);
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** The operation answers why nothing was compacted; only a failure is also in the status. */
+async function failureOf(
+  { runtime }: Opened,
+  agent: string,
+  { compacted, reason }: AgentCompacted,
+): Promise<RuntimeError | undefined> {
+  if (compacted || reason === undefined) return undefined;
+  const { last_error } = await runtime.dispatch("readAgentStatus", { agent });
+  if (last_error !== reason) return undefined;
+  return new RuntimeError("AGENT_ERROR", `the compaction failed, and both summaries are as they were: ${reason}`);
+}
+
+/** Whether the text is to be read from stdin: `-` says so, and so does a pipe where no text was written. */
+function isPiped({ stdin }: Io, written: string | undefined): boolean {
+  return written === undefined ? stdin.kind === "stream" : written === "-";
+}
+
+/** A pipe that is silent for so long was perhaps inherited and may never end. */
+const SILENCE_MS = 2_000;
+
+/** The lines of stdin; prints that it waits where that may be unintended. */
+async function* textLines(io: Io, written: string | undefined): AsyncGenerator<string> {
+  const waiting = setTimeout(() => {
+    if (written !== "-") io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
+  }, SILENCE_MS);
+  try {
+    for await (const line of linesOf(io.stdin, "a memory")) {
+      clearTimeout(waiting);
+      yield line;
+    }
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+const LOOK_MS = 100;
+
+/**
+ * Resolves when no compaction of the agent runs, or when the signal aborts. A closing runtime waits half a minute
+ * for one: with a slow model each would be cut off, and started again by the next memory.
+ */
+export async function compactionSettled({ runtime }: Opened, agent: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const { compaction_running } = await runtime.dispatch("readAgentStatus", { agent });
+    if (!compaction_running) return;
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
   }
 }

@@ -21,7 +21,7 @@ import { loadHere, type Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { everySession } from "./export-session.ts";
+import { everySession } from "./session-transfer.ts";
 
 interface ForgetFlags {
   readonly session?: string;

@@ -10,7 +10,7 @@ import { jsonFlag, repeated } from "../flags.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { quoted } from "./config-text.ts";
+import { quoted } from "./config.ts";
 import { alone, replaceFile } from "./output-file.ts";
 
 /** `rkat mcp`: a server for MCP clients, and the commands on MCP servers that sessions use. */

@@ -21,8 +21,7 @@ import { type Opened, withMemory } from "../open-runtime.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { forgetRows } from "./forget.ts";
-import { memoryExportRow } from "./memory-export.ts";
-import { memoryImportRow } from "./memory-import.ts";
+import { memoryExportRow, memoryImportRow } from "./memory-transfer.ts";
 
 const NOTES = [
   ["A hit shows", "its score from 0 to 1, when, in which session, at which turn and seq, and the speaker"],

@@ -11,6 +11,7 @@ import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
 import { findSession, SESSION_MISSING } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
+import { askForTrust } from "./project.ts";
 import {
   type RunFlags,
   readPrompt,
@@ -21,7 +22,6 @@ import {
   withHooksOverride,
 } from "./run-flags.ts";
 import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
-import { askForTrust } from "./trust.ts";
 import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
 
 const EXIT_CODES = [

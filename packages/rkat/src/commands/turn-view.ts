@@ -1,10 +1,10 @@
-import { describeEvent } from "@rkat/core/contract/describe-event";
+import { describeEvent, seconds } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
+import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import type { MarkdownStream } from "../chat/markdown.ts";
 import { costText, createPaint, type Io, jsonText, oneLine, writeJson } from "../io.ts";
-import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
 import { createWorkLines } from "./work-lines.ts";
 
 /** Shows a turn while it runs and when it has ended. */
@@ -165,4 +165,41 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
 function verboseLineInside(event: AgentEvent): string | undefined {
   const isCall = event.type === "tool_call_requested" || event.type === "tool_execution_completed";
   return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);
+}
+
+/** A line for what sub-agents do, indented by how deep they are; undefined for what is not theirs, and for the rest. */
+type SubAgentLine = (event: AgentEvent, lineOf: (own: AgentEvent) => string | undefined) => string | undefined;
+
+const NAME_CHARS_MAX = 100;
+const SUB_AGENT_CHARS_MAX = 120;
+const INDENT = "  ";
+
+/** Remembers when each sub-agent began, so that its end can say how long it took. */
+export function createSubAgentLines(now: () => number): SubAgentLine {
+  const begunMs = new Map<string, number>();
+  return (event, lineOf) => {
+    const inner = unwrapSubAgentEvent(event).event;
+    if (inner.type === "sub_agent_started") begunMs.set(inner.child_id, now());
+    const begun = inner.type === "sub_agent_completed" ? begunMs.get(inner.child_id) : undefined;
+    if (inner.type === "sub_agent_completed") begunMs.delete(inner.child_id);
+    return subAgentLine(event, lineOf, begun === undefined ? undefined : now() - begun);
+  };
+}
+
+/** The same for events that were kept, which do not say how long something took. */
+function subAgentLine(
+  event: AgentEvent,
+  lineOf: (own: AgentEvent) => string | undefined,
+  tookMs?: number,
+): string | undefined {
+  const { event: inner, depth, agent = "" } = unwrapSubAgentEvent(event);
+  const line = lineOfInner(inner, tookMs) ?? (depth === 0 ? undefined : lineOf(inner));
+  if (line === undefined || depth === 0) return line;
+  return `${INDENT.repeat(depth)}${oneLine(agent, NAME_CHARS_MAX)} ${line}`;
+}
+
+function lineOfInner(event: AgentEvent, tookMs: number | undefined): string | undefined {
+  if (event.type !== "sub_agent_started" && event.type !== "sub_agent_completed") return undefined;
+  const took = tookMs === undefined ? "" : ` in ${seconds(tookMs)}`;
+  return `${oneLine(describeEvent(event).text, SUB_AGENT_CHARS_MAX)}${took}`;
 }

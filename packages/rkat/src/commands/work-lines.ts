@@ -3,7 +3,6 @@ import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { counted, oneLine, type Paint } from "../io.ts";
-import { callHint, toolName } from "./event-words.ts";
 
 const RESULT_CHARS_MAX = 120;
 const THOUGHT_CHARS_MAX = 80;
@@ -117,4 +116,19 @@ function countLines(text: string): number {
   let count = 1;
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
   return count;
+}
+
+const ARGS_CHARS_MAX = 100;
+const NAME_CHARS_MAX = 200;
+
+/** The name comes from the tool's server and from the model, so it is untrusted text. */
+export function toolName({ name }: { readonly name: string }): string {
+  return oneLine(name, NAME_CHARS_MAX);
+}
+
+/** The first text among the arguments, such as a command or a subject. */
+export function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
+  const values = Object.values(args);
+  const hint = values.find((value) => typeof value === "string") ?? (values.length === 0 ? "" : JSON.stringify(args));
+  return hint === "" ? "" : `: ${oneLine(hint, ARGS_CHARS_MAX)}`;
 }

@@ -7,7 +7,7 @@ import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
-import { furtherTurn } from "../http/running-turns.ts";
+import { furtherTurn } from "../http/calls.ts";
 import { createClientTools } from "./client-tools.ts";
 import { contentOf } from "./prompt-content.ts";
 import { overlayOf } from "./session-options.ts";

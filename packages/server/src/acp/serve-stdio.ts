@@ -12,9 +12,9 @@ import {
 } from "@agentclientprotocol/sdk";
 import { asRuntimeError, type ErrorCode } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
+import { within } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
 import { isRecord } from "../http/incoming.ts";
-import { within } from "../http/running-turns.ts";
 import { runPrompt } from "./prompt.ts";
 import { createSessions, type Folder, type SessionsParts } from "./sessions.ts";
 import { availableCommands } from "./slash-commands.ts";

@@ -1,9 +1,8 @@
 import { addAbortSignal, type Readable, type Writable } from "node:stream";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import { errorFrame, faultFrame } from "./frames.ts";
+import { createOutbox, errorFrame, faultFrame, LINE_BYTES_MAX, type Line, type Outbox, readLines } from "./frames.ts";
 import { type Incoming, NO_ID, parseIncoming } from "./incoming.ts";
-import { createOutbox, LINE_BYTES_MAX, type Line, type Outbox, readLines } from "./lines.ts";
 
 /** The two streams a client speaks over. */
 export interface Streams {

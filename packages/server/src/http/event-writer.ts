@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "@rkat/core/ports/clock";
-import { currentRequest } from "./request-record.ts";
+import { currentRequest } from "./calls.ts";
 
 /** One event of a stream, before it is written out. */
 interface StreamEvent {

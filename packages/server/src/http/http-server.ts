@@ -8,6 +8,7 @@ import type { OperationName } from "@rkat/core/contract/operations";
 import type { Clock } from "@rkat/core/ports/clock";
 import { requireFitting } from "./body.ts";
 import { type Callers, createCallers } from "./callers.ts";
+import { IS_ENDING, within } from "./calls.ts";
 import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
 import {
   type Answer,
@@ -21,7 +22,6 @@ import {
 import { isRecord } from "./incoming.ts";
 import { METRICS_TYPE } from "./metrics.ts";
 import type { Operator, SeenRequest } from "./operator.ts";
-import { IS_ENDING, within } from "./running-turns.ts";
 
 /** What a request asks for. */
 export type Target = {

@@ -4,24 +4,14 @@ import { join } from "node:path";
 import { messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Observer, Vitals } from "@rkat/core/ports/observer";
-import type { Dispatch } from "@rkat/core/runtime/dispatch";
+import { type AuditFact, currentRequest, onBehalfOf, type RequestRecord, recordOf } from "./calls.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
 import { countTurns, createMetrics, failureFacts, measureProcess } from "./metrics.ts";
-import {
-  type AuditFact,
-  currentRequest,
-  noteCalls,
-  onBehalfOf,
-  type RequestRecord,
-  recordOf,
-} from "./request-record.ts";
 
 /** The operator's view of a server: log lines, metrics and readiness. */
 export interface Operator extends Observer {
   /** Writes an audit line. */
   audit(fact: AuditFact): void;
-  /** Calls operations, and writes down what the line of their request tells. */
-  watchCalls(dispatch: Dispatch): Dispatch;
   /** A request has come: it gets an id, and a line when it is over. */
   begin(request: IncomingMessage, response: ServerResponse): SeenRequest;
   /** What never became a request was answered with this. */
@@ -116,7 +106,6 @@ export function createOperator(parts: OperatorParts): Operator {
       vitals = handed;
     },
     audit,
-    watchCalls: (dispatch) => noteCalls(dispatch, audit),
     begin: (request, response) => {
       const seen: Seen = {
         response,

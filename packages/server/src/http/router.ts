@@ -2,10 +2,12 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { Caller, Scope } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
+import type { Clock } from "@rkat/core/ports/clock";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import type { Body } from "./body.ts";
-import type { CallerRuntime } from "./caller-runtime.ts";
-import type { Answer } from "./http-answer.ts";
+import type { CallerRuntime } from "./calls.ts";
+import type { Answer, AnswerFailure } from "./http-answer.ts";
+import type { TurnRequests } from "./turn-requests.ts";
 
 /** A request whose route is known and whose body was read. */
 export interface RestRequest {
@@ -103,3 +105,22 @@ function decode(name: string, segment: string): string {
     throw new RuntimeError("INVALID_PARAMS", `${name}: the path's percent-encoding is broken`, { cause });
   }
 }
+
+/** A surface that is served beside REST: on its port, under its guard, within its limits. */
+export interface Mount {
+  /** What its paths begin with, such as `/v1/`. */
+  readonly prefix: string;
+  readonly routes: readonly Route[];
+  /** How failures at its paths are worded, also those of the guard. */
+  readonly answerFailure: AnswerFailure;
+}
+
+/** What a surface is handed where it is mounted; the runtime comes with each request, asked by its caller. */
+export interface MountParts {
+  readonly realm: string;
+  readonly clock: Clock;
+  readonly log: (sentence: string) => void;
+  readonly turns: TurnRequests;
+}
+
+export type OpenMount = (parts: MountParts) => Mount;

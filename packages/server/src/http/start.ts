@@ -18,12 +18,12 @@ import {
 } from "@rkat/node/config/realm";
 import type { OpenOptions } from "@rkat/node/open-runtime";
 import { isLoopback } from "./callers.ts";
+import { within } from "./calls.ts";
 import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
 import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
 import { createOperator, type Operator } from "./operator.ts";
-import { within } from "./running-turns.ts";
 import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it; entry points pass the real one. */
@@ -177,7 +177,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   }
   const { instance } = flags;
   const paths = kind.showsPaths(flags);
-  const opened = await parts.openRuntime({
+  const runtime = await parts.openRuntime({
     config,
     compose,
     mcpServers,
@@ -196,7 +196,6 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });
-  const runtime = http === undefined ? opened : { ...opened, dispatch: http.operator.watchCalls(opened.dispatch) };
   const close = async (): Promise<void> => {
     const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));

@@ -1,7 +1,7 @@
 import type { Caller } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { CANCELLED_BY_CLIENT } from "./calls.ts";
 import { type Answer, type AnswerFailure, busyAnswer, errorAnswer, jsonAnswer } from "./http-answer.ts";
-import { CANCELLED_BY_CLIENT } from "./running-turns.ts";
 
 /** The requests that run a turn, by the name their client gave them. */
 export interface TurnRequests {

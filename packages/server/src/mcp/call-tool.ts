@@ -14,9 +14,9 @@ import { SkillsTool } from "@rkat/core/contract/skill";
 import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
+import { furtherTurn } from "../http/calls.ts";
 import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
 import { isRecord } from "../http/incoming.ts";
-import { furtherTurn } from "../http/running-turns.ts";
 import type { OperationTool } from "./tools.ts";
 
 export interface CallParts {

@@ -5,13 +5,12 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
+import { currentRequest, within } from "../http/calls.ts";
 import { faultFrame } from "../http/frames.ts";
 import { urlHost } from "../http/guard.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../http/http-answer.ts";
 import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
 import { isRecord, NO_ID } from "../http/incoming.ts";
-import { currentRequest } from "../http/request-record.ts";
-import { within } from "../http/running-turns.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 

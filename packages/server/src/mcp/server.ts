@@ -17,7 +17,7 @@ import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf } from "@rkat/core/contract
 import { parseParams } from "@rkat/core/contract/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
-import { type CallerRuntime, forCaller } from "../http/caller-runtime.ts";
+import { type CallerRuntime, forCaller } from "../http/calls.ts";
 import { listenTo, type Params, toEnvelope, withPlainIds } from "../http/events.ts";
 import { type CallParts, callTool, jsonResult, toolFailure } from "./call-tool.ts";
 import { createTools } from "./tools.ts";
@@ -33,7 +33,6 @@ export interface ServerParts {
   /** Whether `tools/list` has the tools, too, that are only called by name otherwise. */
   readonly allTools?: boolean;
   readonly clock: Clock;
-  /** Receives audit records; without it there are none. */
 }
 
 /** A person may take a day to answer; the question itself knows its time. */

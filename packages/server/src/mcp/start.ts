@@ -1,6 +1,7 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { realmOfFolder } from "@rkat/node/config/realm";
+import { serveCalls } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
 import {
   flag,
@@ -15,7 +16,6 @@ import {
   text,
 } from "../http/flags.ts";
 import { faultFrame } from "../http/frames.ts";
-import { watchTurns } from "../http/running-turns.ts";
 import {
   type HttpPlace,
   type ServerIo,
@@ -55,12 +55,12 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
     return serveStdio({ ...streams, server: createServers({ ...parts, runtime })() });
   }
   const { listenHttp } = await import("./serve-http.ts");
-  const turns = watchTurns(runtime.dispatch, { clock, log });
-  const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
+  const served = serveCalls(runtime, { clock, log, ...http });
+  const createServer = createServers({ ...parts, runtime: served });
   const listener = await listenHttp({ ...http, createServer, clock, log });
   const drain = async (graceMs: number): Promise<void> => {
     listener.drain();
-    await turns.drain(graceMs);
+    await served.drain(graceMs);
     listener.refuse();
   };
   const greet = (url: string): void => log(`listening on ${url}`);

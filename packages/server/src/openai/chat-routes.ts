@@ -6,7 +6,7 @@ import { ChatRequest } from "@rkat/core/contract/openai-chat";
 import { type RunResult, SessionId } from "@rkat/core/contract/session";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import { fieldsOf } from "../http/body.ts";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import type { RestRequest, StreamedRoute } from "../http/router.ts";
 import { createChatEncoder } from "./chat-encoder.ts";
 import { historyOf, readTalk, resultOf, type Talk } from "./chat-messages.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { beginView, type ClientView, endsWith, saidIn, viewEvent, viewSaid } from "./client-view.ts";
 import { type ChainHash, chainHash, type Said } from "./said.ts";
 

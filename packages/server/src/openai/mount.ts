@@ -1,9 +1,8 @@
 import { NO_MODEL, RuntimeError } from "@rkat/core/contract/error";
 import { isLoopback } from "../http/callers.ts";
 import { errorAnswer, jsonAnswer } from "../http/http-answer.ts";
-import type { Mount, MountParts, OpenMount } from "../http/mount.ts";
 import { createOnce } from "../http/once.ts";
-import type { AnsweredRoute, RestRequest, Route } from "../http/router.ts";
+import type { AnsweredRoute, Mount, MountParts, OpenMount, RestRequest, Route } from "../http/router.ts";
 import { createUiRoutes } from "../ui-stream/ui-routes.ts";
 import type { UiSettings } from "../ui-stream/ui-sessions.ts";
 import { createChatRoutes } from "./chat-routes.ts";

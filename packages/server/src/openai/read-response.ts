@@ -1,5 +1,5 @@
 import type { SessionInfo } from "@rkat/core/contract/session-info";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 import { metadataIn } from "./metadata.ts";
 import { ECHO, type Echo } from "./response-echo.ts";

@@ -1,6 +1,6 @@
 import { type CreateResponse, InputItem } from "@rkat/core/contract/openai-responses";
 import { parseParams } from "@rkat/core/contract/requests";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { notThere, parseItemId, responseId } from "./ids.ts";
 import { readResponse } from "./read-response.ts";
 import type { Item } from "./response-items.ts";

@@ -4,12 +4,12 @@ import { CreateResponse } from "@rkat/core/contract/openai-responses";
 import { parseParams } from "@rkat/core/contract/requests";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import { fieldsOf } from "../http/body.ts";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
+import { furtherTurn } from "../http/calls.ts";
 import { createEventWriter } from "../http/event-writer.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
 import { isRecord } from "../http/incoming.ts";
 import type { RestRequest, Route } from "../http/router.ts";
-import { furtherTurn } from "../http/running-turns.ts";
 import { schemaOf } from "./content.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import {

@@ -3,9 +3,8 @@ import { asRuntimeError, type RuntimeError } from "@rkat/core/contract/error";
 import type { Delivery, Listener } from "@rkat/core/sessions/event-queue";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
-import type { MountParts } from "../http/mount.ts";
 import type { Once, Outcome } from "../http/once.ts";
-import type { RestRequest } from "../http/router.ts";
+import type { MountParts, RestRequest } from "../http/router.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import type { Retries } from "./retries.ts";
 

@@ -3,7 +3,7 @@ import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { OpenStream, parseParams } from "@rkat/core/contract/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../http/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../http/http-answer.ts";

@@ -9,17 +9,30 @@ import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import { createBodyReader } from "../http/body.ts";
-import { type CallerRuntime, forCaller } from "../http/caller-runtime.ts";
+import {
+  CANCELLED_BY_CLIENT,
+  type CallerRuntime,
+  forCaller,
+  furtherTurn,
+  serveCalls,
+  takeBack,
+  within,
+} from "../http/calls.ts";
 import { builtConsoleFolder, consoleNotBuilt } from "../http/console-folder.ts";
 import { parseSessionRef, sessionLeftBy } from "../http/events.ts";
 import { urlHost } from "../http/guard.ts";
 import { describeHost, type Host } from "../http/host.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
-import type { OpenMount } from "../http/mount.ts";
 import { createOnce, type Outcome } from "../http/once.ts";
-import { type AnsweredRoute, createRouter, parseTarget, type RestRequest, type Route } from "../http/router.ts";
-import { CANCELLED_BY_CLIENT, furtherTurn, takeBack, watchTurns, within } from "../http/running-turns.ts";
+import {
+  type AnsweredRoute,
+  createRouter,
+  type OpenMount,
+  parseTarget,
+  type RestRequest,
+  type Route,
+} from "../http/router.ts";
 import { createTurnRequests, type TurnRequests } from "../http/turn-requests.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { docsPage, openApiDocument } from "./openapi.ts";
@@ -50,8 +63,7 @@ const STREAMS_MS_MAX = 1_000;
 /** Serves a runtime over HTTP. The runtime stays open when the server ends. */
 export async function openRestServer(service: RestService): Promise<RestServer> {
   const { about, clock, log, version } = service;
-  const running = watchTurns(service.runtime.dispatch, { clock, log });
-  const runtime = { ...service.runtime, dispatch: running.dispatch };
+  const runtime = serveCalls(service.runtime, service);
   const { realm } = about;
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
@@ -72,7 +84,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
     url: `http://${urlHost(service.host)}:${server.address.port}`,
     drain: async (graceMs) => {
       server.drain();
-      await running.drain(graceMs);
+      await runtime.drain(graceMs);
       server.refuse();
     },
     close: async () => {

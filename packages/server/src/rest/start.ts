@@ -12,7 +12,7 @@ import {
   text,
 } from "../http/flags.ts";
 import { urlHost } from "../http/guard.ts";
-import type { OpenMount } from "../http/mount.ts";
+import type { OpenMount } from "../http/router.ts";
 import {
   type ServerIo,
   type ServerKind,

@@ -3,9 +3,8 @@ import { RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
-import { requestFrame } from "../http/frames.ts";
+import { type Outbox, requestFrame } from "../http/frames.ts";
 import { type Answer, isRecord } from "../http/incoming.ts";
-import type { Outbox } from "../http/lines.ts";
 
 /** The tools the client runs for the sessions of this connection. */
 export interface CallbackTools {

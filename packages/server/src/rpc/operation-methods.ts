@@ -2,11 +2,10 @@ import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "@r
 import type { Tool } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
+import { CANCELLED_BY_CLIENT, takeBack } from "../http/calls.ts";
 import { type Params, sessionIdIn, sessionLeftBy, toEnvelope, withSessionRefs } from "../http/events.ts";
-import { turnEventFrame } from "../http/frames.ts";
+import { type Outbox, turnEventFrame } from "../http/frames.ts";
 import { isRecord, type RequestId } from "../http/incoming.ts";
-import type { Outbox } from "../http/lines.ts";
-import { CANCELLED_BY_CLIENT, takeBack } from "../http/running-turns.ts";
 import type { CallbackTools } from "./callback-tools.ts";
 
 /** What serves a method; the ids in its params are plain. */

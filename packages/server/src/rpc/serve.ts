@@ -2,13 +2,19 @@ import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
+import { CANCELLED_BY_CLIENT, within } from "../http/calls.ts";
 import { createConnection, type Streams, type TakeMessage } from "../http/connection.ts";
 import { listenTo, type Params, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
-import { errorFrame, notificationFrame, resultFrame, streamEventFrame } from "../http/frames.ts";
+import {
+  errorFrame,
+  type Frame,
+  notificationFrame,
+  type Outbox,
+  resultFrame,
+  streamEventFrame,
+} from "../http/frames.ts";
 import { describeHost, type Host, VERSION } from "../http/host.ts";
 import { type Incoming, isRecord, NO_ID, type RequestId } from "../http/incoming.ts";
-import type { Frame, Outbox } from "../http/lines.ts";
-import { CANCELLED_BY_CLIENT, within } from "../http/running-turns.ts";
 import { createCallbackTools } from "./callback-tools.ts";
 import { createOperationMethods, type Method } from "./operation-methods.ts";
 
