@@ -1,11 +1,11 @@
 import { batch, computed, signal } from "@preact/signals";
+import { describeEvent, type EventLine } from "@rkat/client/browser";
 import type { Compaction, SeqRange } from "@rkat/core/contract/compaction";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { ModelCalls } from "@rkat/core/contract/model-call";
 import type { SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
 import { client, handleError, hasCapability } from "./server.ts";
 import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
-import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
 /** A message of the history. */
 export type Message = SessionHistory["messages"][number];
@@ -383,4 +383,19 @@ function untilVisible(signal: AbortSignal): Promise<void> {
     document.addEventListener("visibilitychange", () => resolve(), { once: true, signal });
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+/** What befell a turn, as a sentence between messages. */
+interface Remark {
+  readonly seq: number;
+  readonly atMs: number;
+  readonly tone: EventLine["tone"];
+  readonly text: string;
+}
+
+/** The sentence for an event; undefined for what the messages say themselves, or the card of a sub-agent. */
+function remarkOf(event: AgentEvent): Pick<Remark, "tone" | "text"> | undefined {
+  const { level, tone, text } = describeEvent(event);
+  if (level === "piece" || level === "step" || event.type.startsWith("sub_agent_")) return undefined;
+  return { tone, text: `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}` };
 }

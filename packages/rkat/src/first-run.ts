@@ -4,7 +4,7 @@ import { asRuntimeError } from "@rkat/core/contract/error";
 import type { LocalServer } from "@rkat/core/providers/local-servers";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { canAsk } from "./chat/ask-person.ts";
-import { pickOne } from "./chat/list-mode.ts";
+import { pickOne } from "./chat/pick-one.ts";
 import type { Choice } from "./chat/picker.ts";
 import { type ConfigText, changeConfigFile, projectFileOf, shownPath, userFileOf, withKey } from "./commands/config.ts";
 import type { RunFlags } from "./commands/run-flags.ts";

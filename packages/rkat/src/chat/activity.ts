@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
-import { callHint, toolName } from "../commands/work-lines.ts";
+import { callHint, toolName } from "../commands/turn-view.ts";
 import { counted, oneLine } from "../io.ts";
 
 /** Shows the current activity and its duration while nothing else is printed. */

@@ -6,7 +6,7 @@ import type { JsonObject } from "@rkat/core/contract/session";
 import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { patchLines, patchOf } from "../commands/work-lines.ts";
+import { patchLines, patchOf } from "../commands/turn-view.ts";
 import { counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 
 /** Whether a person can be asked: stdin and stderr are terminals. */

@@ -8,7 +8,7 @@ import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
-import { strangerText } from "../commands/agent-views.ts";
+import { strangerText } from "../commands/agent.ts";
 import { askForTrust } from "../commands/project.ts";
 import { mentionMissingMemory, refuseContradictions } from "../commands/run.ts";
 import { type RunFlags, readSchema, resumeFlag, runFlags, withHooksOverride } from "../commands/run-flags.ts";
@@ -23,8 +23,8 @@ import { openPipedPrompts, openPlainPrompts, type PromptSource } from "../prompt
 import { findSession, shortId } from "../session-selector.ts";
 import type { Stage } from "./chat-stage.ts";
 import { type Chat, type ChatPlace, createAgentTalk, createConversation } from "./conversation.ts";
-import { pickOne } from "./list-mode.ts";
 import { RAN, readPastPrompts } from "./past-prompts.ts";
+import { pickOne } from "./pick-one.ts";
 import { commandsLike, completeSlash, parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
 import { sessionPicker } from "./slash-sessions.ts";
 import { completePath, readMentions } from "./typed-prompt.ts";

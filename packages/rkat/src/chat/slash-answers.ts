@@ -10,7 +10,7 @@ import {
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { piecesOf } from "../commands/session-transfer.ts";
-import { patchLines, patchOf, unfolded } from "../commands/work-lines.ts";
+import { patchLines, patchOf, unfolded } from "../commands/turn-view.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 

@@ -10,15 +10,16 @@ import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
 import { findSession, SESSION_MISSING } from "../session-selector.ts";
-import { fileFlag, withFiles } from "./attached-files.ts";
 import { askForTrust } from "./project.ts";
 import {
+  fileFlag,
   type RunFlags,
   readPrompt,
   readSchema,
   resumeFlag,
   runFlags,
   stdinFlag,
+  withFiles,
   withHooksOverride,
 } from "./run-flags.ts";
 import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
