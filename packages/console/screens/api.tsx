@@ -11,7 +11,7 @@ import {
   operationsOf,
   type Schema,
   typeOf,
-} from "../api-examples.ts";
+} from "../openapi.ts";
 import { Action, Badge, Empty, Loaded, Prose, Table, textField, useRequest } from "../parts.tsx";
 import { linkTo } from "../router.ts";
 import { BASE_URL, currentToken, fetchRoute, hasScope } from "../server.ts";

@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { acpUsage, consoleUsage, restUsage, rpcUsage } from "@rkat/server/http/usage";
@@ -207,7 +207,7 @@ function noCommand(words: readonly string[], program: Command): RuntimeError {
   const meant = Object.hasOwn(UNSERVED, word) ? undefined : meantBy(words, program);
   const hint = meant === undefined ? (UNSERVED[word] ?? "rkat help lists them.") : `did you mean ${meant}?`;
   const message = `there is no command ${words.join(" ")}; ${hint} As a prompt, write rkat run ${words.join(" ")}`;
-  return new RuntimeError("INVALID_PARAMS", message);
+  return invalid(message);
 }
 
 /** The nearest command: one with a similar name, or a subcommand of that name. */
@@ -296,8 +296,7 @@ function showHelp({ self }: Call): void {
   let command = self.parent ?? self;
   for (const word of self.args) {
     const inner: Command | undefined = command.commands.find((one) => [one.name(), ...one.aliases()].includes(word));
-    if (inner === undefined)
-      throw new RuntimeError("INVALID_PARAMS", `there is no command ${self.args.join(" ")}; rkat help lists them`);
+    if (inner === undefined) throw invalid(`there is no command ${self.args.join(" ")}; rkat help lists them`);
     command = inner;
   }
   command.outputHelp();

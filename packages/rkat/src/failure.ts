@@ -1,4 +1,4 @@
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { CommanderError } from "commander";
 import { fieldFlags } from "./flags.ts";
@@ -71,7 +71,7 @@ function formatOf(args: readonly string[]): "text" | "json" | "events" {
 function fromCommander({ message, code }: CommanderError, args: readonly string[]): RuntimeError {
   const [first = "", hint] = message.replace(/^error: /, "").split("\n");
   const complaint = first.replace(/\.$/, "").replace(/'\. (?=Expected)/, "': ");
-  const refuse = (sentence: string) => new RuntimeError("INVALID_PARAMS", sentence);
+  const refuse = (sentence: string) => invalid(sentence);
   if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
   if (code === "commander.excessArguments") return refuse(excessIn(complaint, args));
   // Keeps the advice in the same sentence as the wrong value.

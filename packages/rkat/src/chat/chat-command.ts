@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
@@ -75,9 +75,7 @@ async function chat(given: Invocation, wanted: ChatFlags): Promise<number> {
   const { io } = given;
   const flags = await withHooksOverride(wanted, io.cwd);
   refuseContradictions(flags);
-  if (io.stdin.kind === "none") {
-    throw new RuntimeError("INVALID_PARAMS", "no prompts can be read: stdin is neither a terminal nor a pipe");
-  }
+  if (io.stdin.kind === "none") throw invalid("no prompts can be read: stdin is neither a terminal nor a pipe");
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(given);
   if (!(await ensureModel(given, flags))) return ERRORS.INVALID_PARAMS.exit;
@@ -368,7 +366,7 @@ async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise
     await writeFile(path, `${text}\n`, { mode: 0o600 });
     await new Promise<void>((resolve, reject) => {
       const failed = (reason: string): void =>
-        reject(new RuntimeError("INVALID_PARAMS", `${program} ${reason}; EDITOR names the program to edit with`));
+        reject(invalid(`${program} ${reason}; EDITOR names the program to edit with`));
       // By a shell, since the variable may hold a program with its options.
       const child = spawn("/bin/sh", ["-c", `${program} "$1"`, "sh", path], {
         stdio: "inherit",
@@ -379,11 +377,10 @@ async function editElsewhere({ env, cwd, interrupt }: Io, text: string): Promise
       child.on("exit", (code) => (code === 0 ? resolve() : failed(`ended with ${code ?? "a signal"}`)));
     });
     const found = await stat(path).catch(() => undefined);
-    if (found?.isFile() !== true)
-      throw new RuntimeError("INVALID_PARAMS", `${program} left no plain file; the line is as it was`);
+    if (found?.isFile() !== true) throw invalid(`${program} left no plain file; the line is as it was`);
     if (found.size > TEXT_BYTES_MAX) {
       const much = `${bytesText(found.size)}, and a prompt takes ${bytesText(TEXT_BYTES_MAX)}`;
-      throw new RuntimeError("INVALID_PARAMS", `${program} left ${much}; the line is as it was`);
+      throw invalid(`${program} left ${much}; the line is as it was`);
     }
     return await readFile(path, "utf8");
   } finally {

@@ -1,5 +1,5 @@
 import { describeEvent } from "@rkat/core/contract/describe-event";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
@@ -53,7 +53,7 @@ export interface SlashCommand {
 /** The session of the chat; throws before the first turn. */
 export function currentOf({ conversation }: Chat): string {
   if (conversation.sessionId !== undefined) return conversation.sessionId;
-  throw new RuntimeError("INVALID_PARAMS", "the chat has no messages yet");
+  throw invalid("the chat has no messages yet");
 }
 
 /** For views of the chat's session. */

@@ -1,5 +1,5 @@
 import type { CatalogModel } from "@rkat/core/contract/capability";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -30,7 +30,7 @@ export async function runSlash(chat: Chat, { name, rest }: { name: string; rest:
   const names = [...COMMANDS.keys()];
   const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
   const hint = meant === undefined ? "" : `did you mean /${meant}? `;
-  throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; ${hint}/help lists them`);
+  throw invalid(`there is no /${name}; ${hint}/help lists them`);
 }
 
 /** The slash commands on the context and its compactions. */
@@ -239,14 +239,11 @@ async function requireKnown(chat: Chat, name: string): Promise<string> {
     if (owners.includes(provider)) return name;
     const meant = nearMiss(provider, owners);
     const hint = meant === undefined ? `write one of ${owners.join(", ")}` : `did you mean ${meant}/${rest.join("/")}?`;
-    throw new RuntimeError("INVALID_PARAMS", `there is no provider ${provider}; ${hint}`);
+    throw invalid(`there is no provider ${provider}; ${hint}`);
   }
   const meant = nearMiss(name, ids);
   const hint = meant === undefined ? "/model lists them." : `did you mean ${meant}?`;
-  throw new RuntimeError(
-    "INVALID_PARAMS",
-    `no model ${name} is known; ${hint} For a new model: /model PROVIDER/${name}`,
-  );
+  throw invalid(`no model ${name} is known; ${hint} For a new model: /model PROVIDER/${name}`);
 }
 
 /** Providers without a key, which no list of keys has. */
@@ -326,7 +323,7 @@ export async function runAgentCommand(chat: Chat, text: string): Promise<boolean
   const { agent } = chat.conversation;
   if (agent === undefined) {
     const message = `${name} needs an agent; start the chat with rkat chat --agent NAME`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   await command.run(chat, agent);
   return true;

@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { extname } from "node:path";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
 import { parentageOf } from "@rkat/core/contract/sub-agents";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -148,7 +148,7 @@ async function chooseMessage(chat: Chat, session_id: string): Promise<number | u
 
 function indexIn(word: string): number {
   if (/^\d{1,9}$/.test(word)) return Number(word);
-  throw new RuntimeError("INVALID_PARAMS", `/fork ${word}: write the number of a message, as /history shows it`);
+  throw invalid(`/fork ${word}: write the number of a message, as /history shows it`);
 }
 
 async function forkBefore(chat: Chat, session_id: string, message_index: number): Promise<void> {
@@ -182,13 +182,13 @@ async function exportTo(chat: Chat, session_id: string, given: string): Promise<
   const format = Object.entries(FORMATS).find(([known]) => known === ending)?.[1];
   if (format === undefined) {
     const message = `/export ${shown}: end its name with ${Object.keys(FORMATS).join(", ")}, which sets the format`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   const isThere = await lstat(path).then(
     () => true,
     () => false,
   );
-  if (isThere) throw new RuntimeError("INVALID_PARAMS", `${shown} exists already; name another: /export FILE`);
+  if (isThere) throw invalid(`${shown} exists already; name another: /export FILE`);
   const pieces = piecesOf(io, chat.opened.runtime, { session_id, format });
   const bytes = await writeFileWhole(path, pieces, { shown, isForced: false });
   printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);

@@ -9,7 +9,7 @@ import {
   TakeNote,
 } from "@rkat/core/contract/agent";
 import type { LongtermQuality, Remaking } from "@rkat/core/contract/agent-receipt";
-import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import type { OperationInput, OperationOutput } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -185,7 +185,7 @@ async function remember(call: Call): Promise<void> {
   const memories = memoriesOf(call, agent);
   // Input that is refused makes no folder.
   const first = await memories.next();
-  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingToRemember(agent));
+  if (first.done) throw invalid(nothingToRemember(agent));
   const progress = createProgress(io, "memories");
   const log = createLogLines(io);
   log.writeWithin(progress.aside);
@@ -216,7 +216,7 @@ async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenera
     const { data, error } = Remember.safeParse({ agent, content, ...fields });
     if (data !== undefined) return data;
     const { message } = invalidInput(error);
-    throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);
+    throw invalid(`${place}${message}`);
   };
   if (!isPiped(io, written)) {
     if (written !== undefined) yield memory(written, "");
@@ -288,7 +288,7 @@ async function takeNote({ io, invocation, flags, arg }: Call): Promise<void> {
   const agent = arg("name") ?? "";
   const written = arg("text");
   const content = await noteText(io, written);
-  if (content.trim() === "" && written === undefined) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
+  if (content.trim() === "" && written === undefined) throw invalid(nothingToNote(agent));
   const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
   // Input that is refused makes no folder.
   if (note === undefined) throw invalidInput(error);

@@ -1,7 +1,7 @@
 import { lstat } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
@@ -89,7 +89,7 @@ interface TableFlags {
 /** The table that was given, once and in one way; throws INVALID_PARAMS otherwise. */
 async function readTable(invocation: Invocation, { file, json, toml }: TableFlags): Promise<JsonTable> {
   if ([file, json, toml].filter((given) => given !== undefined).length !== 1) {
-    throw new RuntimeError("INVALID_PARAMS", "write what to keep once: a FILE, - for stdin, --json or --toml");
+    throw invalid("write what to keep once: a FILE, - for stdin, --json or --toml");
   }
   if (json !== undefined) return parseJson(json, "--json");
   const { parse } = await invocation.parts.toml();
@@ -108,11 +108,11 @@ async function readText({ io }: Invocation, file: string): Promise<{ readonly te
   }
   const text = await readIfThere(resolve(io.cwd, file)).catch((cause) => {
     const why = isErrno(cause) ? cause.code : "it failed";
-    throw new RuntimeError("INVALID_PARAMS", `${file} cannot be read: ${why}; give a file of settings`, { cause });
+    throw invalid(`${file} cannot be read: ${why}; give a file of settings`, cause);
   });
   if (text === undefined) {
     const hint = /[{=]/.test(file) ? "; to write the settings themselves, use --json" : "";
-    throw new RuntimeError("INVALID_PARAMS", `there is no file ${file}${hint}`);
+    throw invalid(`there is no file ${file}${hint}`);
   }
   return { text, name: file };
 }
@@ -123,9 +123,9 @@ function parseJson(text: string, name: string): JsonTable {
     if (isJsonTable(value)) return value;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new RuntimeError("INVALID_PARAMS", `${name} is not valid JSON: ${why}`, { cause });
+    throw invalid(`${name} is not valid JSON: ${why}`, cause);
   }
-  throw new RuntimeError("INVALID_PARAMS", `${name} is not a configuration: it must be an object`);
+  throw invalid(`${name} is not a configuration: it must be an object`);
 }
 
 /** A file of settings as a text and as what it says; a change of the one must be that of the other. */
@@ -248,7 +248,7 @@ export async function changeConfigFile(
     const text = (await readIfThere(path)) ?? "";
     const wanted = change({ text, table: parse(text, shown) });
     const isMeant = wanted !== undefined && isDeepStrictEqual(plain(parsedOr(wanted.text)), plain(wanted.table));
-    if (!isMeant) throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: its text must be edited by hand`);
+    if (!isMeant) throw invalid(`${shown} was not changed: its text must be edited by hand`);
     // A configuration that cannot be read cannot be asked what was trusted of it; it is asked about again then.
     const loaded = await loadHere(invocation).catch(() => undefined);
     const before = loaded?.brought.find((file) => file.path === path);
@@ -275,8 +275,7 @@ async function refuseLinks(path: string, shown: string): Promise<void> {
   for (const one of basename(inside) === ".rkat" ? [inside, path] : [path]) {
     const found = await lstat(one).catch(() => undefined);
     if (found?.isSymbolicLink() !== true) continue;
-    throw new RuntimeError(
-      "INVALID_PARAMS",
+    throw invalid(
       `${one === path ? shown : dirname(shown)} is a link, and is not written through; edit the file it leads to`,
     );
   }

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, chmod, lstat, readdir, realpath, rm, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid } from "@rkat/core/contract/error";
 import { isJsonTable } from "@rkat/core/contract/input";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { nearMiss } from "@rkat/core/text/near-miss";
@@ -47,11 +47,9 @@ export const doctorRow = command("doctor", {
 
 async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
   const { verify, store: place, realm, json } = flags;
-  if (flags.fix && verify)
-    throw new RuntimeError("INVALID_PARAMS", "--fix changes files and --verify only reads; use one of them");
-  if (flags.yes && !flags.fix) throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
-  if (place !== undefined && !verify)
-    throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
+  if (flags.fix && verify) throw invalid("--fix changes files and --verify only reads; use one of them");
+  if (flags.yes && !flags.fix) throw invalid("--yes answers what --fix asks; write both");
+  if (place !== undefined && !verify) throw invalid("--store names what --verify reads; write both");
   if (place !== undefined)
     return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
   if (verify) return verifySessions(invocation, json === true);
@@ -330,11 +328,7 @@ interface Repair {
 /** Fixes what it can, and asks before each change; with `isYes` it does not ask. */
 async function fixProblems(invocation: Invocation, isYes: boolean): Promise<Fixes> {
   const { io } = invocation;
-  if (!isYes && !canAsk(io))
-    throw new RuntimeError(
-      "INVALID_PARAMS",
-      "no person can be asked here; rkat doctor --fix --yes fixes without asking",
-    );
+  if (!isYes && !canAsk(io)) throw invalid("no person can be asked here; rkat doctor --fix --yes fixes without asking");
   const fixed: string[] = [];
   const left: string[] = [];
   /** Whether it was done: what fails is left, in the sentence that says why. */
@@ -424,7 +418,7 @@ async function makeOwn(path: string, mode: number): Promise<void> {
   await chmod(path, mode).catch((cause: unknown) => {
     const why = isErrno(cause) ? cause.code : "it failed";
     const advice = "chown it to yourself, or keep sessions elsewhere with --state-root FOLDER";
-    throw new RuntimeError("INVALID_PARAMS", `${path} cannot be changed (${why}); ${advice}`, { cause });
+    throw invalid(`${path} cannot be changed (${why}); ${advice}`, cause);
   });
 }
 

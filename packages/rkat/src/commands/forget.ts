@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { ForgetReceipt, ForgetResult, Going } from "@rkat/core/contract/forget";
 import type { PruneResult } from "@rkat/core/contract/prune";
 import { Option } from "commander";
@@ -78,7 +78,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   const named = session === undefined ? {} : { session_id: await findSession(opened, session) };
   if (query !== undefined && !dryRun && (yes || !canAsk(io))) {
     const why = "a search also finds similar messages, so you must choose";
-    throw new RuntimeError("INVALID_PARAMS", `--query: ${why}; look with --dry-run, then name --session and --seq`);
+    throw invalid(`--query: ${why}; look with --dry-run, then name --session and --seq`);
   }
   const said = text === "-" ? { query_exact: await pipedText(io) } : {};
   const asked = { ...fieldsOf("forget", flags), ...named, ...said };
@@ -107,7 +107,7 @@ async function printNothing(output: Output, { runtime }: Opened): Promise<void> 
 }
 
 async function pipedText(io: Io): Promise<string> {
-  if (io.stdin.kind !== "stream") throw new RuntimeError("INVALID_PARAMS", "--text -: pipe the text into the command");
+  if (io.stdin.kind !== "stream") throw invalid("--text -: pipe the text into the command");
   const lines: string[] = [];
   for await (const line of linesOf(io.stdin, "the text")) lines.push(line);
   return lines.join("\n").trim();
@@ -115,12 +115,7 @@ async function pipedText(io: Io): Promise<string> {
 
 /** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
 async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
-  if (!canAsk(io)) {
-    throw new RuntimeError(
-      "INVALID_PARAMS",
-      "--yes: no person can be asked here; look with --dry-run, then write --yes",
-    );
-  }
+  if (!canAsk(io)) throw invalid("--yes: no person can be asked here; look with --dry-run, then write --yes");
   preview({ ...io, stdout: io.stderr });
   const answer = await askLine(io, `${question} Write yes: `);
   if (answer.trim().toLowerCase() !== "yes") throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
@@ -264,7 +259,7 @@ async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Prom
     if (one === undefined || another !== undefined) {
       const what = one === undefined ? "no receipt begins" : "several receipts begin";
       const message = `receipt: ${what} with ${oneLine(id, 40)}; rkat memory erasures lists them`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     return flags.json ? writeJson(io, one.signed) : print(io, [...receiptLines(one.read), `signature  ${one.word}`]);
   }
@@ -323,7 +318,7 @@ async function untrustedRetention(invocation: Invocation, thrown: unknown): Prom
   const leftOut = (await loadHere(invocation)).brought.filter(({ isObeyed }) => !isObeyed);
   const file = leftOut.find(({ requests }) => requests.some(({ name }) => name.startsWith("retention.")));
   const how = "counts once this project is trusted; run rkat trust, or add --trust for this run only";
-  return file && new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
+  return file && invalid(`[retention] of ${file.path} ${how}`);
 }
 
 const TITLE_CHARS = 60;

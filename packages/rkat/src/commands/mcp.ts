@@ -1,5 +1,5 @@
 import { dirname, join, relative } from "node:path";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid } from "@rkat/core/contract/error";
 import type { BroughtFile } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -51,7 +51,7 @@ export const mcpRows: readonly CommandRow[] = [
       const start = words.findIndex((word) => word !== "--");
       const [command, ...args] = start < 0 ? [] : words.slice(start);
       if (command === undefined && url === undefined)
-        throw new RuntimeError("INVALID_PARAMS", "give the server's command after --, or its address as --url");
+        throw invalid("give the server's command after --, or its address as --url");
       const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
       await addServer(invocation, server);
     },
@@ -74,8 +74,7 @@ interface AddFlags {
 function pairs(flag: string, given: readonly string[]): Readonly<Record<string, string>> {
   const read = given.map((pair) => {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(pair) ?? [];
-    if (name === undefined || value === undefined)
-      throw new RuntimeError("INVALID_PARAMS", `${flag}: write NAME=VALUE, with a name before the =`);
+    if (name === undefined || value === undefined) throw invalid(`${flag}: write NAME=VALUE, with a name before the =`);
     return [name, value] as const;
   });
   return Object.fromEntries(read);
@@ -116,13 +115,13 @@ async function removeAlone(invocation: Invocation, name: string): Promise<void> 
   const index = servers.findIndex((server) => server.name === name);
   if (index < 0) {
     const known = servers.map((server) => server.name).join(", ") || "none";
-    throw new RuntimeError("INVALID_PARAMS", `${file.shown} has no server ${name}; there are: ${known}`);
+    throw invalid(`${file.shown} has no server ${name}; there are: ${known}`);
   }
   const text = withoutServer(file.text, index);
   const left = await serversOf(invocation, { ...file, text });
   // Some ways to write the same table cannot be taken apart line by line.
   if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
-    throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
+    throw invalid(`${file.shown} was not changed: remove ${name} from it by hand`);
   await writeTrusted(invocation, file, text);
   invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
 }
@@ -162,7 +161,7 @@ async function serversOf({ io, parts }: Invocation, { path, shown, text }: Serve
     return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
   } catch (thrown) {
     const { message } = asRuntimeError(thrown);
-    throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
+    throw invalid(`${shown} was not changed: ${message}`, thrown);
   }
 }
 

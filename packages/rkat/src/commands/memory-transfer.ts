@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { Remember } from "@rkat/core/contract/agent";
-import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { ForgetResult, Going } from "@rkat/core/contract/forget";
 import { invalidInput } from "@rkat/core/contract/input";
 import type { Runtime } from "@rkat/core/create-runtime";
@@ -279,7 +279,7 @@ async function readNote(folder: string, path: string, shown: string): Promise<No
     const content = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     return { path: path.replaceAll("\\", "/"), content, sha256: createHash("sha256").update(bytes).digest("hex") };
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${shown}: it is not UTF-8 text`, { cause });
+    throw invalid(`${shown}: it is not UTF-8 text`, cause);
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "@rkat/core/contract/memory";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -197,10 +197,10 @@ const PENDING: Readonly<Record<MemoryResults["mode"], string>> = {
 async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
   const { query, reach, session, agent, asOf, signal } = search;
   if (asOf !== undefined && session === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--as-of counts within one session; name it with --session");
+    throw invalid("--as-of counts within one session; name it with --session");
   }
   if (agent !== undefined && session !== undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--agent and --session name two places; leave one of them out");
+    throw invalid("--agent and --session name two places; leave one of them out");
   }
   const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
   const input = { ...fieldsOf("searchMemory", search), query, ...where };

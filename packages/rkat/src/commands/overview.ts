@@ -1,5 +1,5 @@
 import type { CapabilityStatus, CatalogModel, ModelsCatalog } from "@rkat/core/contract/capability";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { SkillRow } from "@rkat/core/contract/skill";
 import type { UsageReport } from "@rkat/core/contract/usage";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
@@ -125,9 +125,7 @@ export async function agentsHere(invocation: Invocation) {
 async function showSubAgent(call: Call): Promise<void> {
   const name = call.arg("sub-agent");
   const agent = (await agentsHere(call.invocation)).agents.find((one) => one.name === name);
-  if (agent === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", `there is no sub-agent ${name}; rkat sub-agent list shows them`);
-  }
+  if (agent === undefined) throw invalid(`there is no sub-agent ${name}; rkat sub-agent list shows them`);
   const { prompt, tools, from: _place, ...facts } = toFileFields(agent);
   const rows = Object.entries({ ...facts, tools: tools?.join(", ") })
     .filter(([, value]) => value !== undefined)
@@ -185,7 +183,7 @@ export const blobRows: readonly CommandRow[] = [
       const isText = media_type.startsWith("text/");
       if (stdout.isTerminal && !isText) {
         const message = `${arg("blob")} is ${media_type}, which no terminal shows; write it to a file`;
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid(message);
       }
       stdout.write(stdout.isTerminal ? withoutControls(new TextDecoder().decode(bytes)) : bytes);
       return undefined;

@@ -1,7 +1,7 @@
 import { lstat, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { failurePolicyFor, HookPoint } from "@rkat/core/contract/hook";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import type { JsonSchema } from "@rkat/core/contract/requests";
@@ -36,8 +36,7 @@ export const trustRow = command("trust", {
 });
 
 async function act(invocation: Invocation, flags: TrustFlags): Promise<void> {
-  if (flags.status && flags.revoke)
-    throw new RuntimeError("INVALID_PARAMS", "--status only shows and --revoke changes; use one of them");
+  if (flags.status && flags.revoke) throw invalid("--status only shows and --revoke changes; use one of them");
   const loaded = await loadHere(invocation);
   if (flags.revoke) revoke(invocation, loaded);
   else if (!flags.status) await grant(invocation, loaded, flags.json === true);
@@ -122,7 +121,7 @@ async function writeConfiguration({ io, parts }: Invocation, isForced: boolean):
   const path = join(io.cwd, ".rkat", "config.toml");
   const shown = relative(io.cwd, path);
   if ((await readIfThere(join(io.cwd, "rkat.toml"))) !== undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "rkat.toml configures this folder already; edit it, or remove it first");
+    throw invalid("rkat.toml configures this folder already; edit it, or remove it first");
   }
   await writeOnce(path, { shown, isForced, text: configTemplate(await parts.configFileSchema()) });
   io.stdout.write(
@@ -152,7 +151,7 @@ async function writeOnce(
       code === "EEXIST"
         ? `${shown} exists already; rkat init --force overwrites it`
         : `${shown} cannot be written: ${code ?? "it failed"}; check the folder's permissions`;
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw invalid(message, cause);
   }
 }
 
@@ -161,7 +160,7 @@ async function refuseLinks(names: readonly string[], folder: string): Promise<vo
   for (const name of names) {
     const found = await lstat(join(folder, name)).catch(() => undefined);
     if (found?.isSymbolicLink() !== true) continue;
-    throw new RuntimeError("INVALID_PARAMS", `${name} is a link, and is not written through; remove it first`);
+    throw invalid(`${name} is a link, and is not written through; remove it first`);
   }
 }
 
@@ -309,7 +308,7 @@ async function testHook({ invocation, io, flags, arg }: Call<TestFlags>): Promis
   const found = entries.find((entry) => entry.id === id);
   if (found === undefined) {
     const known = entries.map((entry) => entry.id).join(", ") || "none";
-    throw new RuntimeError("INVALID_PARAMS", `there is no hook ${id} here; there are: ${known}`);
+    throw invalid(`there is no hook ${id} here; there are: ${known}`);
   }
   const entry = { ...found, point: flags.point ?? found.point };
   const payload = flags.payload === undefined ? {} : await readPayload(flags.payload, io.cwd);
@@ -330,7 +329,7 @@ async function readPayload(path: string, cwd: string): Promise<JsonTable> {
     const payload: unknown = JSON.parse(await readFile(resolve(cwd, path), "utf8"));
     if (isJsonTable(payload)) return payload;
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `--payload ${path}: it cannot be read as JSON`, { cause });
+    throw invalid(`--payload ${path}: it cannot be read as JSON`, cause);
   }
-  throw new RuntimeError("INVALID_PARAMS", `--payload ${path}: write a JSON object, like {"tool_call": {…}}`);
+  throw invalid(`--payload ${path}: write a JSON object, like {"tool_call": {…}}`);
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { type Content, type ContentBlock, withPiped } from "@rkat/core/contract/message";
 import type { PermissionRules } from "@rkat/core/contract/permission";
 import type { JsonObject, ToolFilter } from "@rkat/core/contract/session";
@@ -195,9 +195,9 @@ async function readObject(
     const schema: unknown = JSON.parse(text);
     if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${source} is not valid JSON`, { cause });
+    throw invalid(`${source} is not valid JSON`, cause);
   }
-  throw new RuntimeError("INVALID_PARAMS", `${source} is not ${is}: it must be an object`);
+  throw invalid(`${source} is not ${is}: it must be an object`);
 }
 
 async function readJsonFile(flag: string, path: string, cwd: string): Promise<string> {
@@ -205,7 +205,7 @@ async function readJsonFile(flag: string, path: string, cwd: string): Promise<st
     return await readFile(resolve(cwd, path), "utf8");
   } catch (cause) {
     const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
-    throw new RuntimeError("INVALID_PARAMS", `${flag} ${path}: ${reason}`, { cause });
+    throw invalid(`${flag} ${path}: ${reason}`, cause);
   }
 }
 
@@ -222,7 +222,7 @@ export async function readPrompt(io: Io, words: readonly string[], mode: StdinMo
   const piped = isRead ? await readStdin(io) : "";
   if (piped.trim() === "") {
     if (asked !== "") return asked;
-    throw new RuntimeError("INVALID_PARAMS", 'there is no prompt: write one, like rkat run "hello", or pipe one in');
+    throw invalid('there is no prompt: write one, like rkat run "hello", or pipe one in');
   }
   if (asked === "") return piped;
   return withPiped(piped, asked);
@@ -244,7 +244,7 @@ async function readStdin(io: Io): Promise<string> {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
     if (!(cause instanceof TypeError)) throw cause;
-    throw new RuntimeError("INVALID_PARAMS", "stdin is not UTF-8 text; --stdin off ignores it", { cause });
+    throw invalid("stdin is not UTF-8 text; --stdin off ignores it", cause);
   } finally {
     clearTimeout(waiting);
   }
@@ -278,7 +278,7 @@ export async function withFiles(prompt: string, paths: readonly string[], cwd: s
 async function readAttached(path: string, cwd: string): Promise<ContentBlock> {
   const bytes = await readFile(resolve(cwd, path)).catch((cause: unknown) => {
     const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
-    throw new RuntimeError("INVALID_PARAMS", `--file ${path}: ${reason}`, { cause });
+    throw invalid(`--file ${path}: ${reason}`, cause);
   });
   return attachedBlock(path, bytes);
 }

@@ -1,4 +1,4 @@
-import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, invalid } from "@rkat/core/contract/error";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createActivity } from "../chat/activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../chat/ask-person.ts";
@@ -98,10 +98,8 @@ async function runWords(
 
 /** Throws where no person can choose a session. */
 function requirePerson(io: Io, { file }: RunFlags): void {
-  if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", SESSION_MISSING);
-  }
-  if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
+  if (!canAsk(io)) throw invalid(SESSION_MISSING);
+  if (file.length > 0) throw invalid("--file goes with a prompt; write a session and one");
 }
 
 /** Runs the turn and shows it; returns the exit code. */
@@ -148,7 +146,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
 
 /** Refuses flags that contradict each other. */
 export function refuseContradictions({ events, output, stream }: RunFlags): void {
-  const refuse = (message: string) => new RuntimeError("INVALID_PARAMS", message);
+  const refuse = (message: string) => invalid(message);
   if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
   if (stream && output === "json") throw refuse("--stream prints text; to follow a turn in JSON use --events");
 }

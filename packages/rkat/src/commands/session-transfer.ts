@@ -337,7 +337,7 @@ async function textOf(path: string, shown: string): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${shown}: it is not UTF-8 text`, { cause });
+    throw invalid(`${shown}: it is not UTF-8 text`, cause);
   }
 }
 

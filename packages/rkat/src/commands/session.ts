@@ -1,5 +1,5 @@
 import type { Approval } from "@rkat/core/contract/approval-operations";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
@@ -104,7 +104,7 @@ export const sessionRows: readonly CommandRow[] = [
     run: onSession<ShowFlags & Partial<PageFlags>>(async (call) => {
       const { html, force } = call.flags;
       if (html !== undefined) return writeSessionPage(call, { ...call.flags, html });
-      if (force) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
+      if (force) throw invalid("--force: it is about the file of --html; name one");
       return showSession(call, call.flags);
     }),
   }),
@@ -282,7 +282,7 @@ async function forkSession(call: OpenedCall<ForkFlags>): Promise<void> {
   const { id: session_id, opened } = call;
   const { at, replacement } = call.flags;
   if (replacement !== undefined && at === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--replacement needs --at, the index of the message it replaces");
+    throw invalid("--replacement needs --at, the index of the message it replaces");
   }
   const { dispatch, readSession } = opened.runtime;
   const message_index = at ?? (await readSession(session_id)).message_count;
@@ -340,9 +340,7 @@ function answerRow(
 async function answer(call: OpenedCall, decision: string): Promise<void> {
   const { io, opened, id: session_id, flags } = call;
   const [waiting] = await waitingIn(call, { session_id });
-  if (waiting === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", `${shortId(session_id)} has no tool call that waits for approval`);
-  }
+  if (waiting === undefined) throw invalid(`${shortId(session_id)} has no tool call that waits for approval`);
   const given = { approval_id: waiting.approval_id, ...fieldsOf("answerApproval", flags), session_id, decision };
   let turn: Promise<unknown> | undefined;
   const answered = await opened.runtime.dispatch("answerApproval", given, {

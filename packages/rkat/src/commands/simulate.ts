@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
 import type { Config } from "@rkat/core/config/config-schema";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/simulation";
 import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/recorded-log";
 import type { SimulatedLog } from "@rkat/core/replay/simulation";
@@ -62,7 +62,7 @@ export const simulateRow = command("compact simulate LOG…", {
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
   const { io, parts } = invocation;
   const { html, force = false, json, model } = flags;
-  if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
+  if (force && html === undefined) throw invalid("--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
   const file = { shown: html ?? "", isForced: force };
   // Checked before the replay.
@@ -111,7 +111,7 @@ async function policiesOf(
     const text = await textOf(path, shown, "--policy");
     const policy = await loadPolicy(text, { path, shown, named: basename(shown).replace(/\.toml$/, "") });
     if (policies.some(({ name }) => name === policy.name)) {
-      throw new RuntimeError("INVALID_PARAMS", `${shown}: another policy is named ${policy.name}; write name = "…"`);
+      throw invalid(`${shown}: another policy is named ${policy.name}; write name = "…"`);
     }
     policies.push(policy);
   }
@@ -144,7 +144,7 @@ async function logsOf(
 
 async function folderLogs(folder: string, shown: string): Promise<readonly SimulatedLog[]> {
   const names = (await readdir(folder)).filter((name) => LOG_FILE.test(name)).sort();
-  if (names.length === 0) throw new RuntimeError("INVALID_PARAMS", `${shown}: it has no .jsonl files; name a log`);
+  if (names.length === 0) throw invalid(`${shown}: it has no .jsonl files; name a log`);
   return Promise.all(names.map((name) => fileLog(join(folder, name), join(shown, name))));
 }
 
@@ -173,9 +173,7 @@ async function keptLog(invocation: Invocation, laboratory: Laboratory, word: str
 
 async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: string): Promise<void> {
   const [log, ...others] = logs;
-  if (log === undefined || others.length > 0) {
-    throw new RuntimeError("INVALID_PARAMS", "--save writes one log; name one session");
-  }
+  if (log === undefined || others.length > 0) throw invalid("--save writes one log; name one session");
   await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], {
     shown: file,
     isForced: false,
@@ -186,17 +184,16 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
 
 async function textOf(path: string, shown: string, what: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
-  if (found === undefined) throw new RuntimeError("INVALID_PARAMS", `${shown}: there is no such file for ${what}`);
-  if (!found.isFile())
-    throw new RuntimeError("INVALID_PARAMS", `${shown}: it is not a regular file; name one for ${what}`);
+  if (found === undefined) throw invalid(`${shown}: there is no such file for ${what}`);
+  if (!found.isFile()) throw invalid(`${shown}: it is not a regular file; name one for ${what}`);
   if (found.size > FILE_BYTES_MAX) throw new RuntimeError("PAYLOAD_TOO_LARGE", `${shown}: it is larger than 256 MiB`);
   const bytes = await readFile(path).catch((cause: unknown) => {
-    throw new RuntimeError("INVALID_PARAMS", `${shown} cannot be read; check its permissions`, { cause });
+    throw invalid(`${shown} cannot be read; check its permissions`, cause);
   });
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${shown} is not UTF-8 text`, { cause });
+    throw invalid(`${shown} is not UTF-8 text`, cause);
   }
 }
 

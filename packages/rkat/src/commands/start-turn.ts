@@ -1,4 +1,4 @@
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
@@ -91,7 +91,7 @@ function refuseFixedFlags(flags: RunFlags): void {
     : fixed.find(({ option }) => isGiven(given.get(option.attributeName())))?.option.long;
   if (refused === undefined) return;
   const message = `${refused} cannot change on a session that has run: it is set when the session is created`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(message);
 }
 
 /** A turn to be shown. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, invalid } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import type { CopyReport } from "@rkat/core/transfer/store-copy";
 import { makeStateFolder, requireRealmId } from "@rkat/node/config/realm";
@@ -77,9 +77,9 @@ async function copyKept(
   const keyIn = (path: string | undefined) => (path === undefined ? {} : { key_file: resolve(path) });
   const [isFromUrl, isToUrl] = [from, to].map((place) => URL_LIKE.test(place));
   if (realm !== undefined && !isFromUrl && !isToUrl)
-    throw new RuntimeError("INVALID_PARAMS", "--realm names a realm of a database, and both places are folders");
+    throw invalid("--realm names a realm of a database, and both places are folders");
   if (flags.toRealm !== undefined && !isToUrl)
-    throw new RuntimeError("INVALID_PARAMS", "--to-realm names a realm of a database, and TO is a folder");
+    throw invalid("--to-realm names a realm of a database, and TO is a folder");
   for (const name of [realm, toRealm]) if (name !== undefined) requireRealmId(name);
   const report = await withBar(
     io,
@@ -212,7 +212,7 @@ async function begin(call: Call): Promise<void> {
   const { io, parts, place } = call.invocation;
   const { config, trust } = await readConfiguration(call.invocation);
   if (config.store.url !== undefined)
-    throw new RuntimeError("INVALID_PARAMS", "this realm is kept in PostgreSQL: let the database encrypt its disk");
+    throw invalid("this realm is kept in PostgreSQL: let the database encrypt its disk");
   const { projectRoot, stateFolder } = place();
   trust.requireState(projectRoot, stateFolder);
   const realms = await parts.encryption();
@@ -229,8 +229,7 @@ async function change(call: Call<RotateFlags>): Promise<void> {
   const { config } = await readConfiguration(call.invocation);
   const given = { key_file: toFile && resolve(toFile), key_env: toEnv, key_command: toCommand };
   const named = Object.entries(given).filter(([, value]) => value !== undefined);
-  if (named.length !== 1)
-    throw new RuntimeError("INVALID_PARAMS", "name the next key once: --to-file, --to-env or --to-command");
+  if (named.length !== 1) throw invalid("name the next key once: --to-file, --to-env or --to-command");
   const to: Config["encryption"] = Object.fromEntries(named);
   const { stateFolder } = place();
   const wasChanged = await (await parts.encryption()).rotateRealmKey(stateFolder, {

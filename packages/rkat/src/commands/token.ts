@@ -1,5 +1,5 @@
 import { Scope } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { parseDuration, spellDuration } from "@rkat/core/contract/input";
 import type { Token } from "@rkat/core/contract/token";
 import type { TokenStore } from "@rkat/core/ports/token-store";
@@ -77,9 +77,7 @@ interface CreateFlags {
 
 async function make({ invocation, io, flags }: Call<CreateFlags>): Promise<void> {
   const { name, scope, label, maxCost, expires, rate } = flags;
-  if (scope === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", `--scope: say what it may do, such as --scope run,read`);
-  }
+  if (scope === undefined) throw invalid(`--scope: say what it may do, such as --scope run,read`);
   const { stateFolder, projectRoot } = invocation.place();
   (await loadHere(invocation)).trust.requireState(projectRoot, stateFolder);
   await makeStateFolder(stateFolder);

@@ -7,7 +7,7 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import type { ModelsCatalog } from "@rkat/core/contract/capability";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
@@ -211,13 +211,13 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
     setOption: async (sessionId, configId, value) => {
       const session = find(sessionId);
-      if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
+      if (typeof value !== "string") throw invalid("value: write one of the options");
       if (configId === "tools") session.mode = modeOf(value, session.most, "value");
       else if (configId === "model") {
         const catalogue = await askable(session.folder);
         session.isModelNew ||= value !== session.model;
         session.model = requireModel(catalogue, value, session.model);
-      } else throw new RuntimeError("INVALID_PARAMS", `configId: there is no ${configId}; write model or tools`);
+      } else throw invalid(`configId: there is no ${configId}; write model or tools`);
       return (await options(session)).configOptions;
     },
     options,
@@ -238,7 +238,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly McpServerConfig[] {
   if ((additionalDirectories ?? []).length > 0) {
     const why = "a session works in one folder; leave the list out, or open a session there";
-    throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
+    throw invalid(`additionalDirectories: ${why}`);
   }
   return serversOf(mcpServers);
 }

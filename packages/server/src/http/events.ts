@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { EventEnvelope } from "@rkat/core/contract/event-page";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
@@ -63,7 +63,7 @@ export function parseSessionRef(text: string, realm: string): string {
   if (colon < 0) return text;
   const named = text.slice(0, colon);
   if (named === realm) return text.slice(colon + 1);
-  throw new RuntimeError("INVALID_PARAMS", `session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
+  throw invalid(`session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
 }
 
 /** The unchecked input of an operation. */

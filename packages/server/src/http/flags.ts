@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { parseDuration } from "@rkat/core/contract/input";
 import { CreateSession } from "@rkat/core/contract/session";
 import { backendNote } from "@rkat/node/config/realm";
@@ -72,7 +72,7 @@ export function portOf(given: string): number {
 }
 
 export function invalidFlag(message: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message, { cause });
+  return invalid(message, cause);
 }
 
 type Preset = NonNullable<CreateSession["tool_preset"]>;

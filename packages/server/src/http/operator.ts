@@ -207,9 +207,7 @@ function createReadiness(parts: ReadinessParts): () => Promise<Readiness> {
   let found: { readonly atMs: number; readonly checks: Promise<Readiness["checks"]> } | undefined;
   return async () => {
     const nowMs = clock.now();
-    if (found === undefined || Math.abs(nowMs - found.atMs) >= FRESH_MS) {
-      found = { atMs: nowMs, checks: lookAt(parts) };
-    }
+    if (found === undefined || Math.abs(nowMs - found.atMs) >= FRESH_MS) found = { atMs: nowMs, checks: lookAt(parts) };
     const seen = await found.checks;
     const checks = isEnding() ? { server: { ok: false, why: "this server is ending" }, ...seen } : seen;
     const failed = Object.keys(checks).filter((name) => checks[name]?.ok === false);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { Caller, Scope } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Listener } from "@rkat/core/sessions/event-queue";
@@ -75,7 +75,7 @@ export function parseTarget(target: string): { readonly path: string; readonly q
   const [whole = ""] = relative.split("#", 1);
   const mark = whole.indexOf("?");
   const path = mark < 0 ? whole : whole.slice(0, mark);
-  if (!path.startsWith("/")) throw new RuntimeError("INVALID_PARAMS", "the request's path does not begin with /");
+  if (!path.startsWith("/")) throw invalid("the request's path does not begin with /");
   return { path, query: new URLSearchParams(mark < 0 ? "" : whole.slice(mark + 1)) };
 }
 
@@ -102,7 +102,7 @@ function decode(name: string, segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: the path's percent-encoding is broken`, { cause });
+    throw invalid(`${name}: the path's percent-encoding is broken`, cause);
   }
 }
 

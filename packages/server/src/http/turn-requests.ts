@@ -1,5 +1,5 @@
 import type { Caller } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { CANCELLED_BY_CLIENT } from "./calls.ts";
 import { type Answer, type AnswerFailure, busyAnswer, errorAnswer, jsonAnswer } from "./http-answer.ts";
 
@@ -48,7 +48,7 @@ export function createTurnRequests(): TurnRequests {
   return {
     run: async (given, caller, work, answerFailure = errorAnswer) => {
       if (given !== undefined && !ID.test(given)) {
-        throw new RuntimeError("INVALID_PARAMS", "X-Meerkat-Request-Id: write 1 to 200 visible characters");
+        throw invalid("X-Meerkat-Request-Id: write 1 to 200 visible characters");
       }
       const id = given && idOf(given, caller);
       if (id !== undefined && byId.has(id)) {

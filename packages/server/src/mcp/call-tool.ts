@@ -2,7 +2,7 @@ import type { CallToolResult, ElicitRequestFormParams, ElicitResult } from "@mod
 import type { Caller } from "@rkat/core/contract/caller";
 import type { PendingCall } from "@rkat/core/contract/client-tools";
 import { ConfigTool } from "@rkat/core/contract/config";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import { TurnExtras } from "@rkat/core/contract/mcp-tools";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
@@ -86,7 +86,7 @@ function settleSkills(given: Params): { operation: OperationName; args: Params }
 /** Refuses fields that the action would ignore. */
 function requireAction(field: string, wanted: string, action: string): void {
   if (action === wanted) return;
-  throw new RuntimeError("INVALID_PARAMS", `${field}: only ${wanted} takes it, and this is ${action}`);
+  throw invalid(`${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
 /** A failure as a tool result, with its code of the error table. */

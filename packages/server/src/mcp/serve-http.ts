@@ -3,7 +3,7 @@ import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextpro
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "@rkat/core/contract/caller";
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
 import { currentRequest, within } from "../http/calls.ts";
 import { faultFrame } from "../http/frames.ts";
@@ -114,7 +114,7 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
   const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
   const why = code === "EADDRINUSE" ? "something else listens there" : said;
   const sentence = `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
-  return new RuntimeError("INVALID_PARAMS", sentence, { cause });
+  return invalid(sentence, cause);
 }
 
 /** The clients that are connected, each with a server of its own. */
@@ -197,7 +197,7 @@ function createConnections(parts: {
       for (const one of requestIds(message)) {
         if (pending.has(one) || own.has(one)) {
           const problem = `id: ${one} belongs to a request that has no answer yet; give each request its own id`;
-          throw new RuntimeError("INVALID_PARAMS", problem);
+          throw invalid(problem);
         }
         own.add(one);
       }

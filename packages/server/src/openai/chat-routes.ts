@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Usage } from "@rkat/core/contract/event";
 import { invalidInput } from "@rkat/core/contract/input";
 import { ChatRequest } from "@rkat/core/contract/openai-chat";
@@ -209,5 +209,5 @@ function sessionIdOf(named: string): string {
   if (named.startsWith("conv_")) return parseConversationId(named);
   const id = SessionId.safeParse(named);
   if (id.success) return id.data;
-  throw new RuntimeError("INVALID_PARAMS", "x-rkat-session: write a session's id, as the header of an answer names it");
+  throw invalid("x-rkat-session: write a session's id, as the header of an answer names it");
 }

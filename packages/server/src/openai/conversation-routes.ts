@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { CompactRequest, CreateConversation, CreateItems } from "@rkat/core/contract/openai-responses";
 import { parseParams } from "@rkat/core/contract/requests";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
@@ -163,7 +163,7 @@ async function compact(place: Place, request: RestRequest): Promise<Answer> {
 async function compacted(place: Place, request: RestRequest, asked: CompactRequest) {
   const { model, instructions, input, previous_response_id: previous } = asked;
   const { runtime } = request;
-  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", why);
+  const refuse = (why: string) => invalid(why);
   if (typeof previous === "string") {
     const { session_id } = parseResponseId(previous);
     if (Array.isArray(input)) throw refuse("input: give it or previous_response_id, not both");

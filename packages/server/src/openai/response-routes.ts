@@ -225,9 +225,7 @@ async function originOf(runtime: CallerRuntime, asked: CreateResponse, decoded: 
   if (typeof previous === "string" && conversation !== undefined && conversation !== null) {
     throw invalid("conversation: give it or previous_response_id, not both");
   }
-  if (decoded.history.length > 0) {
-    throw invalid("input: write only what is new; what was said before is known");
-  }
+  if (decoded.history.length > 0) throw invalid("input: write only what is new; what was said before is known");
   if (typeof previous === "string") {
     const compacted = parseCompactedId(previous);
     const place = compacted ?? parseResponseId(previous);
@@ -267,9 +265,7 @@ async function runTurn(parts: Parts, request: RestRequest, wanted: Wanted, call:
     return furtherTurn(dispatch, { session_id, prompt, ...given, ...additional }, call);
   }
   const further = { prompt, ...given, ...additional, ...continuation(asks, request, parts) };
-  if (from.kind === "conversation") {
-    return furtherTurn(dispatch, { ...further, session_id: from.session_id }, call);
-  }
+  if (from.kind === "conversation") return furtherTurn(dispatch, { ...further, session_id: from.session_id }, call);
   const { session_id } = from.place;
   try {
     return await furtherTurn(dispatch, { ...further, session_id, after_seq: from.endSeq }, call);

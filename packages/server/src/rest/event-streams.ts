@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { OpenStream, parseParams } from "@rkat/core/contract/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
@@ -114,7 +114,7 @@ async function place(
     const { message_count } = await runtime.dispatch("readSession", { session_id });
     if (asked !== undefined && asked > cursor.sequence) {
       const message = `Last-Event-ID: the events of session ${session_id} end at ${cursor.sequence}`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     return { loaded: { session_id, message_count }, after: { after: asked ?? cursor.sequence } };
   } catch (thrown) {
@@ -131,7 +131,7 @@ function askedAfter({ headers, query }: RestRequest): number | undefined {
   const text = headers["last-event-id"] ?? last_event_id;
   if (text === undefined || text === "") return undefined;
   if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
-  throw new RuntimeError("INVALID_PARAMS", "Last-Event-ID: write the id of an event, or 0 for all of them");
+  throw invalid("Last-Event-ID: write the id of an event, or 0 for all of them");
 }
 
 /** Writes an event of a session in its envelope. */

@@ -1,5 +1,5 @@
 import type { ClientTool } from "@rkat/core/contract/client-tools";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
@@ -63,7 +63,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
       const { tools } = parseParams(RegisterTools, params);
       const names = new Set([...registered.keys(), ...tools.map((tool) => tool.name)]);
       if (names.size > REGISTERED_MAX) {
-        throw new RuntimeError("INVALID_PARAMS", `tools: a connection may register ${REGISTERED_MAX} tools at most`);
+        throw invalid(`tools: a connection may register ${REGISTERED_MAX} tools at most`);
       }
       for (const tool of tools) registered.set(tool.name, toTool(tool));
       return { registered: tools.length };

@@ -1,4 +1,4 @@
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
@@ -120,7 +120,7 @@ function createRequests(parts: {
   const serve = ({ id, method, params }: Request, signal: AbortSignal): unknown => {
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (run === undefined) throw new RuntimeError("METHOD_NOT_FOUND", `there is no method ${method}`);
-    if (Array.isArray(params)) throw new RuntimeError("INVALID_PARAMS", "params: expected an object, not a list");
+    if (Array.isArray(params)) throw invalid("params: expected an object, not a list");
     return run(withPlainIds(isRecord(params) ? params : {}, realm), { requestId: id, signal });
   };
   const answer = async (request: Request, signal: AbortSignal): Promise<Frame> => {

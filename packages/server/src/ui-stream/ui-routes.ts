@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import {
   type AssistantBlock,
@@ -110,8 +110,7 @@ async function answerApprovals(
   if (session === undefined) throw noChat(chat);
   const { session_id } = session;
   const turn = place.chats.running(keyOf(chat)) ?? (await follow(place, request, chat, session_id));
-  if (turn === undefined)
-    throw new RuntimeError("INVALID_PARAMS", "messages: no tool call of this chat waits for approval");
+  if (turn === undefined) throw invalid("messages: no tool call of this chat waits for approval");
   const from = turn.length();
   // Before the word is given: what comes of it must not be taken for more of waiting.
   turn.setWaiting(false);
