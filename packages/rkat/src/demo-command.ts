@@ -57,17 +57,19 @@ interface Played {
 async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): Promise<number> {
   const page = json ? createPage(missed(io), false) : createPage(io, io.stdout.isTerminal && fast !== true);
   const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
+  const { createRuntime } = await import("@rkat/core/create-runtime");
+  const { loadConfig } = await import("@rkat/node/config/load-config");
   const opened: Runtime[] = [];
   const played: Played[] = [];
   // The user's configuration and environment must not change the demo.
   const setting = { env: {}, clock: createDemoClock() };
-  const kept = async <T extends Runtime>(runtime: Promise<T>): Promise<T> => {
+  const kept = async <T extends Runtime>(runtime: T | Promise<T>): Promise<T> => {
     const ready = await runtime;
     opened.push(ready);
     return ready;
   };
-  const open = (model: NonNullable<RuntimeOptions["model"]>) => kept(parts.createRuntime({ ...setting, model }));
-  const defaults = await parts.loadConfig({
+  const open = (model: NonNullable<RuntimeOptions["model"]>) => kept(createRuntime({ ...setting, model }));
+  const defaults = await loadConfig({
     ...setting,
     cwd: stateFolder,
     home: stateFolder,

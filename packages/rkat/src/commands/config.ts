@@ -58,7 +58,7 @@ async function showConfig({ invocation, io, flags }: Call<GetFlags>): Promise<vo
   const answer = await withConfiguration(invocation, ({ runtime }) => runtime.dispatch("readConfig", {}));
   if (json || format === "json") return writeJson(io, withGeneration ? answer : answer.config);
   const head = withGeneration ? `# generation ${answer.generation}\n` : "";
-  const text = `${head}${(await invocation.parts.toml()).format(answer.config)}`;
+  const text = `${head}${(await import("@rkat/node/config/config-file")).formatToml(answer.config)}`;
   io.stdout.write(io.stdout.isTerminal ? withoutControls(text) : text);
 }
 
@@ -92,12 +92,12 @@ async function readTable(invocation: Invocation, { file, json, toml }: TableFlag
     throw invalid("write what to keep once: a FILE, - for stdin, --json or --toml");
   }
   if (json !== undefined) return parseJson(json, "--json");
-  const { parse } = await invocation.parts.toml();
-  if (toml !== undefined) return parse(toml, "--toml");
+  const { parseToml } = await import("@rkat/node/config/config-file");
+  if (toml !== undefined) return parseToml(toml, "--toml");
   const { text, name } = await readText(invocation, file ?? "-");
   // What is piped in may be either; TOML never begins with a brace.
   const isJson = name.endsWith(".json") || (file === "-" && text.trimStart().startsWith("{"));
-  return isJson ? parseJson(text, name) : parse(text, name);
+  return isJson ? parseJson(text, name) : parseToml(text, name);
 }
 
 async function readText({ io }: Invocation, file: string): Promise<{ readonly text: string; readonly name: string }> {
@@ -239,14 +239,14 @@ export async function changeConfigFile(
   path: string,
   change: (before: ConfigText) => ConfigText | undefined,
 ): Promise<void> {
-  const { parts, place } = invocation;
+  const { place } = invocation;
   const shown = shownPath(invocation, path);
   const isProjects = isProjectFile(path, place());
   if (isProjects) await refuseLinks(path, shown);
-  const { parse } = await parts.toml();
+  const { parseToml } = await import("@rkat/node/config/config-file");
   await alone(path, async () => {
     const text = (await readIfThere(path)) ?? "";
-    const wanted = change({ text, table: parse(text, shown) });
+    const wanted = change({ text, table: parseToml(text, shown) });
     const isMeant = wanted !== undefined && isDeepStrictEqual(plain(parsedOr(wanted.text)), plain(wanted.table));
     if (!isMeant) throw invalid(`${shown} was not changed: its text must be edited by hand`);
     // A configuration that cannot be read cannot be asked what was trusted of it; it is asked about again then.
@@ -258,7 +258,7 @@ export async function changeConfigFile(
 
   function parsedOr(text: string): unknown {
     try {
-      return parse(text, shown);
+      return parseToml(text, shown);
     } catch {
       return undefined;
     }

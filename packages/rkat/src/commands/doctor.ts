@@ -8,6 +8,7 @@ import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { isErrno, realmNameIn } from "@rkat/node/config/realm";
+import type { verifyDatabase } from "@rkat/node/store-places";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { canAsk, isAgreed } from "../chat/ask-person.ts";
@@ -20,6 +21,7 @@ import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { changeConfigFile, isProjectFile, shownPath, userFileOf, withKeyRenamed } from "./config.ts";
 import { LOCK_ENDING } from "./output-file.ts";
+import { subAgentsIn } from "./overview.ts";
 import { PLAIN_BEFORE } from "./store.ts";
 
 /** `rkat doctor`. */
@@ -51,7 +53,9 @@ async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
   if (flags.yes && !flags.fix) throw invalid("--yes answers what --fix asks; write both");
   if (place !== undefined && !verify) throw invalid("--store names what --verify reads; write both");
   if (place !== undefined)
-    return verifyKept(invocation, json === true, () => invocation.parts.verifyDatabase({ place, realm }));
+    return verifyKept(invocation, json === true, async () =>
+      (await import("@rkat/node/store-places")).verifyDatabase({ place, realm }),
+    );
   if (verify) return verifySessions(invocation, json === true);
   const fixes = flags.fix ? await fixProblems(invocation, flags.yes === true) : undefined;
   const findings = await examine(invocation);
@@ -86,7 +90,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
       ...examineTrust(brought, leftOut),
       ...models,
       ...examineServers(mcpServers),
-      ...examineAgents(await parts.subAgentsOf({ config, subAgents }), problems),
+      ...examineAgents(await subAgentsIn({ config, subAgents }), problems),
       ...advice.map((finding): Finding => ({ check: "sub-agents", status: "missing", finding })),
       folder,
       await examineSessions(invocation, config),
@@ -216,11 +220,11 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
 }
 
 /** No finding where nothing is encrypted and no key is named. */
-async function examineSeal({ parts, place }: Invocation, { encryption }: Config): Promise<readonly Finding[]> {
+async function examineSeal({ place }: Invocation, { encryption }: Config): Promise<readonly Finding[]> {
   const check = "encryption";
   const hasKey = Object.keys(encryption).length > 0;
   try {
-    const { inspectSeal, keepsPlain } = await parts.encryption();
+    const { inspectSeal, keepsPlain } = await import("@rkat/node/sealed-realm");
     const report = await inspectSeal(place().stateFolder);
     if (report === undefined && !hasKey) return [];
     if (report === undefined && keepsPlain(place().stateFolder))
@@ -238,14 +242,11 @@ async function examineSeal({ parts, place }: Invocation, { encryption }: Config)
 }
 
 /** The database: its address, its latency, and the processes that use the realm. */
-async function examineDatabase(
-  { parts, place }: Invocation,
-  { url = "", ...store }: Config["store"],
-): Promise<Finding> {
+async function examineDatabase({ place }: Invocation, { url = "", ...store }: Config["store"]): Promise<Finding> {
   const check = "database";
   try {
     const realm = realmNameIn(place(), { url, ...store });
-    const report = await parts.inspectDatabase({ url, realm });
+    const report = await (await import("@rkat/postgres")).inspectDatabase({ url, realm });
     const { server, place: where, latencyMs } = report;
     const reached = `PostgreSQL ${server} at ${where}, ${latencyMs.toFixed(1)} ms away`;
     if (report.schema === undefined) {
@@ -279,7 +280,9 @@ async function verifySessions(invocation: Invocation, isJson: boolean): Promise<
   const store = config?.store;
   if (store?.url !== undefined) {
     const address = { place: store.url, realm: realmNameIn(place, store) };
-    return verifyKept(invocation, isJson, () => invocation.parts.verifyDatabase(address));
+    return verifyKept(invocation, isJson, async () =>
+      (await import("@rkat/node/store-places")).verifyDatabase(address),
+    );
   }
   const { stateFolder } = place;
   const options = { encryption: config?.encryption ?? {}, env: invocation.io.env };
@@ -288,7 +291,7 @@ async function verifySessions(invocation: Invocation, isJson: boolean): Promise<
   );
 }
 
-type Report = Awaited<ReturnType<Parts["verifyStore"] | Parts["verifyDatabase"]>>;
+type Report = Awaited<ReturnType<Parts["verifyStore"] | typeof verifyDatabase>>;
 
 const NOTHING: Report = { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, blobs: 0, problems: [] };
 

@@ -154,11 +154,12 @@ async function projectFile(invocation: Invocation): Promise<ServersFile> {
 }
 
 /** The servers of one file alone, read as every command would read them. */
-async function serversOf({ io, parts }: Invocation, { path, shown, text }: ServersFile) {
+async function serversOf({ io }: Invocation, { path, shown, text }: ServersFile) {
   const folder = dirname(dirname(path));
   const readFile = async (asked: string) => (asked === path ? text : undefined);
   try {
-    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
+    const { loadConfig } = await import("@rkat/node/config/load-config");
+    return (await loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
   } catch (thrown) {
     const { message } = asRuntimeError(thrown);
     throw invalid(`${shown} was not changed: ${message}`, thrown);
@@ -167,10 +168,10 @@ async function serversOf({ io, parts }: Invocation, { path, shown, text }: Serve
 
 /** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
 async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {
-  const { io, parts, place } = invocation;
+  const { io, place } = invocation;
   const { mcpServers, brought } = await readConfiguration(invocation);
   const options = { mcpServers, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
-  const { servers, warnings } = await parts.inspectMcpServers(options);
+  const { servers, warnings } = await (await import("@rkat/node/open-runtime")).inspectMcpServers(options);
   const isHealthy = servers.every(({ state }) => state !== "failed");
   invocation.exitWith(interruptedExit(io) ?? (isHealthy ? 0 : 1));
   const rows = [...servers, ...untrusted(brought)];

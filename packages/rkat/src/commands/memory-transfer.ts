@@ -9,12 +9,13 @@ import type { Runtime } from "@rkat/core/create-runtime";
 import { type Mention, mentionsInSession, mentionsOfAgent } from "@rkat/core/transfer/personal-data";
 import { agentPages } from "@rkat/core/transfer/session-lines";
 import { fenced } from "@rkat/core/transfer/transcript-formats";
+import type { writeArchive } from "@rkat/node/store-places";
 import { Option } from "commander";
 import { type Call, command, onOpened } from "../command-row.ts";
 import { jsonFlag, type Pair, pairs, repeated } from "../flags.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
-import type { Invocation, Parts } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 import { createProgress, withBar } from "../progress.ts";
 import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
 import { compactionSettled } from "./agent.ts";
@@ -49,7 +50,7 @@ export const memoryExportRow = command("memory export", {
   run: onOpened<ExportFlags>(({ invocation, opened, flags }) => exportData(invocation, opened, flags)),
 });
 
-async function exportData({ io, parts }: Invocation, opened: Opened, flags: ExportFlags): Promise<void> {
+async function exportData({ io }: Invocation, opened: Opened, flags: ExportFlags): Promise<void> {
   const { label, subject, output, force: isForced = false } = flags;
   if (label.length > 0 === subject.length > 0) throw invalid("say whose data it is with --label, or with --subject");
   if (subject.some((text) => text.trim() === "")) throw invalid("--subject: write the text to look for");
@@ -60,7 +61,9 @@ async function exportData({ io, parts }: Invocation, opened: Opened, flags: Expo
     : ofSubjects(io, opened, subject));
   let bytes = 0;
   if (output.endsWith(".tar"))
-    bytes = await writeWhole(path, { shown: output, isForced }, ({ fd }) => parts.writeArchive(fd, files));
+    bytes = await writeWhole(path, { shown: output, isForced }, async ({ fd }) =>
+      (await import("@rkat/node/store-places")).writeArchive(fd, files),
+    );
   else {
     await makeOutputFolder(io, join(output, "sessions"));
     for (const { name, chunks } of files)
@@ -72,7 +75,7 @@ async function exportData({ io, parts }: Invocation, opened: Opened, flags: Expo
 
 /** The exported files. */
 interface Made {
-  readonly files: Parameters<Parts["writeArchive"]>[1];
+  readonly files: Parameters<typeof writeArchive>[1];
   /** What it is, in words. */
   readonly sentence: string;
 }

@@ -5,6 +5,7 @@ import type { UsageReport } from "@rkat/core/contract/usage";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withGeneral } from "@rkat/core/sub-agents/sub-agent-settings";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { type Call, type CommandRow, command, operation, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
@@ -115,11 +116,16 @@ export const subAgentRows: readonly CommandRow[] = [
   }),
 ];
 
+/** The sub-agents that sessions can delegate to, by the configuration that was read. */
+export async function subAgentsIn({ config, subAgents }: Pick<LoadedConfig, "config" | "subAgents">) {
+  return (await import("@rkat/core/composed-tools")).subAgentsOf({ subAgents }, config);
+}
+
 /** The sub-agents that sessions of this place can delegate to, and their settings. */
 export async function agentsHere(invocation: Invocation) {
   const loaded = await readConfiguration(invocation);
   const { named: _rows, ...bounds } = loaded.config.sub_agents;
-  return { agents: withGeneral(await invocation.parts.subAgentsOf(loaded)), bounds };
+  return { agents: withGeneral(await subAgentsIn(loaded)), bounds };
 }
 
 async function showSubAgent(call: Call): Promise<void> {

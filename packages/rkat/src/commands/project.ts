@@ -117,13 +117,17 @@ export const initRow = command("init", {
     writeConfiguration(invocation, flags.force === true),
 });
 
-async function writeConfiguration({ io, parts }: Invocation, isForced: boolean): Promise<void> {
+async function writeConfiguration({ io }: Invocation, isForced: boolean): Promise<void> {
   const path = join(io.cwd, ".rkat", "config.toml");
   const shown = relative(io.cwd, path);
   if ((await readIfThere(join(io.cwd, "rkat.toml"))) !== undefined) {
     throw invalid("rkat.toml configures this folder already; edit it, or remove it first");
   }
-  await writeOnce(path, { shown, isForced, text: configTemplate(await parts.configFileSchema()) });
+  await writeOnce(path, {
+    shown,
+    isForced,
+    text: configTemplate((await import("@rkat/core/config/spell-config")).configFileSchema()),
+  });
   io.stdout.write(
     [
       `Wrote ${shown}. Every line is a comment until you need it.`,
@@ -301,7 +305,7 @@ function untrusted(brought: readonly BroughtFile[]): readonly string[] {
 }
 
 async function testHook({ invocation, io, flags, arg }: Call<TestFlags>): Promise<void> {
-  const { parts, place } = invocation;
+  const { place } = invocation;
   const id = arg("id");
   const { config } = await readConfiguration(invocation);
   const { entries } = config.hooks;
@@ -313,7 +317,8 @@ async function testHook({ invocation, io, flags, arg }: Call<TestFlags>): Promis
   const entry = { ...found, point: flags.point ?? found.point };
   const payload = flags.payload === undefined ? {} : await readPayload(flags.payload, io.cwd);
   const { projectRoot: root } = place();
-  const trial = await parts.tryHook(entry, payload, { root, env: io.env, config, signal: io.interrupt });
+  const { tryHook } = await import("@rkat/core/composed-hooks");
+  const trial = await tryHook(entry, payload, { root, env: io.env, config, signal: io.interrupt });
   const hasFailed = trial.events.some(({ type }) => type === "hook_failed");
   invocation.exitWith(trial.denied !== undefined ? 22 : hasFailed ? 1 : 0);
   if (flags.json) return writeJson(io, trial);

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
+import type { LaboratoryPolicy, loadPolicy } from "@rkat/conformance/laboratory";
 import type { Config } from "@rkat/core/config/config-schema";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/simulation";
@@ -14,7 +14,7 @@ import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
-import type { Invocation, Laboratory } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 import { withBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
@@ -60,7 +60,7 @@ export const simulateRow = command("compact simulate LOG…", {
 });
 
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
-  const { io, parts } = invocation;
+  const { io } = invocation;
   const { html, force = false, json, model } = flags;
   if (force && html === undefined) throw invalid("--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
@@ -68,9 +68,9 @@ async function simulateLogs(invocation: Invocation, words: readonly string[], fl
   // Checked before the replay.
   if (path !== undefined) await refuseExisting(path, file);
   const { config } = await readConfiguration(invocation);
-  const laboratory = await parts.loadLaboratory();
-  const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
-  const logs = await logsOf(invocation, laboratory, words);
+  const laboratory = await import("@rkat/conformance/laboratory");
+  const policies = await policiesOf(invocation, laboratory.loadPolicy, { config, files: flags.policy });
+  const logs = await logsOf(invocation, words);
   if (flags.save !== undefined) await saveLog(invocation, logs, flags.save);
   const simulation = await withBar(io, (bar) =>
     laboratory.runSimulation({
@@ -99,7 +99,7 @@ interface Asked {
 
 async function policiesOf(
   { io }: Invocation,
-  { loadPolicy }: Laboratory,
+  load: typeof loadPolicy,
   { config, files }: Asked,
 ): Promise<readonly LaboratoryPolicy[]> {
   const configured: LaboratoryPolicy = { name: "configured", settings: { ...config.compaction } };
@@ -109,7 +109,7 @@ async function policiesOf(
   for (const shown of files) {
     const path = resolve(io.cwd, shown);
     const text = await textOf(path, shown, "--policy");
-    const policy = await loadPolicy(text, { path, shown, named: basename(shown).replace(/\.toml$/, "") });
+    const policy = await load(text, { path, shown, named: basename(shown).replace(/\.toml$/, "") });
     if (policies.some(({ name }) => name === policy.name)) {
       throw invalid(`${shown}: another policy is named ${policy.name}; write name = "…"`);
     }
@@ -122,11 +122,7 @@ const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const PATH_LIKE = /[/\\]|\.jsonl$/;
 const LOG_FILE = /\.jsonl$/;
 
-async function logsOf(
-  invocation: Invocation,
-  laboratory: Laboratory,
-  words: readonly string[],
-): Promise<readonly SimulatedLog[]> {
+async function logsOf(invocation: Invocation, words: readonly string[]): Promise<readonly SimulatedLog[]> {
   const logs: SimulatedLog[] = [];
   const add = (log: SimulatedLog): void => {
     const again = logs.filter(({ name }) => name === log.name || name.startsWith(`${log.name} (`)).length;
@@ -135,7 +131,7 @@ async function logsOf(
   for (const word of words) {
     const path = resolve(invocation.io.cwd, word);
     const found = await stat(path).catch(() => undefined);
-    if (found === undefined && !PATH_LIKE.test(word)) add(await keptLog(invocation, laboratory, word));
+    if (found === undefined && !PATH_LIKE.test(word)) add(await keptLog(invocation, word));
     else if (found?.isDirectory()) for (const log of await folderLogs(path, word)) add(log);
     else add(await fileLog(path, word));
   }
@@ -158,7 +154,7 @@ async function fileLog(path: string, shown: string): Promise<SimulatedLog> {
 
 const PROBES = ".probes.json";
 
-async function keptLog(invocation: Invocation, laboratory: Laboratory, word: string): Promise<SimulatedLog> {
+async function keptLog(invocation: Invocation, word: string): Promise<SimulatedLog> {
   const { id, address, encryption } = await withSessions(invocation, async (opened) => {
     const { store, encryption } = opened.config;
     const realm = configuredRealm(opened.place, store, { paths: false }).realm_id;
@@ -168,7 +164,8 @@ async function keptLog(invocation: Invocation, laboratory: Laboratory, word: str
     await opened.runtime.dispatch("readSession", { session_id: id });
     return { id, address, encryption };
   });
-  return { name: shortId(id), entries: await laboratory.readKeptLog(address, id, encryption) };
+  const { readKeptLog } = await import("@rkat/node/store-places");
+  return { name: shortId(id), entries: await readKeptLog(address, id, encryption) };
 }
 
 async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: string): Promise<void> {

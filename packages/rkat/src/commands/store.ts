@@ -4,6 +4,7 @@ import { ERRORS, invalid } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import type { CopyReport } from "@rkat/core/transfer/store-copy";
 import { makeStateFolder, requireRealmId } from "@rkat/node/config/realm";
+import type { backUpStore } from "@rkat/node/store-places";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { type Call, type CommandRow, command, print, show } from "../command-row.ts";
@@ -20,7 +21,7 @@ import {
   writeWarnings,
 } from "../io.ts";
 import { isThere, readConfiguration } from "../open-runtime.ts";
-import type { Invocation, Parts } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 import { withBar } from "../progress.ts";
 
 interface CopyFlags {
@@ -69,7 +70,7 @@ export const storeRows: readonly CommandRow[] = [
 ];
 
 async function copyKept(
-  { io, parts, exitWith }: Invocation,
+  { io, exitWith }: Invocation,
   { from, to }: { readonly from: string; readonly to: string },
   flags: CopyFlags,
 ): Promise<void> {
@@ -81,10 +82,11 @@ async function copyKept(
   if (flags.toRealm !== undefined && !isToUrl)
     throw invalid("--to-realm names a realm of a database, and TO is a folder");
   for (const name of [realm, toRealm]) if (name !== undefined) requireRealmId(name);
+  const { copyStore } = await import("@rkat/node/store-places");
   const report = await withBar(
     io,
     (bar) =>
-      parts.copyStore(
+      copyStore(
         { place: from, realm },
         { place: to, realm: toRealm },
         {
@@ -158,7 +160,7 @@ export const encryptionRows: readonly CommandRow[] = [
   command("encryption key", {
     text: "Print a new key, which is stored nowhere: without it, data that it encrypts cannot be read again.",
     examples: [["rkat encryption key > ~/.rkat/realm.key", "then chmod 600, and a copy in another place"]],
-    run: async ({ invocation, io }) => print(io, (await invocation.parts.encryption()).newRealmKey()),
+    run: async ({ io }) => print(io, (await import("@rkat/node/sealed-realm")).newRealmKey()),
   }),
   command("encryption status", {
     text: "Show whether this realm is encrypted, by which key, and what is still plain text.",
@@ -191,7 +193,7 @@ export const encryptionRows: readonly CommandRow[] = [
 
 async function printState(call: Call): Promise<void> {
   const { stateFolder } = call.invocation.place();
-  const report = await (await call.invocation.parts.encryption()).inspectSeal(stateFolder);
+  const report = await (await import("@rkat/node/sealed-realm")).inspectSeal(stateFolder);
   const facts = report && { key_id: report.keyId, keys: report.keys, plain_before: report.isPlainBefore };
   show(call, { sealed: report !== undefined, ...facts, problems: report?.problems ?? [] }, () =>
     report === undefined
@@ -209,13 +211,13 @@ export const PLAIN_BEFORE =
   "Older data is still plain text, also in .rkat; rkat store copy FROM TO --to-key-file encrypts all of it";
 
 async function begin(call: Call): Promise<void> {
-  const { io, parts, place } = call.invocation;
+  const { io, place } = call.invocation;
   const { config, trust } = await readConfiguration(call.invocation);
   if (config.store.url !== undefined)
     throw invalid("this realm is kept in PostgreSQL: let the database encrypt its disk");
   const { projectRoot, stateFolder } = place();
   trust.requireState(projectRoot, stateFolder);
-  const realms = await parts.encryption();
+  const realms = await import("@rkat/node/sealed-realm");
   const wasPlain = await realms.enableEncryption(stateFolder, config.encryption, io.env);
   const done = wasPlain
     ? `New data in ${stateFolder} is encrypted from now on. ${PLAIN_BEFORE}`
@@ -224,7 +226,7 @@ async function begin(call: Call): Promise<void> {
 }
 
 async function change(call: Call<RotateFlags>): Promise<void> {
-  const { io, parts, place } = call.invocation;
+  const { io, place } = call.invocation;
   const { toFile, toEnv, toCommand } = call.flags;
   const { config } = await readConfiguration(call.invocation);
   const given = { key_file: toFile && resolve(toFile), key_env: toEnv, key_command: toCommand };
@@ -232,7 +234,7 @@ async function change(call: Call<RotateFlags>): Promise<void> {
   if (named.length !== 1) throw invalid("name the next key once: --to-file, --to-env or --to-command");
   const to: Config["encryption"] = Object.fromEntries(named);
   const { stateFolder } = place();
-  const wasChanged = await (await parts.encryption()).rotateRealmKey(stateFolder, {
+  const wasChanged = await (await import("@rkat/node/sealed-realm")).rotateRealmKey(stateFolder, {
     from: config.encryption,
     to,
     env: io.env,
@@ -314,13 +316,14 @@ export const backupRows: readonly CommandRow[] = [
 ];
 
 async function backUp(invocation: Invocation, place: string, isJson: boolean): Promise<void> {
-  const { io, parts, exitWith } = invocation;
+  const { io, exitWith } = invocation;
   const meant = nearMiss(place, ["verify", "list"]);
   if (meant !== undefined)
     throw invalid(`did you mean rkat backup ${meant}? For a folder of this name write ./${place}`);
   await refuseDatabase(invocation, `back it up with pg_dump or pg_basebackup, as ${PAGE} shows`);
   const { stateFolder } = invocation.place();
-  const report = await withProgress(io, (options) => parts.backUpStore(stateFolder, resolve(io.cwd, place), options));
+  const places = await import("@rkat/node/store-places");
+  const report = await withProgress(io, (options) => places.backUpStore(stateFolder, resolve(io.cwd, place), options));
   exitWith(report.ok ? 0 : 1);
   if (isJson) return writeJson(io, report);
   writeWarnings(io, report.problems);
@@ -332,8 +335,9 @@ async function backUp(invocation: Invocation, place: string, isJson: boolean): P
   io.stdout.write(`${verdict} ${withoutControls(report.place)}, as of ${timeText(report.at_ms)}.\n`);
 }
 
-async function verifyPlace({ io, parts, exitWith }: Invocation, place: string, isJson: boolean): Promise<void> {
-  const report = await withProgress(io, (options) => parts.verifyBackup(resolve(io.cwd, place), options));
+async function verifyPlace({ io, exitWith }: Invocation, place: string, isJson: boolean): Promise<void> {
+  const { verifyBackup } = await import("@rkat/node/store-places");
+  const report = await withProgress(io, (options) => verifyBackup(resolve(io.cwd, place), options));
   const { problems, leftovers } = report;
   const isSound = problems.length === 0;
   exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
@@ -353,8 +357,8 @@ async function verifyPlace({ io, parts, exitWith }: Invocation, place: string, i
 }
 
 async function listPlaces(invocation: Invocation, isJson: boolean): Promise<void> {
-  const { io, parts } = invocation;
-  const backups = await parts.listBackups(invocation.place().stateFolder);
+  const { io } = invocation;
+  const backups = await (await import("@rkat/node/store-places")).listBackups(invocation.place().stateFolder);
   if (isJson) return writeJson(io, { backups });
   if (backups.length === 0) {
     io.stdout.write("No back-up was made of this realm; rkat backup DIR makes one.\n");
@@ -374,7 +378,7 @@ async function bringBack(
   place: string,
   { to, keyFile, json: isJson }: RestoreFlags,
 ): Promise<void> {
-  const { io, parts, exitWith } = invocation;
+  const { io, exitWith } = invocation;
   if (to === undefined) {
     await refuseDatabase(invocation, "restore with --to FOLDER, and rkat store copy brings that to the database");
     // A slip in the back-up's name makes no realm.
@@ -383,9 +387,10 @@ async function bringBack(
   const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
   const encryption = keyFile === undefined ? config?.encryption : { key_file: resolve(io.cwd, keyFile) };
   const folder = to === undefined ? invocation.place().stateFolder : resolve(io.cwd, to);
+  const { restoreBackup } = await import("@rkat/node/store-places");
   const report = await withProgress(
     io,
-    (options) => parts.restoreBackup(resolve(io.cwd, place), folder, { ...options, encryption, env: io.env }),
+    (options) => restoreBackup(resolve(io.cwd, place), folder, { ...options, encryption, env: io.env }),
     "what was brought stays; run it again, with --key-file where the back-up is encrypted with another key",
   );
   const problems = report.verified?.problems ?? [];
@@ -411,7 +416,7 @@ const KILO = 1_000;
 
 function withProgress<T>(
   io: Io,
-  work: (options: NonNullable<Parameters<Parts["backUpStore"]>[2]>) => Promise<T>,
+  work: (options: NonNullable<Parameters<typeof backUpStore>[2]>) => Promise<T>,
   stays?: string,
 ): Promise<T> {
   const kilo = (bytes: number): number => Math.round(bytes / KILO);

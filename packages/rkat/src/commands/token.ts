@@ -107,10 +107,12 @@ function columnsOf({ name, scopes, labels, max_cost_per_day, rate, expires_at = 
 }
 
 async function withTokens<T>(invocation: Invocation, use: (store: TokenStore) => Promise<T>): Promise<T> {
-  const { parts, place, warnOnce: warn } = invocation;
+  const { place, warnOnce: warn } = invocation;
   const { config } = await loadHere(invocation);
   const realm = realmNameIn(place(), config.store);
-  const store = await openTokens(place().stateFolder, { config, realm, warn }, parts.openDatabaseTokens);
+  const store = await openTokens(place().stateFolder, { config, realm, warn }, async (...given) =>
+    (await import("@rkat/postgres")).openDatabaseTokens(...given),
+  );
   try {
     return await use(store);
   } finally {
