@@ -187,7 +187,6 @@ interface OpenApiOperation {
 }
 type Content = Readonly<Record<string, { readonly schema: Schema }>>;
 
-/** The OpenAPI document of the server. */
 export interface Document {
   readonly info: { readonly version: string; readonly description: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
@@ -196,7 +195,6 @@ export interface Document {
   };
 }
 
-/** An error code. */
 interface Code {
   readonly status: number;
   readonly meaning: string;

@@ -7,7 +7,6 @@ import type { SessionHistory, SessionInfo } from "@rkat/core/contract/session-in
 import { client, handleError, hasCapability } from "./server.ts";
 import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
 
-/** A message of the history. */
 export type Message = SessionHistory["messages"][number];
 type Approvals = Awaited<ReturnType<ReturnType<typeof client>["listApprovals"]>>["approvals"];
 
@@ -239,7 +238,6 @@ export function openSessionView(id: string) {
     }
   };
 
-  /** The index of a message in the history. */
   const indexOf = async (seq: number): Promise<number | undefined> => {
     const known = () => [...messages].find(([, message]) => message.seq === seq)?.[0];
     // Binary search: seqs increase along the history, so that only a few pages are loaded.
@@ -385,7 +383,7 @@ function untilVisible(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** What befell a turn, as a sentence between messages. */
+/** An incident of a turn, as a sentence between messages. */
 interface Remark {
   readonly seq: number;
   readonly atMs: number;

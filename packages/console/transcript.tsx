@@ -107,7 +107,6 @@ function CompactionMark({ id, compaction }: { id: string; compaction: Compaction
   );
 }
 
-/** The response while it streams. */
 function LiveMessage({ view }: { view: SessionView }): JSX.Element {
   const { isWaiting, reasoning, text, tools } = view.live.value;
   const running = [...tools.values()];

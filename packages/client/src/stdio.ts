@@ -136,7 +136,6 @@ function commandOf({ command, args = [], env }: CommandOptions, { env: own, node
   return { file: node, args: [fileURLToPath(server), ...args], name };
 }
 
-/** The command to start. */
 interface Command {
   readonly file: string;
   readonly args: readonly string[];
@@ -242,7 +241,6 @@ interface StreamParts {
   readonly isClosed: () => boolean;
 }
 
-/** The event streams of a connection. */
 interface Streams {
   readonly subscribe: Runtime["subscribe"];
   /** Takes `session/stream_event` and `session/stream_end`. */

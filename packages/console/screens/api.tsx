@@ -123,7 +123,6 @@ function Overview({ document, count }: { document: Document; count: number }): J
   );
 }
 
-/** The reference page of one operation. */
 function OperationView({ operation, document }: { operation: Operation; document: Document }): JSX.Element {
   const { name, method, path, summary, description, scope, types } = operation;
   const isAllowed = scope === undefined || hasScope(scope);

@@ -49,16 +49,13 @@ export interface CommonFlags {
 export interface Call<Flags extends object = CommonFlags> {
   readonly invocation: Invocation;
   readonly io: Io;
-  /** Colours for stdout. */
   readonly paint: Paint;
   readonly flags: Flags;
-  /** The command's commander object. */
   readonly self: Command;
   /** An argument by its name in the usage, in lower case; undefined where it was left out. Several words are joined. */
   arg(name: string): string | undefined;
 }
 
-/** A call with an open runtime. */
 export interface OpenedCall<Flags extends object = CommonFlags> extends Call<Flags> {
   readonly opened: Opened;
   /** The id of the session that is named, or of the last one; empty for a command that takes no session. */

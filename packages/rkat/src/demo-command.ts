@@ -31,7 +31,6 @@ interface DemoFlags {
   readonly json?: boolean;
 }
 
-/** `rkat demo`. */
 export const demoRow = command("demo", {
   text: "Watch what it does, without a key or a network. It plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. Nothing is left behind, and its claims are checked while it plays.",
   flags: () => [
@@ -47,7 +46,6 @@ export const demoRow = command("demo", {
   run: async ({ invocation, flags }: Call<DemoFlags>) => invocation.exitWith(await playDemo(invocation, flags)),
 });
 
-/** The outcome of a scene. */
 interface Played {
   readonly title: string;
   readonly shown: unknown[];

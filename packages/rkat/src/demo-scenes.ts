@@ -11,7 +11,7 @@ import { noticeOf } from "./commands/turn-view.ts";
 import { counted, createPaint, grouped, type Io, oneLine, type Paint } from "./io.ts";
 import type { Parts } from "./parts.ts";
 
-/** Text as it comes, and a session that goes on. */
+/** Text as it streams, and a session that continues. */
 export const talk: Scene = {
   title: "A session, streamed",
   story: "The offline model answers: no network, no weights. Each word is an event of its own.",
@@ -429,19 +429,14 @@ export interface Scene {
 
 /** What a scene has to play with. */
 export interface Stage {
-  /** A runtime with the offline model. */
   readonly runtime: Runtime;
-  /** A runtime with a scripted model. */
   openScripted(script: Parameters<Parts["createScriptedModel"]>[0]): Promise<Runtime>;
   /** A runtime that stores its sessions; opened again, it has them. */
   openKept(options?: Pick<OpenOptions, "compaction">): Promise<Runtime>;
   /** Shows a turn as it happens. */
   watch(prompt: string, start: (prompt: string) => EventStream): Promise<Watched>;
-  /** Shows a value as JSON. */
   show(value: unknown): Promise<void>;
-  /** Shows rows of the same columns. */
   table(rows: readonly Row[]): Promise<void>;
-  /** Prints a text with a label. */
   print(word: string, sentence: string): Promise<void>;
   /** Prints a claim, and records whether it holds. */
   claim(sentence: string, isTrue: boolean): Promise<void>;
@@ -449,7 +444,6 @@ export interface Stage {
 
 export type Row = Readonly<Record<string, string | number>>;
 
-/** The events and the result of a turn. */
 interface Watched {
   readonly events: readonly AgentEvent[];
   readonly result: RunResult;

@@ -18,7 +18,6 @@ export function reportFailure(io: Io, thrown: unknown): number {
   return stopped ?? ERRORS[error.code].exit;
 }
 
-/** Writes the error to stderr as one sentence. */
 export function writeError({ args, stderr, env }: Io, { message, code }: RuntimeError): void {
   // A provider's message is about its own fields, and other commands have other flags for the same field names.
   const sentence = code === "PROVIDER_ERROR" || !isTurn(args) ? message : inFlags(message);
@@ -41,7 +40,6 @@ function inFlags(message: string): string {
   return begun.replace(/(?<![\w.-])[a-z]+_[a-z_]+(?![\w.])/g, (name) => flags.get(name) ?? name);
 }
 
-/** Reports that the user interrupted the command. */
 export function writeInterrupted({ stderr, env }: Io): void {
   stderr.write(`${createPaint(stderr, env).dim("Interrupted.")}\n`);
 }

@@ -164,7 +164,6 @@ export function alignColumns(given: readonly (readonly string[])[]): readonly st
   );
 }
 
-/** A table with its heading, which is dimmed. */
 export function table(
   { dim }: Paint,
   head: readonly string[],

@@ -10,12 +10,10 @@ import { createPaint } from "./io.ts";
 import type { Invocation, Place } from "./parts.ts";
 import { createLogLines } from "./progress.ts";
 
-/** A runtime with what it was composed from. */
 export interface Opened {
   readonly runtime: Runtime;
   readonly config: Config;
   readonly place: Place;
-  /** Whether its sessions are stored. */
   readonly isKept: boolean;
 }
 

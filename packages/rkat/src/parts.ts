@@ -26,13 +26,10 @@ export interface Parts {
   openRuntime(options: OpenOptions): Promise<Runtime>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   readonly verifyStore: typeof verifyStore;
-  /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
+  /** Each server runs until its client or a signal ends it, and resolves with the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
-  /** Serves MCP until its client or a signal ends it; returns the exit code. */
   serveMcp(args: readonly string[]): Promise<number>;
-  /** Serves the Agent Client Protocol on stdin and stdout until they end; returns the exit code. */
   serveAcp(args: readonly string[]): Promise<number>;
-  /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
   /** Serves the console until it is interrupted, and opens a browser where there is a display; returns the exit code. */
   serveConsole(args: readonly string[]): Promise<number>;
@@ -84,7 +81,6 @@ interface PlaceFlags {
   readonly trust?: boolean;
 }
 
-/** Declares the flags that every command takes. */
 export function addPlaceFlags(program: Command): void {
   const shown = [
     new Option("-r, --realm <name>", "work in this realm; by default, each folder has its own"),

@@ -179,7 +179,6 @@ function createBar({ stderr, env }: Io): Bar {
   };
 }
 
-/** Log lines about agents' memories on stderr. */
 export interface LogLines {
   print(line: string): void;
   /** Lines that arrive while something else owns the screen are written after it. */

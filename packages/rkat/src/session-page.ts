@@ -21,7 +21,6 @@ const SESSION: KeptElement = "kept-session";
 /** Text that would end a script or style element, or begin a comment in one. */
 const ENDS = /<\/(?:script|style)|<!--/i;
 
-/** A session as one page. */
 function sessionPage(session: SessionPage, folder = builtConsoleFolder()): Promise<string> {
   return keptPage(SESSION, session, folder);
 }
@@ -96,7 +95,6 @@ export interface PageFlags {
   readonly json?: boolean;
 }
 
-/** Writes a session as one self-contained page. */
 export async function writeSessionPage(
   { io, opened: { runtime }, id: session_id }: View,
   { html, force = false, json }: PageFlags,

@@ -31,7 +31,6 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
-/** A word that answers a question. */
 interface AnswerChoice {
   readonly word: string;
   readonly meaning: string;

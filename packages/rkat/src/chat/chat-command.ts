@@ -30,7 +30,6 @@ import { sessionPicker } from "./slash-sessions.ts";
 import { completePath, readMentions } from "./typed-prompt.ts";
 import type { TypingHelp } from "./typed-prompts.ts";
 
-/** `rkat chat`. */
 export const chatRow = command("chat", {
   text: "Talk to a model, turn by turn, in one session; from a pipe, each line is a turn.",
   flags: () =>

@@ -38,7 +38,6 @@ export interface Chat {
   readonly stage: Stage | undefined;
 }
 
-/** The place of a chat. */
 export type ChatPlace = Pick<Chat, "invocation" | "opened">;
 
 export interface SlashCommand {
@@ -79,13 +78,11 @@ export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Pro
 
 const CELL_CHARS_MAX = 120;
 
-/** The current session of a chat. */
 export interface Conversation {
   /** Undefined until a new session's first turn has begun. */
   readonly sessionId: string | undefined;
   /** The model that was last asked for; undefined leaves it to the session. */
   readonly model: string | undefined;
-  /** The agent that the chat is with. */
   readonly agent: string | undefined;
   /**
    * Runs a turn and shows it; without a session it creates one. Attachments follow the prompt. Returns
@@ -100,7 +97,6 @@ export interface Conversation {
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
-  /** How things stand now. */
   status(): Promise<ChatStatus>;
   /** Loads a skill before the next prompt. */
   useSkill(name: string): void;

@@ -14,7 +14,6 @@ import { patchLines, patchOf, unfolded } from "../commands/turn-view.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 
-/** The slash commands on answers. */
 export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   expand: {
     takes: "[N]",

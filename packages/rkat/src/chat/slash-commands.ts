@@ -33,7 +33,6 @@ export async function runSlash(chat: Chat, { name, rest }: { name: string; rest:
   throw invalid(`there is no /${name}; ${hint}/help lists them`);
 }
 
-/** The slash commands on the context and its compactions. */
 const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   context: {
     meaning: "show what fills the model's context; rkat session context shows all of it",
@@ -108,7 +107,6 @@ async function wasCompacted(chat: Chat, { isStanding = false } = {}): Promise<bo
 
 const HINTS = { whole: "rkat memory search --all", everything: "/memory -a QUERY" };
 
-/** The slash command that searches memory. */
 const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   memory: {
     takes: "[-a] QUERY",
@@ -128,7 +126,6 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** The slash command that loads skills. */
 const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   skill: {
     takes: "[NAME]",
@@ -164,7 +161,6 @@ const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   quit: { meaning: "end; Ctrl-D does, too", run: async () => true },
 };
 
-/** The slash command that chooses the model. */
 const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   model: {
     takes: "[NAME]",
@@ -254,7 +250,6 @@ function isVariant(name: string, id: string): boolean {
   return name.startsWith(id) && /^(?:-\d{4}|[@:])/.test(name.slice(id.length));
 }
 
-/** The slash command that chooses an agent. */
 const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   agents: {
     takes: "[NAME]",
@@ -329,7 +324,6 @@ export async function runAgentCommand(chat: Chat, text: string): Promise<boolean
   return true;
 }
 
-/** The commands and what they do. */
 function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
   return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
 }

@@ -17,7 +17,6 @@ import type { Choice, Picker } from "./picker.ts";
 
 const SESSIONS_SHOWN = 10;
 
-/** The slash commands on sessions. */
 export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   new: {
     meaning: "start a new session",

@@ -46,7 +46,6 @@ import { isThere, type Opened, withRuntime } from "../open-runtime.ts";
 import { createLogLines, createProgress } from "../progress.ts";
 import { type ReceiptView, receiptLines } from "./receipt-lines.ts";
 
-/** `rkat agent`: what agents remember. */
 export const agentRows: readonly CommandRow[] = [
   command("agent", {
     text: "Give agents memories, show and compact them: the newest are kept word for word, those before in a short-term summary, all older ones in a long-term summary. Nothing is deleted.",
@@ -178,7 +177,6 @@ async function exportAgent({
 
 type Memory = OperationInput<"remember">;
 
-/** Adds the text, or each line of stdin, to an agent's memories. */
 async function remember(call: Call): Promise<void> {
   const { io, invocation, flags } = call;
   const agent = call.arg("name") ?? "";
@@ -322,7 +320,6 @@ interface AgentToCompact {
   readonly signal: AbortSignal;
 }
 
-/** Compacts an agent's memories now and prints the result. */
 export async function compactAgent(
   { io, invocation, opened, paint }: Pick<OpenedCall, "io" | "invocation" | "opened" | "paint">,
   { agent, json, signal }: AgentToCompact,

@@ -87,7 +87,6 @@ function silent(io: Io): Io {
   return { ...io, stderr: { ...io.stderr, isTerminal: false, write: () => {} } };
 }
 
-/** The shells that a script is written for. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
@@ -287,7 +286,6 @@ async function catalogOf(invocation: Invocation) {
   }
 }
 
-/** A completion. */
 interface Candidate {
   readonly value: string;
   readonly description: string;

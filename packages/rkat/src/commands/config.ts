@@ -18,7 +18,6 @@ import { alone, replaceFile } from "./output-file.ts";
 
 type Envelope = OperationOutput<"readConfig">;
 
-/** `rkat config`. */
 export const configRows: readonly CommandRow[] = [
   command("config", {
     text: "Read and change this project's configuration: the realm's own layer wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",

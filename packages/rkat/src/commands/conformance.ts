@@ -26,7 +26,6 @@ const PORT_MAX = 65_535;
 
 const others = (...names: readonly string[]) => names as string[]; // Commander asks for a list it may write to.
 
-/** `rkat conformance`. */
 export const conformanceRow = command("conformance", {
   text: "Check that every surface, or a server, keeps the contract: the same scenarios must give the same results, events and error codes. It uses its own models and does not touch the project.",
   flags: () => [

@@ -24,7 +24,6 @@ import { LOCK_ENDING } from "./output-file.ts";
 import { subAgentsIn } from "./overview.ts";
 import { PLAIN_BEFORE } from "./store.ts";
 
-/** `rkat doctor`. */
 export const doctorRow = command("doctor", {
   text: "Check the setup and fix problems: Node, the configuration, keys and the folder.",
   flags: () => [
@@ -318,7 +317,6 @@ interface Fixes {
   readonly left: readonly string[];
 }
 
-/** A problem that can be fixed. */
 interface Repair {
   /** The change, as the end of a question. */
   readonly does: string;

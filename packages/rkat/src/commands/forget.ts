@@ -32,7 +32,6 @@ interface ForgetFlags {
   readonly json?: boolean;
 }
 
-/** `rkat memory forget` and `rkat memory erasures`. */
 export const forgetRows: readonly CommandRow[] = [
   command("memory forget", {
     text: "Erase a session, a message, an agent's memory or a text, with a signed receipt: from the log, memory, summaries, files and forks of this folder. It checks every byte that is left, and asks first; an erasure cannot be undone.",
@@ -280,7 +279,6 @@ interface PruneFlags {
   readonly json?: boolean;
 }
 
-/** `rkat prune`. */
 export const pruneRow = command("prune", {
   text: "Erase sessions past their retention period, the oldest first, and show one signed receipt. It asks first; an erasure cannot be undone. [retention] of the configuration sets the period.",
   flags: () => [...fieldOptions("prune", { limit: (limit) => limit.argParser(wholeFrom(1)) }), YES(), jsonFlag()],

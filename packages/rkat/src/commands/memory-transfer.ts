@@ -73,7 +73,6 @@ async function exportData({ io }: Invocation, opened: Opened, flags: ExportFlags
   io.stderr.write(`Wrote ${output}: ${sentence}, ${bytesText(bytes)}. Begin with index.md.\n`);
 }
 
-/** The exported files. */
 interface Made {
   readonly files: Parameters<typeof writeArchive>[1];
   /** What it is, in words. */

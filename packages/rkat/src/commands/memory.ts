@@ -29,7 +29,6 @@ const NOTES = [
   ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
 ] as const;
 
-/** `rkat memory`. */
 export const memoryRows: readonly CommandRow[] = [
   command("memory", {
     text: "Search, erase, import and export memory of all sessions: searches use words and meaning, and call no model.",
@@ -164,7 +163,6 @@ interface Hints {
 
 const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" };
 
-/** Searches, and prints the hits, the best first. */
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
   const { query, json, all = false, tokens, hints = FLAGS } = search;
   // A search first indexes new messages.

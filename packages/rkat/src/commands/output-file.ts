@@ -69,20 +69,17 @@ export async function writeWhole(
   }
 }
 
-/** The error of a file that cannot be written. */
 function unwritable(shown: string, cause: unknown): RuntimeError {
   const code = isErrno(cause) ? cause.code : undefined;
   const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
   return invalid(message, cause);
 }
 
-/** Whether a path is a folder that is there. */
 async function isFolder(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found?.isDirectory() === true;
 }
 
-/** Makes the folder that several files go to. */
 export async function makeOutputFolder({ cwd }: Io, shown: string): Promise<string> {
   const path = resolve(cwd, shown);
   try {

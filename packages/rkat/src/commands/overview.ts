@@ -15,7 +15,6 @@ import type { Invocation, ModelOutlook } from "../parts.ts";
 
 const DESCRIPTION_CHARS_MAX = 80;
 
-/** `rkat skill`. */
 export const skillRows: readonly CommandRow[] = [
   command("skill", {
     text: "List and show skills: instructions in a folder with a SKILL.md, which a model loads when it needs them.",
@@ -65,7 +64,6 @@ async function skillNamed(dispatch: Dispatch, text: string) {
   return { skill_name, source_uuid: found?.key.source_uuid ?? source };
 }
 
-/** Skills, one line each. */
 export function skillLines(skills: readonly SkillRow[], { dim }: Paint): readonly string[] {
   if (skills.length === 0) return ["There are no skills here; a folder with a SKILL.md in .rkat/skills is one."];
   const rows = skills.map(({ name, source, description }) => [
@@ -78,7 +76,6 @@ export function skillLines(skills: readonly SkillRow[], { dim }: Paint): readonl
   );
 }
 
-/** `rkat sub-agent`. */
 export const subAgentRows: readonly CommandRow[] = [
   command("sub-agent", {
     text: "List the sub-agents a model can delegate to.",
@@ -146,7 +143,6 @@ function toFileFields({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
 
 const USAGE_COLUMNS = ["CALLS", "INPUT", "CACHED", "OUTPUT", "COST"];
 
-/** `rkat usage`. */
 export const usageRow = operation("usage", "readUsage", {
   text: "Sum up tokens and cost over all sessions and agents: by model, label, day or token.",
   examples: [
@@ -175,7 +171,6 @@ function usageOf(key: string, { calls, usage }: UsageReport["total"]): readonly 
   ];
 }
 
-/** `rkat blob`. */
 export const blobRows: readonly CommandRow[] = [
   command("blob", {
     text: "Print a stored attachment or a full tool output.",
@@ -197,7 +192,6 @@ export const blobRows: readonly CommandRow[] = [
   }),
 ];
 
-/** `rkat whoami`. */
 export const whoamiRow = operation("whoami", "readAccess", {
   text: "Show your identity and scopes; on this machine every scope is allowed.",
   former: ["access"],
@@ -216,7 +210,6 @@ export const whoamiRow = operation("whoami", "readAccess", {
   },
 });
 
-/** `rkat models`. */
 export const modelsRow = operation("models", "readModels", {
   text: "List known models: newest first, with their context window, output limit and price.",
   examples: [
@@ -265,7 +258,6 @@ export function priceText(prices: CatalogModel["prices"]): string {
   return prices === undefined ? "" : `$${prices.input} / $${prices.output}`;
 }
 
-/** `rkat capabilities`. */
 export const capabilitiesRow = operation("capabilities", "readCapabilities", {
   text: "Show what this installation can do: which parts are there, and which are switched off.",
   examples: [["rkat capabilities", "each capability, and whether it is there"]],

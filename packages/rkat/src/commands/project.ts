@@ -22,7 +22,6 @@ interface TrustFlags {
   readonly json?: boolean;
 }
 
-/** `rkat trust`. */
 export const trustRow = command("trust", {
   text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml start or send elsewhere, and its skills and sub-agents, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
   flags: () => [new Option("--status", "only show it"), new Option("--revoke", "withdraw the trust"), jsonFlag()],
@@ -108,7 +107,6 @@ function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr)
   }
 }
 
-/** `rkat init`. */
 export const initRow = command("init", {
   text: "Write a commented configuration for this folder: .rkat/config.toml with every common setting.",
   flags: () => [new Option("-f, --force", "overwrite an existing file")],
@@ -221,7 +219,6 @@ function wrapped(text: string, columns: number): readonly string[] {
   return text.match(new RegExp(`\\S.{0,${columns - 1}}(?=\\s|$)`, "g")) ?? [];
 }
 
-/** `rkat hooks`. */
 export const hookRows: readonly CommandRow[] = [
   command("hooks", {
     text: "List and test the commands that watch and guard turns: those of [[hooks.entries]], called at steps of a turn.",

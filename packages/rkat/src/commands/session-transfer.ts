@@ -36,7 +36,6 @@ interface ExportFlags {
   readonly limit?: number;
 }
 
-/** `rkat session export`. */
 export const exportRow = command("session export [SESSION]", {
   text: "Write a session, or all of them, to stdout or files; as jsonl it is complete, and imported it is the same session.",
   usage: "SESSION|--all [options]",
@@ -192,7 +191,6 @@ async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSig
   return filled;
 }
 
-/** `rkat session import`. */
 export const importRow = command("session import FILE…", {
   text: "Import exported sessions, or conversations of other programs; each file is checked to its end before any of it is stored.",
   flags: () => [
@@ -226,7 +224,6 @@ interface Given {
   readonly format: Foreign | "jsonl";
 }
 
-/** The result of importing a file. */
 interface Imported {
   readonly file: string;
   readonly format: string;

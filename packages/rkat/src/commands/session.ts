@@ -65,7 +65,6 @@ const callsRow = operation("session calls [SESSION]", "listModelCalls", {
   },
 });
 
-/** `rkat session`: everything that can be done with sessions besides running a turn. */
 export const sessionRows: readonly CommandRow[] = [
   command("session", {
     text: "List, show, fork, edit, pin, export, import and archive sessions; rkat sessions is the same.",

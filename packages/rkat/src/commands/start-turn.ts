@@ -28,7 +28,6 @@ interface FirstTurn {
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
-/** Starts the first turn of a new session. */
 export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
   const { prompt, flags, outputSchema, signal, unattended } = first;
   const fields = { ...sessionFields(flags, config, outputSchema), prompt };
@@ -51,7 +50,6 @@ interface FurtherTurn {
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
-/** Starts a further turn of a session. */
 export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn): Turn {
   const { sessionId, prompt, change, signal, unattended } = further;
   const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
@@ -94,7 +92,6 @@ function refuseFixedFlags(flags: RunFlags): void {
   throw invalid(message);
 }
 
-/** A turn to be shown. */
 export interface Watch {
   readonly stream: EventStream;
   readonly view: TurnView;
@@ -131,7 +128,6 @@ function withPartialText(error: RuntimeError, said: string): RuntimeError {
   return new RuntimeError(error.code, error.message, { cause: error, details });
 }
 
-/** The known limits of a session. */
 export interface Limits {
   readonly max_tokens?: number | undefined;
   readonly max_cost?: number | undefined;

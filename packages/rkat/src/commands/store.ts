@@ -34,7 +34,6 @@ interface CopyFlags {
   readonly json?: boolean;
 }
 
-/** `rkat store`. */
 export const storeRows: readonly CommandRow[] = [
   command("store", {
     text: "Copy stored data to another folder or database.",
@@ -152,7 +151,6 @@ interface RotateFlags {
   readonly json?: boolean;
 }
 
-/** `rkat encryption`. */
 export const encryptionRows: readonly CommandRow[] = [
   command("encryption", {
     text: "Encrypt stored data with a key: make the key that [encryption] of the configuration names, show what is encrypted with it, and change it.",
@@ -251,7 +249,6 @@ interface RestoreFlags {
 
 const PAGE = "docs/backup.md";
 
-/** `rkat backup` and `rkat restore`. */
 export const backupRows: readonly CommandRow[] = [
   command("backup PLACE", {
     text: "Back up all stored data to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",

@@ -12,7 +12,6 @@ import { table, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
-/** `rkat token`. */
 export const tokenRows: readonly CommandRow[] = [
   command("token", {
     text: "Create, list and revoke the tokens of this project's servers: clients over HTTP send them. Once a token exists, the servers refuse requests without one; running servers see every change.",

@@ -209,7 +209,7 @@ const PATCH_LINES_MAX = 12;
 /** More than a tool may say. */
 const UNFOLDED_CHARS_MAX = 1024 * 1024;
 /** Shorter calls show no duration. */
-const TOLD_FROM_MS = 1_000;
+const DURATION_FROM_MS = 1_000;
 
 /** Short lines about a turn's reasoning and tool calls; `/expand` shows them in full. */
 export function createWorkLines(paint: Paint, now: () => number): (event: AgentEvent) => readonly string[] {
@@ -265,7 +265,7 @@ function resultLine(
   { result, is_error, duration_ms, ...call }: AgentEventOf<"tool_execution_completed">,
   paint: Paint,
 ): string {
-  const time = duration_ms < TOLD_FROM_MS ? "" : ` (${seconds(duration_ms)})`;
+  const time = duration_ms < DURATION_FROM_MS ? "" : ` (${seconds(duration_ms)})`;
   if (is_error) return paint.red(`  ${toolName(call)} failed: ${oneLine(result, RESULT_CHARS_MAX)}${time}`);
   const [text = "", exit] = unfolded(result.trim()).split(/(?:^|\n)\(exit (\d+)\)$/);
   const [first = ""] = text.split("\n", 1);

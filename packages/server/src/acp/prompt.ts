@@ -21,7 +21,6 @@ export interface PromptParts extends Pick<SessionsParts, "send" | "client"> {
   readonly clock: Clock;
 }
 
-/** One prompt of a client. */
 interface Prompted {
   readonly session: OpenSession;
   readonly client: AgentContext;
@@ -125,7 +124,6 @@ function stopReasonOf({ terminal_cause_kind }: RunResult, lastStop: string | und
   return lastStop === "content_filter" ? "refusal" : "end_turn";
 }
 
-/** Sends a turn's events to its client. */
 interface Following {
   readonly listener: Listener;
   readonly updateContext: UpdateContext;
@@ -291,7 +289,6 @@ function optionsFor({ always }: AskedCall): PermissionOption[] {
   ];
 }
 
-/** The fields that have a value. */
 function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   // Exactly the undefined values are dropped.
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {

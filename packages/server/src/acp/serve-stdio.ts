@@ -118,7 +118,6 @@ interface AgentParts {
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
 }
 
-/** An agent for one client, to be connected. */
 interface Agent {
   readonly app: AgentApp;
   close(): Promise<void>;

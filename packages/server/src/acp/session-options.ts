@@ -50,7 +50,6 @@ export function modeOf(given: string, most: Mode, field: string): Mode {
   throw invalid(`${field}: there is no mode ${given}; write one of ${modes.join(", ")}`);
 }
 
-/** The options of a session, with the current choice. */
 export interface Chosen {
   readonly mode: Mode;
   readonly most: Mode;

@@ -31,14 +31,12 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
-  /** The providers without a key. */
   readonly keyless: readonly string[];
   /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
   placeOf(path: string): Promise<string>;
   openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
 }
 
-/** A session that the client has open. */
 export interface OpenSession {
   readonly id: string;
   readonly folder: Folder;
@@ -52,9 +50,8 @@ export interface OpenSession {
   model: string;
   /** Whether the model was chosen since the last turn. */
   isModelNew: boolean;
-  /** Settles when the newest cancel that met no turn here has been heard. */
+  /** Settles when the newest cancel without a running turn is done. */
   interrupted: Promise<unknown>;
-  /** The running request. */
   readonly running: Set<AbortController>;
 }
 
@@ -68,7 +65,6 @@ export interface SessionsParts {
   readonly wishes: () => Wishes;
 }
 
-/** The sessions of one client. */
 export interface Sessions {
   create(asked: Asked): Promise<NewSessionResponse>;
   /** Opens a stored session; with `replay`, its transcript is sent before this resolves. */
@@ -255,7 +251,6 @@ async function readReplay(session: OpenSession, updateContext: UpdateContext): P
   return replayOf(messages, await readCompactions(session), updateContext);
 }
 
-/** The usable models. */
 async function askable({ runtime, keyless }: Folder): Promise<ModelsCatalog> {
   const catalogue = await runtime.dispatch("readModels", {});
   return { ...catalogue, providers: catalogue.providers.filter(({ provider }) => !keyless.includes(provider)) };

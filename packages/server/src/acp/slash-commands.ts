@@ -3,7 +3,6 @@ import type { Compaction } from "@rkat/core/contract/compaction";
 import { invalid } from "@rkat/core/contract/error";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 
-/** The context of a slash command. */
 export interface SlashParts {
   readonly dispatch: Dispatch;
   readonly sessionId: string;
@@ -78,7 +77,6 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** The commands as a client lists them. */
 export function availableCommands(): AvailableCommand[] {
   return Object.entries(COMMANDS).map(([name, { description, hint }]) => ({
     name,

@@ -3,7 +3,6 @@ import type { Diff, ToolCall, ToolCallContent, ToolCallLocation, ToolKind } from
 import type { Content } from "@rkat/core/contract/message";
 import { promptBlocks } from "./prompt-content.ts";
 
-/** A call of a tool as the log has it. */
 export interface Called {
   readonly id: string;
   readonly name: string;

@@ -36,7 +36,7 @@ export interface UpdateContext {
   readonly window: number | undefined;
 }
 
-/** What a client is told of an event; compactions, which have an id there, are told elsewhere. */
+/** The updates of an event; compactions, which have an id there, are sent elsewhere. */
 export function updatesOf(event: AgentEvent, updateContext: UpdateContext): readonly SessionUpdate[] {
   switch (event.type) {
     case "text_delta":
@@ -123,7 +123,7 @@ export function textBlock(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-/** A compaction as a client is told it, from its begin to its end. */
+/** A compaction as a client sees it, from its begin to its end. */
 export interface ReportedCompaction {
   readonly compaction_id: string;
   readonly summary: string;

@@ -204,7 +204,7 @@ export interface RequestRecord {
   /** The name of the caller's token. */
   caller: string | undefined;
   error: { readonly code: ErrorCode; readonly message: string } | undefined;
-  /** Told when its answer becomes a stream of events, which may go on for hours. */
+  /** Called when its answer becomes a stream of events, which may last for hours. */
   streams(): void;
 }
 
@@ -235,10 +235,10 @@ export function recordOf(
   return { id, method: METHOD.test(method) ? method : "-", ...unknown, streams };
 }
 
-/** A change that is told besides its request. */
+/** A change that is logged besides its request. */
 export interface AuditFact {
   readonly action: string;
   readonly detail?: string | undefined;
-  /** How many it was of. */
+  /** The number of things it changed. */
   readonly count?: number | undefined;
 }

@@ -62,7 +62,6 @@ export function createConnection({ input, output, clock, signal }: Streams): Con
   };
 }
 
-/** The requests of a connection that are not answered yet. */
 interface Unanswered {
   add(id: unknown): void;
   /** It was answered, or taken back. */

@@ -6,7 +6,6 @@ import { backendNote } from "@rkat/node/config/realm";
 import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
 
-/** The flags of every server. */
 export interface ServerFlags {
   readonly realm: string | undefined;
   readonly isolated: boolean | undefined;
@@ -77,7 +76,6 @@ export function invalidFlag(message: string, cause?: unknown): RuntimeError {
 
 type Preset = NonNullable<CreateSession["tool_preset"]>;
 
-/** The further flags of servers over HTTP. */
 export interface HttpFlags {
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];

@@ -5,9 +5,7 @@ import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { TokenStore } from "@rkat/core/ports/token-store";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
-/** Which requests are accepted. */
 export interface Admission {
-  /** The address the server is bound to. */
   readonly host: string;
   /** Further names it goes by, such as that of a proxy in front of it. */
   readonly allowedHosts: readonly string[];
@@ -15,7 +13,6 @@ export interface Admission {
   readonly allowedOrigins?: readonly string[];
   /** What gives every right. */
   readonly token: string | undefined;
-  /** The tokens of the realm. */
   readonly tokens?: TokenStore | undefined;
 }
 
@@ -128,7 +125,6 @@ function forbidden(message: string): RuntimeError {
   return new RuntimeError("FORBIDDEN_ORIGIN", message);
 }
 
-/** The CORS headers. */
 export interface CrossOrigin {
   /** The headers of every answer to an allowed page; none for others. */
   headersFor(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
@@ -140,7 +136,6 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const SENT =
   "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, X-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
 const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id, X-Request-Id";
-/** How long a browser may cache a preflight answer. */
 const MAX_AGE_SECS = 600;
 
 /** Allows pages of these origins to read answers; without origins, browsers allow none. */

@@ -17,7 +17,7 @@ export const VERSION = [CONTRACT_VERSION.major, CONTRACT_VERSION.minor, CONTRACT
 
 const HEALTH = { contract_version: CONTRACT_VERSION, status: "ok" };
 
-/** What a server tells of itself, under the methods of JSON-RPC that ask for it. */
+/** The server's description of itself, by JSON-RPC method. */
 export function describeHost(
   runtime: Pick<Runtime, "dispatch">,
   host: Host,

@@ -6,7 +6,6 @@ import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from
 import { sessionIdIn } from "./events.ts";
 import { isRecord } from "./incoming.ts";
 
-/** What is sent back for a request. */
 export interface Answer {
   readonly status: number;
   readonly type: string;

@@ -23,7 +23,6 @@ import { isRecord } from "./incoming.ts";
 import { METRICS_TYPE } from "./metrics.ts";
 import type { Operator, SeenRequest } from "./operator.ts";
 
-/** What a request asks for. */
 export type Target = {
   /** Whether it is served without the token. */
   readonly isOpen?: boolean;

@@ -159,7 +159,6 @@ function familyText({ name, help }: Family, type: string, rows: readonly string[
 
 interface ProcessCounts {
   readonly version: string;
-  /** Log lines that were dropped. */
   dropped(): number;
   vitals(): Vitals | undefined;
 }

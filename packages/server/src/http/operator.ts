@@ -10,14 +10,13 @@ import { countTurns, createMetrics, failureFacts, measureProcess } from "./metri
 
 /** The operator's view of a server: log lines, metrics and readiness. */
 export interface Operator extends Observer {
-  /** Writes an audit line. */
   audit(fact: AuditFact): void;
-  /** A request has come: it gets an id, and a line when it is over. */
+  /** Starts a request: it gets an id, and a log line when it is over. */
   begin(request: IncomingMessage, response: ServerResponse): SeenRequest;
-  /** What never became a request was answered with this. */
+  /** Counts an answer to input that never became a request. */
   refuseBroken(status: number): void;
   ready(): Promise<Readiness>;
-  /** From now on it is not ready any more. */
+  /** Marks it as no longer ready. */
   end(): void;
   /** Everything that is counted, in the text format of Prometheus. */
   numbers(): string;
@@ -25,7 +24,7 @@ export interface Operator extends Observer {
 
 export interface SeenRequest {
   readonly record: RequestRecord;
-  /** Does what answers it, so that whatever is told meanwhile is told of it. */
+  /** Runs the work that answers it; log lines written meanwhile carry its id. */
   serve<T>(work: () => T): T;
 }
 
@@ -173,7 +172,6 @@ interface Check {
   readonly why?: string;
 }
 
-/** The readiness of a server. */
 interface Readiness {
   /** `degraded`: it serves, and a part of it does not work. `unready`: send it no requests. */
   readonly status: "ready" | "degraded" | "unready";
@@ -184,11 +182,9 @@ interface ReadinessParts {
   readonly clock: Clock;
   /** Undefined without a store. */
   readonly stateFolder: string | undefined;
-  /** Whether sessions are in a database. */
   readonly hasDatabase?: boolean | undefined;
   /** Undefined until there is a runtime. */
   vitals(): Vitals | undefined;
-  /** Whether the server is stopping. */
   isEnding(): boolean;
   readonly freeBytesMin?: number | undefined;
 }

@@ -12,13 +12,11 @@ import type { TurnRequests } from "./turn-requests.ts";
 /** A request whose route is known and whose body was read. */
 export interface RestRequest {
   readonly path: string;
-  /** The decoded path parameters. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: Body;
   readonly caller: Caller;
-  /** The runtime for this caller. */
   readonly runtime: CallerRuntime;
 }
 
@@ -37,12 +35,11 @@ interface RoutePlace {
 }
 
 export interface AnsweredRoute extends RoutePlace {
-  /** Whether it runs something with events, which `serve` tells a listener. */
+  /** Whether it runs something with events, which `serve` sends to a listener. */
   readonly hasEvents?: boolean;
   serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
 }
 
-/** A route that streams its response. */
 export interface StreamedRoute extends RoutePlace {
   stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
 }

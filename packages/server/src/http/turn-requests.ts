@@ -17,7 +17,7 @@ export interface TurnRequests {
 }
 
 const TURNS_MAX = 256;
-/** How many ids of requests that ended are known, so that a late cancel can be told what happened. */
+/** How many ids of ended requests are known, so that a late cancel can be answered. */
 const ENDED_IDS_MAX = 1_024;
 const ID = /^[\x21-\x7e]{1,200}$/;
 

@@ -31,7 +31,6 @@ Examples:
 `;
 }
 
-/** The help of `rkat console`. */
 export function consoleUsage(command: string): string {
   return `Usage: ${command} [options]
 
@@ -57,7 +56,6 @@ Examples:
 `;
 }
 
-/** The help of `rkat-rpc`, and of `rkat rpc`. */
 export function rpcUsage(command: string): string {
   return `Usage: ${command} [options]
 
@@ -74,10 +72,9 @@ ${END_LINES}
 `;
 }
 
-/** Where a server of MCP over HTTP listens unless it is told otherwise. */
+/** Where a server of MCP over HTTP listens by default. */
 export const MCP_ADDRESS = { host: "127.0.0.1", port: 8_081 } as const;
 
-/** The help of `rkat-mcp`, and of `rkat mcp`. */
 export function mcpUsage(command: string): string {
   return `Usage: ${command} [options]
 
@@ -98,7 +95,6 @@ ${END_LINES}
 `;
 }
 
-/** The help of `rkat-acp`, and of `rkat acp`. */
 export function acpUsage(command: string): string {
   return `Usage: ${command} [options]
 

@@ -25,7 +25,6 @@ export interface CallParts {
   readonly caller: Caller | undefined;
 }
 
-/** One call of a tool by a client. */
 export interface ToolCall {
   readonly args: Params;
   /** Aborting it interrupts the turn that the call runs. */
@@ -177,7 +176,7 @@ function turnPayload(result: TurnResult) {
   };
 }
 
-/** What a client is told while its turn runs. */
+/** What a client receives while its turn runs. */
 type Notice =
   | {
       readonly method: "notifications/progress";
@@ -202,7 +201,6 @@ interface NoticeParts {
   readonly wantsEvents: () => boolean;
 }
 
-/** Sends a turn's events to its client. */
 interface TurnNotices {
   readonly listener: Listener;
   /** Resolves when everything is sent. It does not reject. */

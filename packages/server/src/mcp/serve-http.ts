@@ -15,12 +15,10 @@ import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
 interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
-  /** Makes the server of one client. */
   readonly createServer: (caller: Caller) => McpServer;
 }
 
 interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
-  /** Where clients connect to. */
   readonly url: string;
 }
 

@@ -112,7 +112,7 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
   };
 }
 
-/** Events are told at the level `info`. */
+/** Events are logged at the level `info`. */
 function isLogged(level: LoggingLevel): boolean {
   const levels = LoggingLevelSchema.options;
   return levels.indexOf(level) <= levels.indexOf("info");
@@ -147,7 +147,6 @@ const STREAMS_MAX = 64;
 // The keys of EXTRA_TOOLS are its names.
 const NAMES = Object.keys(EXTRA_TOOLS) as ExtraTool[];
 
-/** The tools as they are listed. */
 function describeExtraTools(): readonly Tool[] {
   return NAMES.map((name) => {
     const { summary, input } = EXTRA_TOOLS[name];

@@ -16,7 +16,7 @@ export interface Party {
 type Place =
   /** At the end of a session, which has nothing more. */
   | { readonly kind: "end"; readonly session_id: string; readonly seq: number }
-  /** After an answer of a session that has gone on otherwise; `messages` are those up to it. */
+  /** After an answer of a session that continued differently; `messages` are those up to it. */
   | { readonly kind: "middle"; readonly session_id: string; readonly messages: number }
   /** No session is known to be this conversation, or more than one could be. */
   | { readonly kind: "none" };

@@ -6,7 +6,6 @@ export type Echo = Readonly<Record<string, unknown>>;
 interface GoneOn {
   readonly previous_response_id: string | null;
   readonly conversation: { readonly id: string } | null;
-  /** The model of the session. */
   readonly model: string | undefined;
 }
 

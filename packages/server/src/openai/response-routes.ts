@@ -34,8 +34,8 @@ import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFram
 
 /** The most requests whose fields are remembered for their responses. */
 const ECHOES_MAX = 1_024;
-/** Responses that a client can go on hearing from the middle. */
-const TOLD_MAX = 64;
+/** The number of responses whose stream a client can resume. */
+const RESUMABLE_MAX = 64;
 
 function keepNewest<T>(kept: Map<string, T>, id: string, value: T, max: number): void {
   kept.set(id, value);
@@ -116,7 +116,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
 interface Parts extends Place {
   remember(id: string, echo: Echo): void;
   echoOf(id: string): Echo | undefined;
-  /** What responses were told as, with the numbers that a client knows. */
+  /** The streams of responses, with the numbers that a client knows. */
   readonly reported: Map<string, Frames>;
 }
 
@@ -135,7 +135,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   const frames = createFrames();
   const began = (id: string): void => {
     parts.remember(id, echo);
-    if (isStreamed || background) keepNewest(parts.reported, id, frames, TOLD_MAX);
+    if (isStreamed || background) keepNewest(parts.reported, id, frames, RESUMABLE_MAX);
   };
   const encoder = createResponseEncoder({
     echo,

@@ -78,7 +78,6 @@ export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "
 
 type FirstChoice = Pick<CallContext, "toolChoice">;
 
-/** The functions of the client's. */
 export function clientTools(tools: Tools): readonly ClientTool[] {
   return (tools ?? [])
     .filter((tool): tool is FunctionTool => tool.type === "function")

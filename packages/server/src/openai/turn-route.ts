@@ -8,9 +8,7 @@ import type { MountParts, RestRequest } from "../http/router.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import type { Retries } from "./retries.ts";
 
-/** The configuration of these endpoints. */
 export interface OpenAiSettings {
-  /** The memory scope of new sessions. */
   readonly memory: "session" | "project";
   /** The tools of this server's that they are offered where a request names none. */
   readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
@@ -28,7 +26,6 @@ export interface Frame {
   readonly data: unknown;
 }
 
-/** Encodes a turn for an endpoint. */
 export interface Encoder {
   /** The session, once its turn has begun. */
   sessionId(): string | undefined;
@@ -123,7 +120,7 @@ function headersOf(encoder: Encoder): Readonly<Record<string, string>> {
   return session === undefined ? {} : { [SESSION_HEADER]: session };
 }
 
-/** What a turn is told as, in its order, for as many readers as there are. */
+/** The frames of a turn in order, for any number of readers. */
 export interface Frames {
   add(frames: readonly Frame[]): void;
   end(): void;

@@ -16,10 +16,9 @@ interface StreamParts {
   readonly log: (sentence: string) => void;
 }
 
-/** The events of sessions, to as many readers as there may be. */
+/** The events of sessions, for any number of readers. */
 interface EventStreams {
   readonly route: StreamedRoute;
-  /** Ends every stream with `done`. */
   closeAll(): Promise<void>;
 }
 
@@ -134,7 +133,6 @@ function askedAfter({ headers, query }: RestRequest): number | undefined {
   throw invalid("Last-Event-ID: write the id of an event, or 0 for all of them");
 }
 
-/** Writes an event of a session in its envelope. */
 function writeDelivery(
   writer: EventWriter,
   delivery: Delivery,
@@ -155,7 +153,6 @@ interface TurnStream {
 
 type Work = (listener: Listener) => Answer | Promise<Answer>;
 
-/** Whether a client accepts an event stream. */
 export function wantsEvents({ accept = "" }: IncomingHttpHeaders): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());

@@ -43,7 +43,6 @@ export interface RestService extends Omit<HttpService, "find" | "answerFailure" 
   readonly runtime: CallerRuntime;
   readonly about: Host;
   readonly version: string;
-  /** Whether the console is served at `/`. */
   readonly console?: boolean;
   /** What is served beside the operations. */
   readonly mounts?: readonly OpenMount[];
@@ -57,7 +56,7 @@ export interface RestServer {
   close(): Promise<void>;
 }
 
-/** How long streams may take to be told that they end. */
+/** How long it may take to end the streams. */
 const STREAMS_MS_MAX = 1_000;
 
 /** Serves a runtime over HTTP. The runtime stays open when the server ends. */

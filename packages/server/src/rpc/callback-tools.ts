@@ -84,7 +84,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
   };
 }
 
-/** What the model is told of the client's answer; a client that fails is a tool that fails. */
+/** The tool output for the client's answer; a client that fails is a tool that fails. */
 function outputOf(name: string, answer: Answer): ToolOutput {
   if ("error" in answer) {
     const { error } = answer;

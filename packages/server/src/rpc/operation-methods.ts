@@ -11,7 +11,6 @@ import type { CallbackTools } from "./callback-tools.ts";
 /** What serves a method; the ids in its params are plain. */
 export type Method = (params: Params, asked: Asked) => unknown;
 
-/** The request a method serves. */
 interface Asked {
   readonly requestId: RequestId;
   /** Aborting it interrupts the turn the method runs, if it runs one. */

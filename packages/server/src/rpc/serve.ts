@@ -20,7 +20,7 @@ import { createOperationMethods, type Method } from "./operation-methods.ts";
 
 /** One connection: a runtime, and the two streams a client speaks over. */
 export interface RpcConnection extends Streams {
-  /** Told, in a sentence, of what the client got wrong and cannot be answered. */
+  /** Logs a sentence about what the client got wrong and cannot be answered. */
   readonly log: (sentence: string) => void;
   readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly host: Host;
@@ -158,13 +158,11 @@ function createRequests(parts: {
   };
 }
 
-/** The event streams a client has opened. */
 interface OpenStreams {
   /** `session/stream_open`: events from now on, of turns in any process. */
   open(params: Params): Promise<{ stream_id: string; session_id: string; opened: true }>;
   /** `session/stream_close`: the stream's end has been sent when this resolves. */
   close(params: Params): Promise<{ stream_id: string; closed: true; already_closed: boolean }>;
-  /** Ends every stream. */
   closeAll(): Promise<void>;
 }
 

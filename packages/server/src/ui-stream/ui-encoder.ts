@@ -57,7 +57,7 @@ interface EncoderState {
   readonly reasoning: OpenPart;
   /** Calls of this message, by their ids. */
   readonly calls: Map<string, AgentEventOf<"tool_call_requested">>;
-  /** Calls that a person said no to: what the model is told of them is no output. */
+  /** Denied calls: the text that the model gets for them is no output. */
   readonly denied: Set<string>;
   pending: readonly string[];
   stop: StopReason | undefined;
@@ -66,7 +66,7 @@ interface EncoderState {
 interface OpenPart {
   readonly kind: "text" | "reasoning";
   id: string | undefined;
-  /** What was told of it and is not known to be whole yet. */
+  /** The text sent so far, which may be incomplete. */
   said: string;
 }
 

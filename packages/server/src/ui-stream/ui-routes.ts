@@ -99,7 +99,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   return streamTurn(place, response, { turn, from, refused: answered });
 }
 
-/** A person's words on calls, and what comes of them. */
+/** Answers approvals, and streams what follows. */
 async function answerApprovals(
   place: UiPlace,
   request: RestRequest,
