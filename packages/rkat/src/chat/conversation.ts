@@ -41,9 +41,9 @@ export interface Chat {
 export type ChatPlace = Pick<Chat, "invocation" | "opened">;
 
 export interface SlashCommand {
+  /** The usage of its argument. */
   readonly takes?: string;
   readonly meaning: string;
-  /** The usage of its argument. */
   candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
   /** Resolves with true when the chat is to end. */
   run(chat: Chat, rest: string): Promise<boolean>;

@@ -9,9 +9,9 @@ import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { isErrno, readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
-import { type Call, type CommandRow, command } from "../command-row.ts";
+import { type Call, type CommandRow, command, operation } from "../command-row.ts";
 import { fieldOptions, fieldsOf } from "../flags.ts";
-import { linesOf, writeJson } from "../io.ts";
+import { jsonText, linesOf } from "../io.ts";
 import { loadHere, readConfiguration, withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation, Place } from "../parts.ts";
 import { alone, replaceFile } from "./output-file.ts";
@@ -22,15 +22,22 @@ export const configRows: readonly CommandRow[] = [
   command("config", {
     text: "Read and change this project's configuration: the realm's own layer wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
   }),
-  command("config get", {
+  operation<"readConfig", GetFlags>("config get", "readConfig", {
     text: "Show the effective configuration, defaults filled in.",
+    opens: withConfiguration,
     flags: () => [
       new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"),
-      new Option("--json", "the same as --format json"),
       new Option("--with-generation", "and how often the realm's own layer has changed"),
     ],
     examples: [["rkat config get > rkat.toml", "every setting, with its value"]],
-    run: showConfig,
+    json: shownConfig,
+    view: async (answer, call) => {
+      const { io, flags } = call;
+      if (flags.format === "json") return jsonText(shownConfig(answer, call), 2);
+      const text = (await import("@rkat/node/config/config-file")).formatToml(answer.config).trimEnd();
+      const head = flags.withGeneration ? `# generation ${answer.generation}\n` : "";
+      return head + (io.stdout.isTerminal ? withoutControls(text) : text);
+    },
   }),
   command("config set [FILE]", {
     text: "Replace the realm's own layer; settings that it leaves out return to the files below and the defaults.",
@@ -52,13 +59,8 @@ interface GetFlags {
   readonly withGeneration?: boolean;
 }
 
-async function showConfig({ invocation, io, flags }: Call<GetFlags>): Promise<void> {
-  const { format, json, withGeneration } = flags;
-  const answer = await withConfiguration(invocation, ({ runtime }) => runtime.dispatch("readConfig", {}));
-  if (json || format === "json") return writeJson(io, withGeneration ? answer : answer.config);
-  const head = withGeneration ? `# generation ${answer.generation}\n` : "";
-  const text = `${head}${(await import("@rkat/node/config/config-file")).formatToml(answer.config)}`;
-  io.stdout.write(io.stdout.isTerminal ? withoutControls(text) : text);
+function shownConfig(answer: Envelope, { flags }: Call<GetFlags>): object {
+  return flags.withGeneration ? answer : answer.config;
 }
 
 async function change({ invocation, self, arg }: Call, operation: "setConfig" | "patchConfig"): Promise<void> {

@@ -9,7 +9,6 @@ import {
   type CommandRow,
   command,
   type OpenedCall,
-  onOpened,
   onSession,
   operation,
   print,
@@ -20,7 +19,7 @@ import {
 import { also, fieldOptions, fieldsOf, jsonFlag, withoutIt } from "../flags.ts";
 import { counted, oneLine, writeJson } from "../io.ts";
 import { type PageFlags, writeSessionPage } from "../session-page.ts";
-import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { exportRow, importRow } from "./session-transfer.ts";
 import {
   type EventsFlags,
@@ -178,20 +177,15 @@ export const sessionRows: readonly CommandRow[] = [
     examples: [["rkat session pins last", "what every compaction keeps"]],
     view: ({ pins }) => pinsLine(pins),
   }),
-  command("session approvals [SESSION]", {
+  operation("session approvals [SESSION]", "listApprovals", {
     text: "List the tool calls that wait for approval, of one session or of all, oldest first.",
-    flags: () => [jsonFlag()],
+    ofEvery: true,
     examples: [["rkat session approvals", "of every session"]],
-    run: onOpened(async (call) => {
-      const word = call.arg("session");
-      const approvals = await waitingIn(
-        call,
-        word === undefined ? {} : { session_id: await findSession(call.opened, word) },
-      );
-      if (call.flags.json) return writeJson(call.io, { approvals });
-      if (approvals.length === 0) print(call.io, "No tool calls are waiting for approval.");
+    view: ({ approvals }, call) => {
+      if (approvals.length === 0) return "No tool calls are waiting for approval.";
       for (const approval of approvals) showApproval(call, approval);
-    }),
+      return undefined;
+    },
   }),
   answerRow("approve SESSION", "allow", "Run a tool call that waits for approval", [
     ["rkat session approve last", "once"],
@@ -338,7 +332,7 @@ function answerRow(
 
 async function answer(call: OpenedCall, decision: string): Promise<void> {
   const { io, opened, id: session_id, flags } = call;
-  const [waiting] = await waitingIn(call, { session_id });
+  const [waiting] = await waitingIn(call);
   if (waiting === undefined) throw invalid(`${shortId(session_id)} has no tool call that waits for approval`);
   const given = { approval_id: waiting.approval_id, ...fieldsOf("answerApproval", flags), session_id, decision };
   let turn: Promise<unknown> | undefined;
@@ -350,13 +344,13 @@ async function answer(call: OpenedCall, decision: string): Promise<void> {
   await turn;
   const { state, last_assistant_text = "" } = await opened.runtime.readSession(session_id);
   if (flags.json) return writeJson(io, { ...answered, state, text: last_assistant_text });
-  const approvals = await waitingIn(call, { session_id });
+  const approvals = await waitingIn(call);
   for (const approval of approvals) showApproval(call, approval);
   if (approvals.length === 0) print(io, withoutControls(last_assistant_text));
 }
 
-async function waitingIn({ opened }: OpenedCall, of: { readonly session_id?: string }): Promise<readonly Approval[]> {
-  return (await opened.runtime.dispatch("listApprovals", of)).approvals;
+async function waitingIn({ opened, id: session_id }: OpenedCall): Promise<readonly Approval[]> {
+  return (await opened.runtime.dispatch("listApprovals", { session_id })).approvals;
 }
 
 function showApproval({ io, paint }: OpenedCall, { session_id, calls, expires_at }: Approval): void {

@@ -16,7 +16,7 @@ import { within } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
 import { isRecord } from "../http/incoming.ts";
 import { runPrompt } from "./prompt.ts";
-import { createSessions, type Folder, type SessionsParts } from "./sessions.ts";
+import { createSessions, type SessionsParts } from "./sessions.ts";
 import { availableCommands } from "./slash-commands.ts";
 import { wishesOf } from "./updates.ts";
 
@@ -107,13 +107,9 @@ function firstFault(tree: unknown, path: string, depth = 0): string | undefined 
   return undefined;
 }
 
-interface AgentParts {
+interface AgentParts extends Pick<SessionsParts, "folderOf" | "knownFolders"> {
   readonly version: string;
   readonly clock: Clock;
-  /** The folder of a session; without a name, that of the process. */
-  folderOf(cwd: string | undefined): Promise<Folder>;
-  /** The folders used so far. */
-  knownFolders(): Promise<readonly Folder[]>;
   /** Does something once a request has been answered. */
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
 }

@@ -1,5 +1,6 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import { invalid } from "@rkat/core/contract/error";
 import { realmOfFolder } from "@rkat/node/config/realm";
 import { serveCalls } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
@@ -7,7 +8,6 @@ import {
   flag,
   HTTP_OPTIONS,
   httpFlags,
-  invalidFlag,
   portOf,
   readFlags,
   SERVER_OPTIONS,
@@ -79,9 +79,9 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
   const values = readFlags(args, OPTIONS);
   const isHttp = values.http === true;
   const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
-  if (stray !== undefined) throw invalidFlag(`--${stray} is for a server over HTTP; add --http`);
+  if (stray !== undefined) throw invalid(`--${stray} is for a server over HTTP; add --http`);
   if (values["memory-only"] && values["all-tools"]) {
-    throw invalidFlag("--all-tools lists what --memory-only leaves out; leave one of them out");
+    throw invalid("--all-tools lists what --memory-only leaves out; leave one of them out");
   }
   const port = values.port === undefined ? MCP_ADDRESS.port : portOf(values.port);
   return {

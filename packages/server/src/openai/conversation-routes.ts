@@ -203,7 +203,7 @@ async function requireItem(request: RestRequest, session_id: string) {
   throw notThere("item", id);
 }
 
-/** A message without one of its items; undefined where it was the only one. */
+/** A message without one of its items; empty where it was the only one. */
 function without({ seq, ...message }: SeqMessage, { id }: ListedItem): readonly MessageInput[] {
   const keeps = (part: ListedItem | undefined): boolean => part?.id !== id;
   if (message.role === "block_assistant") {

@@ -1,9 +1,9 @@
+import { invalid } from "@rkat/core/contract/error";
 import {
   flag,
   HTTP_OPTIONS,
   type HttpFlags,
   httpFlags,
-  invalidFlag,
   portOf,
   readFlags,
   SERVER_OPTIONS,
@@ -134,7 +134,7 @@ function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
 function hostOf(address: string): string {
   // An empty one would mean every address of the machine.
   if (address.trim() !== "") return address.trim();
-  throw invalidFlag("--host: write an address or a name of this machine");
+  throw invalid("--host: write an address or a name of this machine");
 }
 
 const OPTIONS = {
