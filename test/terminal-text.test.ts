@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { judge } from "rkat/commands/start-turn";
-import { noticeOf, verboseLineOf, createWorkLines } from "rkat/commands/turn-view";
+import { createWorkLines, noticeOf, verboseLineOf } from "rkat/commands/turn-view";
 import { alignColumns, createPaint } from "rkat/io";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";

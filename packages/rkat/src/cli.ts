@@ -234,8 +234,7 @@ function parts(io: Io): Parts {
       return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
     },
     serveConsole: async (words) => {
-      const { startConsole } = await import("@rkat/server/rest/start");
-      const { createBrowserOpener } = await import("@rkat/server/rest/open-browser");
+      const { createBrowserOpener, startConsole } = await import("@rkat/server/rest/start");
       const { stdin, stdout, stderr, platform } = process;
       const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
       return startConsole({ ...io, args: words, stdin, stdout, stderr }, server, open);

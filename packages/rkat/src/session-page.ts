@@ -10,7 +10,7 @@ import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { KeptContext, KeptElement, KeptPlaces, SessionPage } from "@rkat/core/contract/session-page";
 import type { SimulationElement } from "@rkat/core/contract/simulation";
 import type { Runtime } from "@rkat/core/create-runtime";
-import { builtConsoleFolder, consoleNotBuilt } from "@rkat/server/http/console-folder";
+import { builtConsoleFolder, consoleNotBuilt } from "@rkat/server/http/host";
 import type { View } from "./command-row.ts";
 import { refuseExisting, writeFileWhole } from "./commands/output-file.ts";
 import { bytesText, counted, type Io, writeJson } from "./io.ts";

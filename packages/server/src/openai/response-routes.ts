@@ -22,8 +22,7 @@ import {
   responseId,
 } from "./ids.ts";
 import { pageIn } from "./item-page.ts";
-import { readResponse } from "./read-response.ts";
-import { withReferenced } from "./references.ts";
+import { readResponse, withReferenced } from "./read-response.ts";
 import { type Echo, echoOf } from "./response-echo.ts";
 import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";

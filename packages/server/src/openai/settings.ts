@@ -4,7 +4,7 @@ import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contr
 import type { CreateSession, JsonObject, ToolFilter } from "@rkat/core/contract/session";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import type { RestRequest } from "../http/router.ts";
-import { labelsOf } from "./metadata.ts";
+import { labelsOf } from "./response-echo.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 
 /** The settings of a request, from either endpoint. */

@@ -18,10 +18,9 @@ import {
   takeBack,
   within,
 } from "../http/calls.ts";
-import { builtConsoleFolder, consoleNotBuilt } from "../http/console-folder.ts";
 import { parseSessionRef, sessionLeftBy } from "../http/events.ts";
 import { urlHost } from "../http/guard.ts";
-import { describeHost, type Host } from "../http/host.ts";
+import { builtConsoleFolder, consoleNotBuilt, describeHost, type Host } from "../http/host.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
 import { createOnce, type Outcome } from "../http/once.ts";
