@@ -6,8 +6,9 @@ import type { RunResult } from "@rkat/core/contract/session";
 import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
-import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
+import type { Listener } from "@rkat/core/sessions/event-queue";
 import { furtherTurn } from "../http/calls.ts";
+import { sendTurnEvents } from "../http/events.ts";
 import { createClientTools } from "./client-tools.ts";
 import { contentOf } from "./prompt-content.ts";
 import { overlayOf } from "./session-options.ts";
@@ -137,7 +138,6 @@ interface Following {
 async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
   const { session, client, signal } = turn;
   const updateContext = await parts.sessions.updateContext(session);
-  const queue = createEventQueue();
   const ended = new AbortController();
   const asking = AbortSignal.any([signal, ended.signal]);
   const compactions = createCompactionReporter(session, updateContext);
@@ -153,31 +153,28 @@ async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
     const isAnswered = await askPerson(question, place);
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
   };
-  const send = async (): Promise<void> => {
-    for await (const { event: received } of queue) {
-      const event = await withMedia(received, updateContext);
-      if (event.type === "turn_completed") {
-        used = event.usage.input_tokens + event.usage.output_tokens;
-        lastStop = event.stop_reason;
-      }
-      // Not waited for: the turn's other events go on, and its end must be heard. A client that cannot ask leaves the
-      // question to others, until its time has passed.
-      ask(event).catch(() => {});
-      const updates = (await compactions(event)) ?? updatesOf(event, updateContext);
-      await parts.send(client, session.id, updates);
+  const { listener, finish } = sendTurnEvents(session.id, async ({ event: received }) => {
+    const event = await withMedia(received, updateContext);
+    if (event.type === "turn_completed") {
+      used = event.usage.input_tokens + event.usage.output_tokens;
+      lastStop = event.stop_reason;
     }
-  };
-  // A client that has gone needs no updates; its turn ends by the signal of its request.
-  const sent = send().catch(() => {});
+    // Not awaited: the turn's other events and its end must arrive meanwhile. A client that cannot ask leaves the
+    // question to others, until its time has passed.
+    ask(event).catch(() => {});
+    const updates = (await compactions(event)) ?? updatesOf(event, updateContext);
+    await parts.send(client, session.id, updates);
+  });
   return {
-    listener: queue.listener,
+    listener,
     updateContext,
     used: () => used,
     lastStop: () => lastStop,
     finish: () => {
-      queue.end();
+      const sent = finish();
       ended.abort("the turn ended");
-      return sent;
+      // A client that has gone needs no updates; its turn ends by the signal of its request.
+      return sent.catch(() => {});
     },
   };
 }

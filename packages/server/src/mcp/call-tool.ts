@@ -13,9 +13,9 @@ import type { SessionInfo } from "@rkat/core/contract/session-info";
 import { SkillsTool } from "@rkat/core/contract/skill";
 import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
-import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
+import type { Listener } from "@rkat/core/sessions/event-queue";
 import { furtherTurn } from "../http/calls.ts";
-import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
+import { type Params, sendTurnEvents, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
 import { isRecord } from "../http/incoming.ts";
 import type { OperationTool } from "./tools.ts";
 
@@ -107,7 +107,7 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
     ...(tools === undefined ? {} : { client_tools: tools.map(({ handler: _, ...tool }) => tool) }),
   };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
-  const turnNotices = createTurnNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
+  const turnNotices = sendNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
   try {
     const asking =
       call.elicit &&
@@ -117,7 +117,8 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
       ? furtherTurn(dispatch, input, context)
       : dispatch(operation, input, context));
   } finally {
-    await turnNotices.finish();
+    // A client that has gone needs no notices; its turn ends by the signal of its request.
+    await turnNotices.finish().catch(() => {});
   }
 }
 
@@ -201,44 +202,20 @@ interface NoticeParts {
   readonly wantsEvents: () => boolean;
 }
 
-interface TurnNotices {
-  readonly listener: Listener;
-  /** Resolves when everything is sent. It does not reject. */
-  finish(): Promise<void>;
-}
-
-/** Tells of a turn: a step of progress for each call of the model or a tool, and every event when that is wanted. */
-function createTurnNotices(parts: NoticeParts, knownSessionId: string | undefined): TurnNotices {
-  const queue = createEventQueue();
-  // A client that has gone needs no notices; its turn ends by the signal of its request.
-  const sending = send().catch(() => {});
-
-  async function send(): Promise<void> {
-    let sessionId = knownSessionId;
-    let progress = 0;
-    for await (const delivery of queue) {
-      sessionId ??= "session_id" in delivery.event ? delivery.event.session_id : undefined;
-      const message = stepOf(delivery.event);
-      if (message !== undefined && parts.progressToken !== undefined) {
-        progress += 1;
-        const params = { progressToken: parts.progressToken, progress, message };
-        await parts.send({ method: "notifications/progress", params });
-      }
-      // A new session is first heard of by `run_started`, which names it.
-      if (sessionId !== undefined && parts.wantsEvents()) await parts.send(eventNotice(sessionId, delivery));
+/** Sends a step of progress for each call of the model or a tool, and every event when that is wanted. */
+function sendNotices({ send, newId, progressToken, wantsEvents }: NoticeParts, knownSessionId: string | undefined) {
+  let progress = 0;
+  return sendTurnEvents(knownSessionId, async (delivery, session_id) => {
+    const message = stepOf(delivery.event);
+    if (message !== undefined && progressToken !== undefined) {
+      progress += 1;
+      await send({ method: "notifications/progress", params: { progressToken, progress, message } });
     }
-  }
-  const eventNotice = (session_id: string, delivery: Delivery): Notice => {
-    const data = { source: "meerkat", session_id, event: toEnvelope(session_id, delivery, parts.newId) };
-    return { method: "notifications/message", params: { level: "info", data } };
-  };
-  return {
-    listener: queue.listener,
-    finish: () => {
-      queue.end();
-      return sending;
-    },
-  };
+    // `run_started` names a new session.
+    if (session_id === undefined || !wantsEvents()) return;
+    const data = { source: "meerkat", session_id, event: toEnvelope(session_id, delivery, newId) };
+    await send({ method: "notifications/message", params: { level: "info", data } });
+  });
 }
 
 function stepOf(event: AgentEvent): string | undefined {
