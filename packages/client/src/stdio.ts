@@ -126,7 +126,7 @@ async function greet(request: (method: string, params: unknown) => Promise<unkno
 /** What is started: what the environment says, else what was asked for, else the package's own server, else what the path has. */
 function commandOf({ command, args = [], env }: CommandOptions, { env: own, node, server }: Machine): Command {
   const named = env?.MEERKAT_BIN_PATH || own.MEERKAT_BIN_PATH || command;
-  // The command line speaks JSON-RPC when it is told to.
+  // `rkat rpc` makes the command line speak JSON-RPC.
   if (named !== undefined) {
     const own = named !== command && basename(named) === "rkat" ? ["rpc", ...args] : args;
     return { file: named, args: own, name: [basename(named), ...own].join(" ") };

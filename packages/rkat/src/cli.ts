@@ -11,7 +11,7 @@ import type { ServerParts } from "@rkat/server/http/start";
 import type { Input, Io, Output, Terminal } from "./io.ts";
 import type { ModelOutlook, Parts } from "./parts.ts";
 
-// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+// Not by name: an older Node has no such export, and would end with a stack trace before the check below.
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 

@@ -71,7 +71,7 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     progress.clear();
     reports.push(report);
     if (flags.json !== true) io.stdout.write(`${lineOf(io, report)}\n`);
-    progress.show(`${reports.length} told`);
+    progress.show(`${reports.length} reported`);
   }
   progress.clear();
   const summary = summaryOf(reports);

@@ -139,7 +139,7 @@ export function compactionUpdates({ compaction_id, summary }: ReportedCompaction
 type SeqMessage = Message & { readonly seq: number };
 type SeqCompaction = ReportedCompaction & { readonly seq: number };
 
-/** The updates that would have told a transcript, compactions in their places; in parts, since media are large. */
+/** The updates that replay a transcript, with its compactions in their places; in parts, since media are large. */
 export function replayOf(
   messages: readonly SeqMessage[],
   compactions: readonly SeqCompaction[],

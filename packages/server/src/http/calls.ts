@@ -181,7 +181,7 @@ export async function takeBack(dispatch: Dispatch, session_id: string): Promise<
 }
 
 /**
- * Runs a further turn where one name stands for both operations: a session that this process knows goes on in every
+ * Runs a further turn where one name stands for both operations: a session that this process knows continues in every
  * build, and any other is resumed, which without a store is refused for what it lacks.
  */
 export async function furtherTurn(dispatch: Dispatch, input: unknown, call: CallContext): Promise<unknown> {

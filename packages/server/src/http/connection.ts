@@ -29,7 +29,7 @@ export interface Connection {
   serve(take: TakeMessage, settled: () => Promise<unknown>): Promise<void>;
 }
 
-/** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
+/** How long requests may run after the end of the input: a script pipes its requests in and reads the answers. */
 const FINISH_MS_MAX = 2_000;
 
 export function createConnection({ input, output, clock, signal }: Streams): Connection {

@@ -13,7 +13,7 @@ export function resultFrame(id: RequestId, result: unknown): Frame {
 
 export function errorFrame(id: RequestId, error: RuntimeError): Frame {
   const wire = error.toWire();
-  // A turn that failed has a session that can go on; the wire names it at the top.
+  // The session of a failed turn can be continued; the wire names it at the top.
   const session_id = sessionIdIn(wire.details);
   return errorLine(id, ERRORS[error.code].rpc, { ...wire, ...(session_id === undefined ? {} : { session_id }) });
 }

@@ -50,7 +50,7 @@ export interface HttpService extends Admission {
   /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
-  /** Logs a sentence about failures that no client can be told. */
+  /** Logs a sentence about failures that reach no client. */
   readonly log: (sentence: string) => void;
   /** Finds the route of a request, before the caller is identified. */
   find(request: IncomingMessage): Target;

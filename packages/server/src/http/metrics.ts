@@ -245,7 +245,7 @@ const SENTENCE_CHARS_MAX = 300;
 
 /**
  * What the log tells of a failure. The sentence about a wrong input may say again what was sent, so of that only the
- * field is told, and only one that we have named; of other sentences what they quote at length is left out.
+ * field is reported, and only one that we have named; of other sentences what they quote at length is left out.
  */
 export function failureFacts(
   { code, message }: LoggedFailure,

@@ -44,7 +44,7 @@ function withoutTask<M extends JSONRPCMessage>(message: M): M {
   return { ...message, params };
 }
 
-/** What a client that greets without a word is taken to say: existing servers of these tools answer it. */
+/** The greeting of a client that sends an empty one: existing servers of these tools answer it. */
 const GREETING = {
   protocolVersion: "2024-11-05",
   capabilities: {},

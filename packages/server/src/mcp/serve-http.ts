@@ -41,7 +41,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
       else request.resume();
       const read = await messageIn(request, readBody);
       if ("refusal" in read) return read.refusal;
-      // The standing stream of notices goes on for as long as the client likes; what is posted is answered and over.
+      // The standing stream of notices lasts as long as the client likes; a posted message ends with its answer.
       if (request.method === "GET") currentRequest()?.streams();
       await connections.handle(request, response, { message: read.message, caller });
       return undefined;
@@ -234,7 +234,7 @@ const CHARS_MAX = 1_048_576;
 
 /**
  * Keeps what was last sent to a client, for when its connection breaks within a long turn and it asks for the rest. A
- * client that asks for what was let go is refused rather than told less.
+ * client that asks for messages that were dropped is refused rather than sent fewer.
  */
 export function createSentMessages(bounds = { messagesMax: MESSAGES_MAX, charsMax: CHARS_MAX }): EventStore {
   const sent: Sent[] = [];

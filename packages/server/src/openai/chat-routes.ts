@@ -78,7 +78,7 @@ function readChat(request: RestRequest, place: Place): Chat {
   };
   const { change_settings, ...further } = continuation(asks, request, place);
   const { system_prompt: _same, ...changes } = change_settings;
-  // A session that is found has this system prompt; one that is named keeps its own unless it is told another.
+  // A session that is found has this system prompt; one that is named keeps its own unless the request has another.
   const isReported = named !== undefined && talk.system !== undefined;
   const change = isReported ? { ...changes, system_prompt: talk.system } : changes;
   const turn = {

@@ -91,7 +91,7 @@ export function createConversations(): Conversations {
         if (view.ends.has(hash)) held.push({ session_id: session.session_id, view });
       }
       const [only, another] = held;
-      // Two that were told the same may have done different things on the server: neither is certain to be the one.
+      // Two with the same messages may have done different things on the server: neither is certain to be the one.
       if (only === undefined || another !== undefined) return { kind: "none" };
       const { session_id, view } = only;
       if (endsWith(view, hash)) return { kind: "end", session_id, seq: view.seq };

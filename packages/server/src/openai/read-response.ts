@@ -11,8 +11,8 @@ import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 type Reference = Extract<InputItem, { type: "item_reference" }>;
 
 /**
- * The input with the items it refers to in their places; throws SESSION_NOT_FOUND for one that no response has. What goes
- * on from a response or in a conversation knows them.
+ * The input with the items it refers to in their places; throws SESSION_NOT_FOUND for one that no response has. An input
+ * that continues a response or a conversation has them already.
  */
 export async function withReferenced(
   runtime: CallerRuntime,

@@ -163,7 +163,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   return parts.once(request, () => runInBackground(parts, request, { encoder, frames }, run));
 }
 
-/** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
+/** An input with a compaction in it continues the response that was compacted, which includes what stands before. */
 function fromCompaction(asked: CreateResponse): CreateResponse {
   const { input = [], previous_response_id, conversation } = asked;
   const at = input.findLastIndex(({ type }) => type === "compaction");
@@ -171,7 +171,7 @@ function fromCompaction(asked: CreateResponse): CreateResponse {
   if (item?.type !== "compaction") return asked;
   if ((previous_response_id ?? conversation ?? undefined) !== undefined) {
     throw invalid(
-      `input[${at}]: a compaction says what to go on from; leave previous_response_id and conversation out`,
+      `input[${at}]: a compaction names the response to continue; leave previous_response_id and conversation out`,
     );
   }
   return { ...asked, input: input.slice(at + 1), previous_response_id: item.encrypted_content };
@@ -316,7 +316,7 @@ function isStreamAsked(query: URLSearchParams): boolean {
   return stream === "true";
 }
 
-/** Tells a response once more as a stream: as it was told first where that is kept, else from the log when it has ended. */
+/** Streams a response once more: as it was first streamed where that is kept, else from the log when it has ended. */
 async function streamAgain(
   parts: Parts,
   request: RestRequest,

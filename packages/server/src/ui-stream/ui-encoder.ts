@@ -14,7 +14,7 @@ export interface UiChunk {
 interface EncoderOptions {
   /** Whether a tool is run by the page. */
   isClientTool(name: string): boolean;
-  /** Whether what comes in pieces is told so; where its beginning was missed, it is told when it is whole. */
+  /** Whether pieces are sent as they come; where the beginning was missed, the whole is sent at its end. */
   readonly sendsDeltas: boolean;
 }
 

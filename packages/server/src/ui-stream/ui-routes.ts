@@ -205,7 +205,7 @@ async function streamTurn(
 const PAGE_EVENTS = 1_000;
 
 /**
- * A turn that was not begun here, or before this process: it is told from its log, message by message. Undefined where none
+ * A turn that was not begun here, or before this process: it is sent from its log, message by message. Undefined where none
  * is open there: a session also looks as if it ran while a turn is refused.
  */
 async function follow(

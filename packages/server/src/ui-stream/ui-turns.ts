@@ -65,7 +65,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     for (const each of wakers) each();
   };
   const add = (more: readonly UiChunk[]): void => {
-    if (chunks.length + more.length > CHUNKS_MAX) stopping.abort("the turn says more than can be told");
+    if (chunks.length + more.length > CHUNKS_MAX) stopping.abort("the turn has more output than can be streamed");
     else chunks.push(...more);
     wake();
   };
