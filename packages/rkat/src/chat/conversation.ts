@@ -45,8 +45,8 @@ export interface SlashCommand {
   readonly takes?: string;
   readonly meaning: string;
   candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
-  /** Resolves with true when the chat is to end. */
-  run(chat: Chat, rest: string): Promise<boolean>;
+  readonly endsChat?: true;
+  run(chat: Chat, rest: string): Promise<void>;
 }
 
 /** The session of the chat; throws before the first turn. */
@@ -62,9 +62,8 @@ export function viewOf(chat: Chat): View {
 }
 
 /** Prints a note about the chat itself. */
-export function printNote({ invocation }: Chat, text: string): false {
+export function printNote({ invocation }: Chat, text: string): void {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
-  return false;
 }
 
 /** Lets the user choose; without a terminal it prints the list and how to name one. */

@@ -25,7 +25,6 @@ export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         throw invalid(`/expand ${rest}: write the number of a call; the newest is 1`);
       }
       await (rest === "" ? expandTurn(chat, id) : expandCall(chat, id, Number(rest)));
-      return false;
     },
   },
   copy: {

@@ -26,7 +26,10 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
 /** Runs a slash command; resolves with true when the chat ends. */
 export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
   const command = COMMANDS.get(Object.hasOwn(OTHER_NAMES, name) ? (OTHER_NAMES[name] ?? name) : name);
-  if (command !== undefined) return command.run(chat, rest);
+  if (command !== undefined) {
+    await command.run(chat, rest);
+    return command.endsChat === true;
+  }
   const names = [...COMMANDS.keys()];
   const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
   const hint = meant === undefined ? "" : `did you mean /${meant}? `;
@@ -44,7 +47,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         message.role === "system_notice" && message.skill !== undefined ? [message.skill.skill_name] : [],
       );
       if (skills.length > 0) io.stdout.write(`skills: ${withoutControls([...new Set(skills)].join(", "))}\n`);
-      return false;
     },
   },
   compact: {
@@ -53,7 +55,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       requireCompaction(chat);
       await compact(chat, rest);
-      return false;
     },
   },
   receipt: {
@@ -63,7 +64,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       requireCompaction(chat);
       if (!(await wasCompacted(chat))) return printNote(chat, "There is no compaction yet; /compact makes one.");
       await showCompaction(viewOf(chat), { word: undefined, all: rest === "all", allHint: "/receipt all" });
-      return false;
     },
   },
   undo: {
@@ -73,7 +73,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       requireCompaction(chat);
       if (!(await wasCompacted(chat, { isStanding: true }))) return printNote(chat, "There is no compaction to undo.");
       await undoCompaction(viewOf(chat), { word: rest === "" ? undefined : rest });
-      return false;
     },
   },
 };
@@ -87,8 +86,7 @@ async function compact(chat: Chat, rest: string): Promise<void> {
   if (failure !== undefined) throw failure;
   const { compaction, reason } = result;
   if (compaction === undefined) {
-    printNote(chat, `Not compacted: ${reason ?? ""}.`);
-    return;
+    return printNote(chat, `Not compacted: ${reason ?? ""}.`);
   }
   io.stdout.write(`${compactedLines(io, compaction).join("\n")}\n`);
   io.stderr.write(`${createPaint(io.stderr, io.env).dim("/receipt shows what it did, /undo brings it back")}\n`);
@@ -121,7 +119,6 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         const reach = isAll === undefined ? "discarded" : "everything";
         await source.during((signal) => searchAndShow(io, opened, { query, reach, signal, hints: HINTS }));
       }
-      return false;
     },
   },
 };
@@ -139,8 +136,7 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       if (rest === "") {
         const { io } = chat.invocation;
         const { skills } = await runtime.dispatch("listSkills", {});
-        print(io, skillLines(skills, createPaint(io.stdout, io.env)));
-        return false;
+        return print(io, skillLines(skills, createPaint(io.stdout, io.env)));
       }
       // A missing or unreadable skill is reported now, not with the prompt.
       const { name } = await runtime.dispatch("readSkill", { skill_name: rest });
@@ -153,12 +149,9 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
 const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   help: {
     meaning: "show this",
-    run: async (chat) => {
-      await showHelp(chat);
-      return false;
-    },
+    run: showHelp,
   },
-  quit: { meaning: "end; Ctrl-D does, too", run: async () => true },
+  quit: { meaning: "end; Ctrl-D does, too", endsChat: true, run: async () => {} },
 };
 
 const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -168,7 +161,7 @@ const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     candidates: async (chat) => (await rowsOf(chat)).map(({ model, note }) => ({ text: model.id, note })),
     run: async (chat, rest) => {
       const name = rest === "" ? await chooseModel(chat) : await requireKnown(chat, rest);
-      if (name === undefined) return false;
+      if (name === undefined) return;
       chat.conversation.useModel(name);
       return printNote(chat, `The next turn uses ${name}.`);
     },
@@ -260,7 +253,7 @@ const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
     run: async (chat, rest) => {
       const name = rest === "" ? await chooseAgent(chat) : rest;
-      if (name === undefined) return false;
+      if (name === undefined) return;
       const { count } = await chat.opened.runtime.dispatch("readAgentStatus", { agent: name });
       chat.conversation.talkTo(name);
       const known = count === 0 ? strangerText(name) : `${name} has ${counted(count, "memory")}.`;

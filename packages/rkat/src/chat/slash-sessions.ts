@@ -29,7 +29,6 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "list the sessions of this folder",
     run: async ({ invocation: { io }, opened }) => {
       print(io, sessionTable(io, await opened.runtime.dispatch("listSessions", { limit: SESSIONS_SHOWN })));
-      return false;
     },
   },
   resume: {
@@ -42,7 +41,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
     run: async (chat, rest) => {
       const id = rest === "" ? await chooseSession(chat) : await findSession(chat.opened, rest);
-      if (id === undefined) return false;
+      if (id === undefined) return;
       const { message_count, model } = await chat.opened.runtime.readSession(id);
       chat.conversation.switchTo(id);
       return printNote(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
@@ -50,10 +49,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   history: {
     meaning: "show the conversation",
-    run: async (chat) => {
-      await showSession(viewOf(chat), { history: true });
-      return false;
-    },
+    run: (chat) => showSession(viewOf(chat), { history: true }),
   },
   fork: {
     takes: "[N]",
@@ -62,16 +58,12 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const id = currentOf(chat);
       const index = rest === "" ? await chooseMessage(chat, id) : indexIn(rest);
       if (index !== undefined) await forkBefore(chat, id, index);
-      return false;
     },
   },
   export: {
     takes: "[FILE]",
     meaning: "write the session to a file: .md, .html, .jsonl, or .json as chat completions take it",
-    run: async (chat, rest) => {
-      await exportTo(chat, currentOf(chat), rest);
-      return false;
-    },
+    run: (chat, rest) => exportTo(chat, currentOf(chat), rest),
   },
 };
 
