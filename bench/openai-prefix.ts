@@ -1,7 +1,7 @@
 // What finding the session of a stateless conversation costs, by how long the conversation is: CPU of the process.
 import { createInMemoryStore, createRuntime, createScriptedModel } from "@rkat/node";
 import { readTalk } from "@rkat/server/openai/chat-messages";
-import { runChat } from "@rkat/server/openai/chat-turn";
+import { runChat } from "@rkat/server/openai/chat-routes";
 import { createConversations, hashTalk } from "@rkat/server/openai/conversations";
 import { publish } from "./report.ts";
 

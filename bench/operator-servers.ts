@@ -7,6 +7,7 @@ import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { openRuntime } from "@rkat/node/open-runtime";
+import { serveCalls } from "@rkat/server/http/calls";
 import { errorAnswer, jsonAnswer } from "@rkat/server/http/http-answer";
 import { openHttpServer } from "@rkat/server/http/http-server";
 import { createJournal } from "@rkat/server/http/journal";
@@ -46,7 +47,9 @@ const signal = new AbortController().signal;
 async function serveNothing(operator: Operator | undefined): Promise<string> {
   // Each operation answers as the only one that is asked for does.
   const nothing = (async () => ({ session_id })) as unknown as Dispatch;
-  const dispatch = operator === undefined ? nothing : operator.watchCalls(nothing);
+  const subscribe = async function* () {};
+  const served = serveCalls({ dispatch: nothing, subscribe }, { clock, log: () => {}, operator });
+  const dispatch = operator === undefined ? nothing : served.dispatch;
   const { address } = await openHttpServer({
     ...place,
     operator,

@@ -1,7 +1,7 @@
 import { VARIABLES } from "@rkat/core/config/config-layers";
 import { ERRORS } from "@rkat/core/contract/error";
 import { createProgram } from "rkat/command-line";
-import { type CommandEntry, commandTree } from "rkat/commands/complete-line";
+import { type CommandEntry, commandTree } from "rkat/commands/completion";
 import type { OptionEntry } from "rkat/help";
 import type { Io, Output } from "rkat/io";
 import type { Parts } from "rkat/parts";

@@ -7,7 +7,7 @@ import type { AgentEvent } from "@rkat/core/contract/event";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { hashContext } from "@rkat/core/state/context";
 import { openRuntime } from "@rkat/node/open-runtime";
-import { exportPage } from "rkat/export-page";
+import { exportPage } from "rkat/session-page";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { configWith, listen } from "./support/runtime.ts";
 import { openTracing } from "./support/tracing.ts";

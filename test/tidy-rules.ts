@@ -126,7 +126,7 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^packages\/node\/src\/embedders\/model-process\.ts$/, uses: /^process\.(?:kill|on|once|pid|send)$/ },
   { path: /^packages\/core\/src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.
-  { path: /^packages\/server\/src\/http\/process-metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },
+  { path: /^packages\/server\/src\/http\/metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },
 ];
 
 /** The room of a file: its package and the folder of it that the file lies in; undefined beside the rooms. */

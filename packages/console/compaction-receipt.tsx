@@ -15,7 +15,6 @@ const CLASSES = [
 ] as const;
 export type FactClass = (typeof CLASSES)[number][0];
 
-/** The receipt of a compaction as a bar. */
 export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "total"> }): JSX.Element {
   if (receipt.total === 0) return <p class="soft">The removed messages contain no names, numbers, paths or rules.</p>;
   const label = CLASSES.filter(([name]) => receipt[name] > 0)

@@ -19,7 +19,6 @@ export function Spinner({ label }: { label: string }): JSX.Element {
   );
 }
 
-/** The placeholder for an empty list. */
 export function Empty({ children }: { children: ComponentChildren }): JSX.Element {
   return <p class="empty">{children}</p>;
 }
@@ -29,7 +28,6 @@ export function Badge({ tone = "plain", children }: { tone?: Tone; children: Com
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** Name and value pairs. */
 export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
   return (
     <dl class="facts">
@@ -128,7 +126,6 @@ export function Fold(props: {
   );
 }
 
-/** The state of a request to the server. */
 export interface Request<T> {
   readonly value: T | undefined;
   readonly problem: string | undefined;

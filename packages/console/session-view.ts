@@ -1,12 +1,11 @@
 import { batch, computed, signal } from "@preact/signals";
+import { describeEvent, type EventLine } from "@rkat/client/browser";
 import type { Compaction, SeqRange } from "@rkat/core/contract/compaction";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { ModelCalls, SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
 import { client, handleError, hasCapability } from "./server.ts";
 import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
-import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
-/** A message of the history. */
 export type Message = SessionHistory["messages"][number];
 type Approvals = Awaited<ReturnType<ReturnType<typeof client>["listApprovals"]>>["approvals"];
 
@@ -239,7 +238,6 @@ export function openSessionView(id: string) {
     }
   };
 
-  /** The index of a message in the history. */
   const indexOf = async (seq: number): Promise<number | undefined> => {
     const known = () => [...messages].find(([, message]) => message.seq === seq)?.[0];
     // Binary search: seqs increase along the history, so that only a few pages are loaded.
@@ -383,4 +381,19 @@ function untilVisible(signal: AbortSignal): Promise<void> {
     document.addEventListener("visibilitychange", () => resolve(), { once: true, signal });
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+/** An incident of a turn, as a sentence between messages. */
+interface Remark {
+  readonly seq: number;
+  readonly atMs: number;
+  readonly tone: EventLine["tone"];
+  readonly text: string;
+}
+
+/** The sentence for an event; undefined for what the messages say themselves, or the card of a sub-agent. */
+function remarkOf(event: AgentEvent): Pick<Remark, "tone" | "text"> | undefined {
+  const { level, tone, text } = describeEvent(event);
+  if (level === "piece" || level === "step" || event.type.startsWith("sub_agent_")) return undefined;
+  return { tone, text: `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}` };
 }

@@ -2,7 +2,6 @@ import { type Signal, signal } from "@preact/signals";
 import { describeEvent } from "@rkat/client/browser";
 import type { AgentEvent } from "@rkat/core/contract/event";
 
-/** A task of a sub-agent and its progress. */
 export interface SubAgentTask {
   readonly seq: number;
   readonly callId: string;
@@ -16,7 +15,6 @@ export interface SubAgentTask {
   readonly activity: readonly { readonly depth: number; readonly text: string }[];
 }
 
-/** The sub-agents of a session, computed from its events. */
 export interface SubAgents {
   readonly tasks: Signal<ReadonlyMap<string, SubAgentTask>>;
   handleEvent(seq: number, event: AgentEvent): void;

@@ -17,7 +17,6 @@ export const ROLE_NAMES: Readonly<Record<Message["role"], string>> = {
   tool_results: "Tools",
 };
 
-/** A message of the history with its actions. */
 export function TranscriptMessage(props: {
   view: SessionView;
   message: Message;
@@ -158,7 +157,6 @@ function replacementOf(message: Message, content: string): MessageInput {
   return message.role === "user" ? { role: "user", content } : { role: "assistant", content };
 }
 
-/** The text of a message, without its tool calls. */
 export function textOf(message: Message): string {
   switch (message.role) {
     case "user":

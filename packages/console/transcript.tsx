@@ -58,9 +58,7 @@ export function Transcript({ view, seq }: { view: SessionView; seq: number | und
 
 function Row({ view, index, found }: { view: SessionView; index: number; found: string | undefined }): JSX.Element {
   const message = view.at(index);
-  if (message === undefined) {
-    return <div class="message waiting" aria-busy="true" />;
-  }
+  if (message === undefined) return <div class="message waiting" aria-busy="true" />;
   const next = index + 1 < view.count.value ? view.at(index + 1) : undefined;
   const isShown = !isShownWithCall(message, index === 0 ? undefined : view.at(index - 1));
   const end = next?.seq ?? Number.POSITIVE_INFINITY;
@@ -109,7 +107,6 @@ function CompactionMark({ id, compaction }: { id: string; compaction: Compaction
   );
 }
 
-/** The response while it streams. */
 function LiveMessage({ view }: { view: SessionView }): JSX.Element {
   const { isWaiting, reasoning, text, tools } = view.live.value;
   const running = [...tools.values()];

@@ -2,8 +2,7 @@ import { OPERATIONS } from "@rkat/core/contract/operations";
 import { openApiDocument } from "@rkat/server/rest/openapi";
 import { describe, expect, it } from "vitest";
 import { pythonMethods } from "../../docs/python-client.ts";
-import { exampleIn, IDIOMS } from "../../packages/console/api-examples.ts";
-import { type Document, fieldsOf, operationsOf, typeOf } from "../../packages/console/openapi.ts";
+import { type Document, exampleIn, fieldsOf, IDIOMS, operationsOf, typeOf } from "../../packages/console/openapi.ts";
 import { serveRest } from "../support/rest-server.ts";
 
 // What the server serves is what the page reads, through JSON.

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { browserWords } from "@rkat/server/rest/open-browser";
+import { browserWords } from "@rkat/server/rest/start";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
 

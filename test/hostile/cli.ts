@@ -2,27 +2,9 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
-import { tryHook } from "@rkat/core/composed-hooks";
-import { subAgentsOf } from "@rkat/core/composed-tools";
-import { configFileSchema } from "@rkat/core/config/spell-config";
 import { ERRORS } from "@rkat/core/contract/error";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import { formatToml, parseToml } from "@rkat/node/config/config-file";
-import { loadConfig } from "@rkat/node/config/load-config";
-import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
-import {
-  backUpStore,
-  copyStore,
-  listBackups,
-  readKeptLog,
-  restoreBackup,
-  verifyBackup,
-  verifyDatabase,
-  writeArchive,
-} from "@rkat/node/store-places";
-import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import { runCommandLine } from "rkat/command-line";
 import type { Io } from "rkat/io";
 import type { Parts } from "rkat/parts";
@@ -33,38 +15,19 @@ import { type Draw, nasty, toJson } from "./inputs.ts";
 
 /** The parts of the real command; servers are not started, since they would serve until somebody stops them. */
 const PARTS: Parts = {
-  loadConfig,
-  configFileSchema: async () => configFileSchema(),
-  createRuntime: async (options) => createRuntime(options),
   openRuntime,
-  createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
-  encryption: () => import("@rkat/node/sealed-realm"),
-  inspectDatabase,
-  openDatabaseTokens,
-  verifyDatabase,
-  copyStore,
-  backUpStore,
-  verifyBackup,
-  restoreBackup,
-  listBackups,
-  writeArchive,
-  inspectMcpServers,
-  tryHook,
   runOwnCommand: async () => ({ kind: "not_started", reason: "nobody types here" }),
-  loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("scenarios are not told here");
   },
-  toml: async () => ({ parse: parseToml, format: formatToml }),
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveAcp: async () => 0,
   serveRest: async () => 0,
   serveConsole: async () => 0,
-  findLocalServers: async () => [],
   createScriptedModel: async (script) => createScriptedModel(script),
-  subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
+  findLocalServers: async () => [],
   inspectModels: async () => ({
     providers: [],
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),

@@ -1,6 +1,6 @@
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
-import { serveStdio } from "@rkat/server/mcp/serve-stdio";
 import { createServers } from "@rkat/server/mcp/server";
+import { serveStdio } from "@rkat/server/mcp/start";
 import type { Attack, AttackOptions } from "./attack.ts";
 import { attackLines } from "./lines.ts";
 import { createMessages } from "./mcp-messages.ts";

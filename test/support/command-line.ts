@@ -1,28 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadPolicy, runSimulation } from "@rkat/conformance/laboratory";
-import { tryHook } from "@rkat/core/composed-hooks";
-import { subAgentsOf } from "@rkat/core/composed-tools";
-import { configFileSchema } from "@rkat/core/config/spell-config";
-import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { runOwnCommand } from "@rkat/core/tools/shell";
-import { formatToml, parseToml } from "@rkat/node/config/config-file";
-import { loadConfig } from "@rkat/node/config/load-config";
-import { inspectMcpServers, openRuntime, verifyStore } from "@rkat/node/open-runtime";
-import {
-  backUpStore,
-  copyStore,
-  listBackups,
-  readKeptLog,
-  restoreBackup,
-  verifyBackup,
-  verifyDatabase,
-  writeArchive,
-} from "@rkat/node/store-places";
-import { inspectDatabase, openDatabaseTokens } from "@rkat/postgres";
+import { openRuntime, verifyStore } from "@rkat/node/open-runtime";
 import { runCommandLine } from "rkat/command-line";
 import type { Io } from "rkat/io";
 import type { Parts } from "rkat/parts";
@@ -30,37 +12,18 @@ import { afterEach, beforeEach } from "vitest";
 
 /** The parts of the real command, with providers that are the same on every machine. */
 export const PARTS: Parts = {
-  loadConfig,
-  configFileSchema: async () => configFileSchema(),
-  createRuntime: async (options) => createRuntime(options),
   openRuntime,
-  createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
-  encryption: () => import("@rkat/node/sealed-realm"),
-  verifyDatabase,
-  copyStore,
-  backUpStore,
-  verifyBackup,
-  restoreBackup,
-  listBackups,
-  writeArchive,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveAcp: async () => 0,
   serveRest: async () => 0,
-  inspectDatabase,
-  openDatabaseTokens,
   serveConsole: async () => 0,
-  inspectMcpServers,
-  tryHook,
   runOwnCommand: (command) => runOwnCommand({ ...command, clock: createSystemClock() }),
-  toml: async () => ({ parse: parseToml, format: formatToml }),
-  loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("there are no scenarios here");
   },
   createScriptedModel: async (script) => createScriptedModel(script),
-  subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
   findLocalServers: async () => [],
   inspectModels: async () => ({
     providers: [

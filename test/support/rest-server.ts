@@ -44,8 +44,7 @@ export async function serveOperated(
   const operator: Operator = createOperator({ journal, clock, version: "0.0.0", stateFolder: undefined, ...service });
   const composed = { model: "offline", env: {}, store: createInMemoryStore(), observer: operator, ...options };
   const runtime = createRuntime(composed);
-  const watched = { ...runtime, dispatch: operator.watchCalls(runtime.dispatch) };
-  const served = await serveRuntime(watched, { log: journal.say, ...service, operator });
+  const served = await serveRuntime(runtime, { log: journal.say, ...service, operator });
   /** Lines of a kind, once there are so many: what is told of a request is told when its answer has left. */
   const reported = async (kind: string, count: number): Promise<readonly Record<string, unknown>[]> => {
     const found = () => lines.map((line) => JSON.parse(line)).filter((line) => line.kind === kind);

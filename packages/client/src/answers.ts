@@ -51,7 +51,6 @@ export function cancelledError(): RuntimeError {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether a value is an object and not a list. */
 export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

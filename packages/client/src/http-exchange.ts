@@ -7,7 +7,7 @@ export interface Exchange {
   readonly url: string;
   /** Resolves with the head of the answer, whatever its status. Its failures are sentences. */
   send(request: HttpRequest, how?: Sending): Promise<Response>;
-  /** The JSON of an answer; throws the failure it tells. */
+  /** The JSON of an answer; throws the failure that it reports. */
   read(response: Response): Promise<unknown>;
 }
 
@@ -58,7 +58,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** System error codes as text. */
 const FAULTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "no machine has that name",
@@ -86,7 +85,6 @@ function noJson(url: string, { status, headers }: Response): RuntimeError {
   return new RuntimeError("AGENT_ERROR", `${url} answered ${status} with ${type}, which is not JSON; ${advice}`);
 }
 
-/** What is sent for an operation. */
 export interface HttpRequest {
   readonly method: string;
   /** With its query. */

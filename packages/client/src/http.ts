@@ -209,7 +209,7 @@ interface FollowParts {
   readonly closing: AbortSignal;
 }
 
-/** Connections that fail one after the other before a reader is told. */
+/** Connections that fail one after the other before a reader gets the error. */
 const FAILURES_MAX = 8;
 const WAIT_MS = 100;
 const WAIT_MS_MAX = 5_000;
@@ -290,7 +290,7 @@ async function refusalIn(response: Response, exchange: Exchange): Promise<Runtim
 const SERVER_FAULT = 500;
 const NOT_SERVED = 501;
 
-/** Whether another try would be told the same. */
+/** Whether another try would fail the same way. */
 function isFinal(thrown: unknown): boolean {
   const { code } = asRuntimeError(thrown);
   const { http } = ERRORS[code];

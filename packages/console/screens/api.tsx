@@ -1,7 +1,17 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { bodyExample, exampleIn, exampleOf, LANGUAGES } from "../api-examples.ts";
-import { type Document, fieldsOf, type Operation, operationsOf, type Schema, typeOf } from "../openapi.ts";
+import {
+  bodyExample,
+  type Document,
+  exampleIn,
+  exampleOf,
+  fieldsOf,
+  LANGUAGES,
+  type Operation,
+  operationsOf,
+  type Schema,
+  typeOf,
+} from "../openapi.ts";
 import { Action, Badge, Empty, Loaded, Prose, Table, textField, useRequest } from "../parts.tsx";
 import { linkTo } from "../router.ts";
 import { BASE_URL, currentToken, fetchRoute, hasScope } from "../server.ts";
@@ -113,7 +123,6 @@ function Overview({ document, count }: { document: Document; count: number }): J
   );
 }
 
-/** The reference page of one operation. */
 function OperationView({ operation, document }: { operation: Operation; document: Document }): JSX.Element {
   const { name, method, path, summary, description, scope, types } = operation;
   const isAllowed = scope === undefined || hasScope(scope);

@@ -191,7 +191,6 @@ function amountOf(type: Budget["type"], amount: number): string {
 
 type Approval = SessionView["approvals"]["value"][number];
 
-/** The tool calls that wait for approval. */
 function Approvals({ view }: { view: SessionView }): JSX.Element | null {
   if (view.approvals.value.length === 0) return null;
   return (

@@ -105,7 +105,6 @@ function LogCard({ log, id, runs, names }: LogCardProps): JSX.Element {
 
 const BAR_WIDTH = 400;
 
-/** The cost of turns and summaries as bars. */
 function CostBars({ rows, names }: { rows: readonly Row[]; names: readonly string[] }): JSX.Element | null {
   const priced = rows.flatMap(({ policy, cost }) => (cost === undefined ? [] : [{ policy, ...cost }]));
   const most = Math.max(0, ...priced.map(({ total }) => total));

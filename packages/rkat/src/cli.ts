@@ -7,10 +7,11 @@ import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
 import { fileURLToPath } from "node:url";
 import type { Config } from "@rkat/core/config/config-schema";
+import type { ServerParts } from "@rkat/server/http/start";
 import type { Input, Io, Output, Terminal } from "./io.ts";
 import type { ModelOutlook, Parts } from "./parts.ts";
 
-// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+// Not by name: an older Node has no such export, and would end with a stack trace before the check below.
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -170,45 +171,22 @@ function outputOf(stream: NodeJS.WriteStream): Output {
 }
 
 function parts(io: Io): Parts {
-  const loadConfig: Parts["loadConfig"] = async (places) =>
+  const loadConfig: ServerParts["loadConfig"] = async (places) =>
     (await import("@rkat/node/config/load-config")).loadConfig(places);
   const openRuntime: Parts["openRuntime"] = async (options) =>
     (await import("@rkat/node/open-runtime")).openRuntime(options);
-  const openDatabaseTokens: Parts["openDatabaseTokens"] = async (...given) =>
+  const openDatabaseTokens: ServerParts["openDatabaseTokens"] = async (...given) =>
     (await import("@rkat/postgres")).openDatabaseTokens(...given);
   const server = { loadConfig, openRuntime, openDatabaseTokens };
   return {
-    ...server,
-    configFileSchema: async () => (await import("@rkat/core/config/spell-config")).configFileSchema(),
-    createRuntime: async (options) => (await import("@rkat/core/create-runtime")).createRuntime(options),
-    createInMemoryStore: async () => (await import("@rkat/core/create-runtime")).createInMemoryStore(),
+    openRuntime,
     verifyStore: async (folder, options) => (await import("@rkat/node/open-runtime")).verifyStore(folder, options),
-    encryption: () => import("@rkat/node/sealed-realm"),
-    inspectDatabase: async (realm) => (await import("@rkat/postgres")).inspectDatabase(realm),
-    verifyDatabase: async (address) => (await import("@rkat/node/store-places")).verifyDatabase(address),
-    copyStore: async (from, to, options) => (await import("@rkat/node/store-places")).copyStore(from, to, options),
-    backUpStore: async (...given) => (await import("@rkat/node/store-places")).backUpStore(...given),
-    verifyBackup: async (...given) => (await import("@rkat/node/store-places")).verifyBackup(...given),
-    restoreBackup: async (...given) => (await import("@rkat/node/store-places")).restoreBackup(...given),
-    listBackups: async (folder) => (await import("@rkat/node/store-places")).listBackups(folder),
-    writeArchive: async (...given) => (await import("@rkat/node/store-places")).writeArchive(...given),
-    inspectMcpServers: async (options) => (await import("@rkat/node/open-runtime")).inspectMcpServers(options),
-    tryHook: async (...given) => (await import("@rkat/core/composed-hooks")).tryHook(...given),
     runOwnCommand: async (command) => {
       const { runOwnCommand } = await import("@rkat/core/tools/shell");
       const { createSystemClock } = await import("@rkat/core/runtime/system-clock");
       return runOwnCommand({ ...command, clock: createSystemClock() });
     },
     createScriptedModel: async (script) => (await import("@rkat/core/providers/scripted")).createScriptedModel(script),
-    toml: async () => {
-      const { parseToml, formatToml } = await import("@rkat/node/config/config-file");
-      return { parse: parseToml, format: formatToml };
-    },
-    loadLaboratory: async () => {
-      const { loadPolicy, runSimulation } = await import("@rkat/conformance/laboratory");
-      const { readKeptLog } = await import("@rkat/node/store-places");
-      return { loadPolicy, runSimulation, readKeptLog };
-    },
     loadConformance: async () => {
       const { createConformance } = await import("@rkat/conformance/conformance");
       const { readIfThere } = await import("@rkat/node/config/realm");
@@ -226,8 +204,6 @@ function parts(io: Io): Parts {
     inspectModels: (config) => inspectModels(io.env, config),
     findLocalServers: async (signal) =>
       (await import("@rkat/core/providers/local-servers")).findLocalServers({ env: io.env, signal }),
-    subAgentsOf: async ({ config, subAgents }) =>
-      (await import("@rkat/core/composed-tools")).subAgentsOf({ subAgents }, config),
     serveRpc: async (words) => {
       const { startRpc } = await import("@rkat/server/rpc/start");
       const { stdin, stdout, stderr } = process;
@@ -258,8 +234,7 @@ function parts(io: Io): Parts {
       return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
     },
     serveConsole: async (words) => {
-      const { startConsole } = await import("@rkat/server/rest/start");
-      const { createBrowserOpener } = await import("@rkat/server/rest/open-browser");
+      const { createBrowserOpener, startConsole } = await import("@rkat/server/rest/start");
       const { stdin, stdout, stderr, platform } = process;
       const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
       return startConsole({ ...io, args: words, stdin, stdout, stderr }, server, open);

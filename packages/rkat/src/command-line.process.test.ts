@@ -8,7 +8,7 @@ import { loadConfig } from "@rkat/node/config/load-config";
 import { type OpenOptions, openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
-import { configTemplate } from "./commands/init.ts";
+import { configTemplate } from "./commands/project.ts";
 import type { Parts } from "./parts.ts";
 
 const line = useCommandLine();

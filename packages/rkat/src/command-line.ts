@@ -1,11 +1,34 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
+import { acpUsage, consoleUsage, restUsage, rpcUsage } from "@rkat/server/http/usage";
 import { Command, CommanderError } from "commander";
-import { type CommandRow, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
-import { COMMANDS } from "./command-table.ts";
-import { settleServerCommand } from "./commands/mcp.ts";
-import { settleResume } from "./commands/run.ts";
+import { chatRow, chatWhereChosen } from "./chat/chat-command.ts";
+import { type Call, type CommandRow, command, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
+import { agentRows } from "./commands/agent.ts";
+import { compactRows } from "./commands/compact.ts";
+import { completionRows } from "./commands/completion.ts";
+import { configRows } from "./commands/config.ts";
+import { conformanceRow } from "./commands/conformance.ts";
+import { doctorRow } from "./commands/doctor.ts";
+import { pruneRow } from "./commands/forget.ts";
+import { mcpRows, settleServerCommand } from "./commands/mcp.ts";
+import { memoryRows } from "./commands/memory.ts";
+import {
+  blobRows,
+  capabilitiesRow,
+  modelsRow,
+  skillRows,
+  subAgentRows,
+  usageRow,
+  whoamiRow,
+} from "./commands/overview.ts";
+import { hookRows, initRow, trustRow } from "./commands/project.ts";
+import { resumeRows, runRow, settleResume } from "./commands/run.ts";
+import { sessionRows } from "./commands/session.ts";
+import { backupRows, encryptionRows, storeRows } from "./commands/store.ts";
+import { tokenRows } from "./commands/token.ts";
+import { demoRow } from "./demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";
@@ -184,7 +207,7 @@ function noCommand(words: readonly string[], program: Command): RuntimeError {
   const meant = Object.hasOwn(UNSERVED, word) ? undefined : meantBy(words, program);
   const hint = meant === undefined ? (UNSERVED[word] ?? "rkat help lists them.") : `did you mean ${meant}?`;
   const message = `there is no command ${words.join(" ")}; ${hint} As a prompt, write rkat run ${words.join(" ")}`;
-  return new RuntimeError("INVALID_PARAMS", message);
+  return invalid(message);
 }
 
 /** The nearest command: one with a similar name, or a subcommand of that name. */
@@ -202,4 +225,79 @@ function meantBy([first = "", next, ...more]: readonly string[], program: Comman
   if (slip !== undefined) return `rkat ${slip}`;
   const within = holders(word).map((holder) => `rkat ${holder.name()} ${word}`);
   return within.length === 0 ? undefined : within.join(" or ");
+}
+
+const [resumeRow, ...continueRows] = resumeRows(chatWhereChosen);
+
+const helpRow = command("help [COMMAND…]", {
+  text: "Show the help of a command; rkat COMMAND --help does the same.",
+  examples: [["rkat help session fork", "of a command within another"]],
+  needsAll: true,
+  run: showHelp,
+});
+
+/** Every command, under the headings of the front page and in their order there. */
+const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
+  Commands: [
+    chatRow,
+    runRow,
+    resumeRow,
+    ...sessionRows,
+    ...compactRows,
+    ...memoryRows,
+    ...agentRows,
+    command("serve", {
+      text: "Serve sessions over HTTP, for programs and browsers.",
+      server: { usage: () => restUsage("rkat serve", "cli"), start: ({ serveRest }, args) => serveRest(args) },
+    }),
+    ...configRows,
+    doctorRow,
+  ],
+  More: [
+    ...continueRows,
+    demoRow,
+    command("console", {
+      text: "Show sessions, contexts, compactions and memory in a browser.",
+      server: { usage: () => consoleUsage("rkat console"), start: ({ serveConsole }, args) => serveConsole(args) },
+    }),
+    modelsRow,
+    usageRow,
+    ...skillRows,
+    ...subAgentRows,
+    ...blobRows,
+    command("rpc", {
+      text: "Serve JSON-RPC on stdin and stdout, as rkat-rpc does.",
+      server: { usage: () => rpcUsage("rkat rpc"), start: ({ serveRpc }, args) => serveRpc(args) },
+    }),
+    ...mcpRows,
+    command("acp", {
+      text: "Serve editors over the Agent Client Protocol, on stdin and stdout, as rkat-acp does.",
+      server: { usage: () => acpUsage("rkat acp"), start: ({ serveAcp }, args) => serveAcp(args) },
+    }),
+    ...completionRows,
+    helpRow,
+  ],
+  Administration: [
+    initRow,
+    trustRow,
+    ...hookRows,
+    ...tokenRows,
+    whoamiRow,
+    capabilitiesRow,
+    pruneRow,
+    ...backupRows,
+    ...storeRows,
+    ...encryptionRows,
+    conformanceRow,
+  ],
+};
+
+function showHelp({ self }: Call): void {
+  let command = self.parent ?? self;
+  for (const word of self.args) {
+    const inner: Command | undefined = command.commands.find((one) => [one.name(), ...one.aliases()].includes(word));
+    if (inner === undefined) throw invalid(`there is no command ${self.args.join(" ")}; rkat help lists them`);
+    command = inner;
+  }
+  command.outputHelp();
 }

@@ -49,16 +49,13 @@ export interface CommonFlags {
 export interface Call<Flags extends object = CommonFlags> {
   readonly invocation: Invocation;
   readonly io: Io;
-  /** Colours for stdout. */
   readonly paint: Paint;
   readonly flags: Flags;
-  /** The command's commander object. */
   readonly self: Command;
   /** An argument by its name in the usage, in lower case; undefined where it was left out. Several words are joined. */
   arg(name: string): string | undefined;
 }
 
-/** A call with an open runtime. */
 export interface OpenedCall<Flags extends object = CommonFlags> extends Call<Flags> {
   readonly opened: Opened;
   /** The id of the session that is named, or of the last one; empty for a command that takes no session. */
@@ -80,6 +77,8 @@ interface OperationRow<Name extends OperationName, Flags extends CommonFlags>
   readonly text?: string;
   /** How the runtime is opened; by default, as the capability of the operation requires. */
   readonly opens?: Open;
+  /** Whether it is about every session, and not the last one, where none is named. */
+  readonly ofEvery?: true;
   /** Changes to the flags of the operation's fields, by the names of the fields. */
   readonly own?: Readonly<Record<string, (option: Option) => Option>>;
   /** Fields of the input besides the arguments and flags. */
@@ -99,7 +98,7 @@ const OPENS: Readonly<Record<string, Open>> = {
 export function operation<Name extends OperationName, Flags extends CommonFlags = CommonFlags>(
   line: string,
   name: Name,
-  { opens, own, input, json: jsonOf, view, ...row }: OperationRow<Name, Flags>,
+  { opens, ofEvery, own, input, json: jsonOf, view, ...row }: OperationRow<Name, Flags>,
 ): CommandRow {
   // Looked up lazily: most calls are of another command.
   const facts = (): { readonly summary: string; readonly requires?: string } => OPERATIONS[name];
@@ -107,12 +106,16 @@ export function operation<Name extends OperationName, Flags extends CommonFlags 
     const usual = line.includes("SESSION") ? withSessions : withEmpty;
     return (opens ?? OPENS[facts().requires ?? ""] ?? usual)(invocation, use);
   };
-  const run = onSession<Flags>(async (call) => {
-    const asked = { ...argumentFields(call), ...fieldsOf(name, call.flags), ...(await input?.(call)) };
-    const answer = await call.opened.runtime.dispatch(name, asked);
-    if (call.flags.json) writeJson(call.io, jsonOf?.(answer, call) ?? answer);
-    else print(call.io, await view(answer, call));
-  }, open);
+  const run = onSession<Flags>(
+    async (call) => {
+      const asked = { ...argumentFields(call), ...fieldsOf(name, call.flags), ...(await input?.(call)) };
+      const answer = await call.opened.runtime.dispatch(name, asked);
+      if (call.flags.json) writeJson(call.io, jsonOf?.(answer, call) ?? answer);
+      else print(call.io, await view(answer, call));
+    },
+    open,
+    ofEvery ? undefined : "last",
+  );
   return {
     ...row,
     line,
@@ -135,11 +138,12 @@ export function onOpened<Flags extends object = CommonFlags>(
 export function onSession<Flags extends object = CommonFlags>(
   use: (call: OpenedCall<Flags>) => Promise<void>,
   open: Open = withSessions,
+  unnamed: "last" | undefined = "last",
 ): (call: Call<Flags>) => Promise<void> {
   return onOpened(async (call) => {
     const takesSession = call.self.registeredArguments.some((argument) => argument.name() === "session");
-    const id = takesSession ? await findSession(call.opened, call.arg("session") ?? "last") : "";
-    return use({ ...call, id });
+    const word = takesSession ? (call.arg("session") ?? unnamed) : undefined;
+    return use({ ...call, id: word === undefined ? "" : await findSession(call.opened, word) });
   }, open);
 }
 
@@ -281,7 +285,7 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 function argumentFields({ self, id }: OpenedCall<object>): JsonObject {
   const fields = [...argumentValues(self)].map(([name, value]) => {
-    if (name === "session") return ["session_id", id] as const;
+    if (name === "session") return ["session_id", id || undefined] as const;
     return [FIELDS[name] ?? name, Array.isArray(value) ? value.join(" ") : value] as const;
   });
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));

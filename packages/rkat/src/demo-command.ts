@@ -11,13 +11,18 @@ import {
   badCall,
   budget,
   createLongTalk,
+  createPage,
+  createWatch,
   longLife,
+  type Page,
   parallelTools,
+  type Row,
   retry,
+  type Scene,
+  type Stage,
   structuredOutput,
   talk,
 } from "./demo-scenes.ts";
-import { createPage, createWatch, type Page, type Row, type Scene, type Stage } from "./demo-stage.ts";
 import { alignColumns, counted, type Io, writeJson } from "./io.ts";
 import type { Invocation } from "./parts.ts";
 
@@ -26,7 +31,6 @@ interface DemoFlags {
   readonly json?: boolean;
 }
 
-/** `rkat demo`. */
 export const demoRow = command("demo", {
   text: "Watch what it does, without a key or a network. It plays the whole story: sessions, compaction, recall, undo, an agent's memory, and failures. Nothing is left behind, and its claims are checked while it plays.",
   flags: () => [
@@ -42,7 +46,6 @@ export const demoRow = command("demo", {
   run: async ({ invocation, flags }: Call<DemoFlags>) => invocation.exitWith(await playDemo(invocation, flags)),
 });
 
-/** The outcome of a scene. */
 interface Played {
   readonly title: string;
   readonly shown: unknown[];
@@ -52,17 +55,19 @@ interface Played {
 async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): Promise<number> {
   const page = json ? createPage(missed(io), false) : createPage(io, io.stdout.isTerminal && fast !== true);
   const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
+  const { createRuntime } = await import("@rkat/core/create-runtime");
+  const { loadConfig } = await import("@rkat/node/config/load-config");
   const opened: Runtime[] = [];
   const played: Played[] = [];
   // The user's configuration and environment must not change the demo.
   const setting = { env: {}, clock: createDemoClock() };
-  const kept = async <T extends Runtime>(runtime: Promise<T>): Promise<T> => {
+  const kept = async <T extends Runtime>(runtime: T | Promise<T>): Promise<T> => {
     const ready = await runtime;
     opened.push(ready);
     return ready;
   };
-  const open = (model: NonNullable<RuntimeOptions["model"]>) => kept(parts.createRuntime({ ...setting, model }));
-  const defaults = await parts.loadConfig({
+  const open = (model: NonNullable<RuntimeOptions["model"]>) => kept(createRuntime({ ...setting, model }));
+  const defaults = await loadConfig({
     ...setting,
     cwd: stateFolder,
     home: stateFolder,

@@ -2,7 +2,7 @@ import type { KeptPlaces } from "@rkat/core/contract/wire/session-page";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
-import { exportPage } from "./export-page.ts";
+import { exportPage } from "./session-page.ts";
 
 const act = { name: "act", description: "Acts.", inputSchema: { type: "object" } } as const;
 

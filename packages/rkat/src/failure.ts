@@ -1,4 +1,4 @@
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { CommanderError } from "commander";
 import { fieldFlags } from "./flags.ts";
@@ -18,7 +18,6 @@ export function reportFailure(io: Io, thrown: unknown): number {
   return stopped ?? ERRORS[error.code].exit;
 }
 
-/** Writes the error to stderr as one sentence. */
 export function writeError({ args, stderr, env }: Io, { message, code }: RuntimeError): void {
   // A provider's message is about its own fields, and other commands have other flags for the same field names.
   const sentence = code === "PROVIDER_ERROR" || !isTurn(args) ? message : inFlags(message);
@@ -41,7 +40,6 @@ function inFlags(message: string): string {
   return begun.replace(/(?<![\w.-])[a-z]+_[a-z_]+(?![\w.])/g, (name) => flags.get(name) ?? name);
 }
 
-/** Reports that the user interrupted the command. */
 export function writeInterrupted({ stderr, env }: Io): void {
   stderr.write(`${createPaint(stderr, env).dim("Interrupted.")}\n`);
 }
@@ -71,7 +69,7 @@ function formatOf(args: readonly string[]): "text" | "json" | "events" {
 function fromCommander({ message, code }: CommanderError, args: readonly string[]): RuntimeError {
   const [first = "", hint] = message.replace(/^error: /, "").split("\n");
   const complaint = first.replace(/\.$/, "").replace(/'\. (?=Expected)/, "': ");
-  const refuse = (sentence: string) => new RuntimeError("INVALID_PARAMS", sentence);
+  const refuse = (sentence: string) => invalid(sentence);
   if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
   if (code === "commander.excessArguments") return refuse(excessIn(complaint, args));
   // Keeps the advice in the same sentence as the wrong value.

@@ -6,14 +6,7 @@ import { withoutControls } from "@rkat/server/http/terminal-text";
 import { canAsk } from "./chat/ask-person.ts";
 import { pickOne } from "./chat/pick-one.ts";
 import type { Choice } from "./chat/picker.ts";
-import {
-  type ConfigText,
-  changeConfigFile,
-  projectFileOf,
-  shownPath,
-  userFileOf,
-  withKey,
-} from "./commands/config-text.ts";
+import { type ConfigText, changeConfigFile, projectFileOf, shownPath, userFileOf, withKey } from "./commands/config.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import { fieldsOf } from "./flags.ts";
 import { bytesText, type Io } from "./io.ts";

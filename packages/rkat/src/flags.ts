@@ -55,7 +55,6 @@ export function wholeFrom(least: number): (text: string) => number {
   };
 }
 
-/** Reads an amount of US dollars. */
 function dollars(text: string): number {
   const amount = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (amount > 0) return amount;
@@ -91,7 +90,6 @@ function jsonLike(example: unknown): (text: string) => unknown {
   };
 }
 
-/** Reads any JSON value. */
 export function json(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -100,7 +98,6 @@ export function json(text: string): unknown {
   }
 }
 
-/** Reads an agent's name. */
 export function agentName(text: string): string {
   const { data, error } = AgentName.safeParse(text);
   if (data !== undefined) return data;

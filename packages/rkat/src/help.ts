@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import type { Command, Help } from "commander";
 import { createPaint, type Io } from "./io.ts";
@@ -56,7 +56,7 @@ export function holdCommands(command: Command): Command {
       const asked = [name, word, ...more].join(" ");
       const isAsked = meant === undefined && more.length > 0;
       const instead = isAsked ? `; to ask a model, write rkat run "${asked}"` : "";
-      throw new RuntimeError("INVALID_PARAMS", `there is no command ${name} ${word}; ${hint}${instead}`);
+      throw invalid(`there is no command ${name} ${word}; ${hint}${instead}`);
     });
 }
 

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 
 export { costText, counted, grouped } from "@rkat/core/contract/describe-event";
@@ -85,7 +85,7 @@ function decoded(decoder: InstanceType<typeof TextDecoder>, chunk?: Uint8Array):
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", "stdin is not UTF-8 text", { cause });
+    throw invalid("stdin is not UTF-8 text", cause);
   }
 }
 
@@ -164,7 +164,6 @@ export function alignColumns(given: readonly (readonly string[])[]): readonly st
   );
 }
 
-/** A table with its heading, which is dimmed. */
 export function table(
   { dim }: Paint,
   head: readonly string[],

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { createProgram } from "./command-line.ts";
-import { type CommandEntry, commandTree } from "./commands/complete-line.ts";
+import { type CommandEntry, commandTree } from "./commands/completion.ts";
 import { usageOf } from "./help.ts";
 import type { Parts } from "./parts.ts";
 

@@ -10,12 +10,10 @@ import { createPaint } from "./io.ts";
 import type { Invocation, Place } from "./parts.ts";
 import { createLogLines } from "./progress.ts";
 
-/** A runtime with what it was composed from. */
 export interface Opened {
   readonly runtime: Runtime;
   readonly config: Config;
   readonly place: Place;
-  /** Whether its sessions are stored. */
   readonly isKept: boolean;
 }
 
@@ -106,7 +104,7 @@ async function withKept<T>(
 
 /** A runtime with the configured capabilities and no sessions, for operations that need none. */
 export async function createEmpty(
-  { io, parts, place }: Invocation,
+  { io, place }: Invocation,
   config: Config,
   skills: LoadedConfig["skills"] = [],
 ): Promise<Runtime> {
@@ -114,8 +112,9 @@ export async function createEmpty(
   const realm = configuredRealm(place(), config.store, { paths: true });
   const memory = config.features.includes("memory-store") ? { memory: {} } : {};
   const options = { config, realm, skills, env: io.env, projectRoot: place().projectRoot, ...compaction, ...memory };
-  if (!config.features.includes("session-store")) return parts.createRuntime(options);
-  return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
+  const { createRuntime, createInMemoryStore } = await import("@rkat/core/create-runtime");
+  const hasStore = config.features.includes("session-store");
+  return createRuntime(hasStore ? { ...options, store: createInMemoryStore() } : options);
 }
 
 export async function isThere(path: string): Promise<boolean> {
@@ -175,8 +174,9 @@ export async function readConfiguration(
 }
 
 /** The same for commands that report problems themselves. */
-export async function loadHere({ io, parts, place }: Invocation): Promise<LoadedConfig> {
+export async function loadHere({ io, place }: Invocation): Promise<LoadedConfig> {
   const { projectRoot, userRoot, stateFolder, isTrusted } = place();
   const where = { cwd: projectRoot, home: userRoot, stateFolder, isTrusted };
-  return parts.loadConfig({ ...where, env: io.env, readFile: readIfThere });
+  const { loadConfig } = await import("@rkat/node/config/load-config");
+  return loadConfig({ ...where, env: io.env, readFile: readIfThere });
 }

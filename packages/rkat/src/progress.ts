@@ -94,38 +94,39 @@ export function canDraw({ stdin, env }: Io): boolean {
   return stdin.kind === "terminal" && env.TERM !== "dumb" && stdin.terminal().output.isTTY === true;
 }
 
-/** A counter line on a terminal; without one it does nothing. */
-interface Progress {
-  show(count: number): void;
-  /** Lets something be written in its place; the next count is shown after it. */
-  aside(write: () => void): void;
-  clear(): void;
-}
-
-/** Shorter work shows no counter. */
-const COUNT_MIN = 64;
-/** The shortest time between two updates. */
-const PAUSE_MS = 100;
-
-/** Counts things named so on stderr. */
-export function createProgress({ stderr, env }: Io, noun: string): Progress {
-  const { dim } = createPaint(stderr, env);
+/** A line on a terminal that is redrawn, at most every 100 ms; without a terminal it does nothing. */
+function createStatusLine({ stderr, env }: Pick<Io, "stderr" | "env">) {
   const isWelcome = canRedraw({ stderr, env });
   let isShown = false;
   let shownAtMs = 0;
-  const clear = (): void => {
-    if (isShown) stderr.write(CLEAR_LINE);
-    isShown = false;
-  };
   return {
-    show: (count) => {
+    show: (text: () => string): void => {
       const nowMs = Date.now();
-      if (!isWelcome || count < COUNT_MIN || nowMs - shownAtMs < PAUSE_MS) return;
+      if (!isWelcome || nowMs - shownAtMs < PAUSE_MS) return;
       shownAtMs = nowMs;
       isShown = true;
-      stderr.write(`${CLEAR_LINE}${dim(`${grouped(count)} ${noun}…`)}`);
+      stderr.write(`${CLEAR_LINE}${text()}`);
     },
-    aside: (write) => {
+    clear: (): void => {
+      if (isShown) stderr.write(CLEAR_LINE);
+      isShown = false;
+    },
+  };
+}
+
+const PAUSE_MS = 100;
+/** Shorter work shows no counter. */
+const COUNT_MIN = 64;
+
+/** Counts things named so on stderr. `aside` writes in its place; the next count is shown after that. */
+export function createProgress({ stderr, env }: Io, noun: string) {
+  const { dim } = createPaint(stderr, env);
+  const { show, clear } = createStatusLine({ stderr, env });
+  return {
+    show: (count: number): void => {
+      if (count >= COUNT_MIN) show(() => dim(`${grouped(count)} ${noun}…`));
+    },
+    aside: (write: () => void): void => {
       clear();
       write();
     },
@@ -133,9 +134,8 @@ export function createProgress({ stderr, env }: Io, noun: string): Progress {
   };
 }
 
-/** A progress bar on a terminal; without one it does nothing. */
+/** A progress bar. Without a total it only counts. */
 interface Bar {
-  /** Without a total it only counts. */
   show(noun: string, done: number, total: number | undefined): void;
   clear(): void;
 }
@@ -144,42 +144,26 @@ const BAR_SIGNS = 24;
 
 /** Runs work with a progress bar. If it fails midway, `stays` says what is left; a refused place was not touched. */
 export async function withBar<T>(io: Io, work: (bar: Bar) => Promise<T>, stays?: string): Promise<T> {
-  const bar = createBar(io);
+  const { dim } = createPaint(io.stderr, io.env);
+  const line = createStatusLine(io);
+  const show: Bar["show"] = (noun, done, total) =>
+    line.show(() => {
+      if (total === undefined) return dim(`${grouped(done)} ${noun}…`);
+      const signs = Math.floor((BAR_SIGNS * done) / Math.max(1, total));
+      const bar = `${"█".repeat(signs)}${"░".repeat(BAR_SIGNS - signs)} `;
+      return `${bar}${dim(`${grouped(done)} of ${grouped(total)} ${noun}…`)}`;
+    });
   try {
-    return await work(bar);
+    return await work({ show, clear: line.clear });
   } catch (thrown) {
-    bar.clear();
+    line.clear();
     if (stays !== undefined && asRuntimeError(thrown).code !== "INVALID_PARAMS") writeWarnings(io, [stays]);
     throw thrown;
   } finally {
-    bar.clear();
+    line.clear();
   }
 }
 
-function createBar({ stderr, env }: Io): Bar {
-  const { dim } = createPaint(stderr, env);
-  const isWelcome = canRedraw({ stderr, env });
-  let isShown = false;
-  let shownAtMs = 0;
-  return {
-    show: (noun, done, total) => {
-      const nowMs = Date.now();
-      if (!isWelcome || nowMs - shownAtMs < PAUSE_MS) return;
-      shownAtMs = nowMs;
-      isShown = true;
-      const signs = total === undefined ? 0 : Math.floor((BAR_SIGNS * done) / Math.max(1, total));
-      const bar = total === undefined ? "" : `${"█".repeat(signs)}${"░".repeat(BAR_SIGNS - signs)} `;
-      const count = total === undefined ? grouped(done) : `${grouped(done)} of ${grouped(total)}`;
-      stderr.write(`${CLEAR_LINE}${bar}${dim(`${count} ${noun}…`)}`);
-    },
-    clear: () => {
-      if (isShown) stderr.write(CLEAR_LINE);
-      isShown = false;
-    },
-  };
-}
-
-/** Log lines about agents' memories on stderr. */
 export interface LogLines {
   print(line: string): void;
   /** Lines that arrive while something else owns the screen are written after it. */

@@ -107,38 +107,16 @@ export function openPlainPrompts(io: Io): PromptSource {
   };
 }
 
-async function* promptsOf(lines: AsyncIterable<string>): AsyncGenerator<string, undefined> {
-  const prompts = createPromptLines();
-  for await (const line of lines) {
-    const prompt = prompts.add(line);
-    if (prompt !== undefined) yield prompt;
-  }
-  const rest = prompts.rest();
-  if (rest !== undefined) yield rest;
-  return undefined;
-}
-
 /** Joins lines into prompts: a line that ends in a backslash continues on the next. */
-interface PromptLines {
-  /** Adds a line; returns the prompt when it is whole. */
-  add(line: string): string | undefined;
-  /** What is there of a prompt that never became whole. */
-  rest(): string | undefined;
-}
-
-function createPromptLines(): PromptLines {
-  let lines: string[] = [];
-  const take = (): string => {
-    const prompt = lines.join("\n");
-    lines = [];
-    return prompt;
-  };
-  return {
-    add: (line) => {
-      const goesOn = line.endsWith("\\");
-      lines.push(goesOn ? line.slice(0, -1) : line);
-      return goesOn ? undefined : take();
-    },
-    rest: () => (lines.length === 0 ? undefined : take()),
-  };
+async function* promptsOf(lines: AsyncIterable<string>): AsyncGenerator<string, undefined> {
+  let prompt: string[] = [];
+  for await (const line of lines) {
+    const isContinued = line.endsWith("\\");
+    prompt.push(isContinued ? line.slice(0, -1) : line);
+    if (isContinued) continue;
+    yield prompt.join("\n");
+    prompt = [];
+  }
+  if (prompt.length > 0) yield prompt.join("\n");
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+// Not by name: an older Node has no such export, and would end with a stack trace before the check below.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { nodeFault } from "@rkat/core/runtime/node-version";

@@ -1,6 +1,6 @@
 import type { Compaction } from "@rkat/core/contract/compaction";
 import { parentageOf } from "@rkat/core/contract/describe-event";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { parseSessionRef } from "@rkat/server/http/events";
@@ -46,7 +46,7 @@ export async function findSession({ runtime, place }: Opened, word: string): Pro
   if (back !== undefined) return sessionBack(dispatch, Number(back));
   const named = parseSessionRef(word, place.realm).toLowerCase();
   if (!/^[0-9a-f-]+$/.test(named) || named.length < PREFIX_CHARS_MIN) {
-    throw new RuntimeError("INVALID_PARAMS", `${word} names no session; write ${SELECTOR_HINT}`);
+    throw invalid(`${word} names no session; write ${SELECTOR_HINT}`);
   }
   // Also one that is archived, which no list shows.
   if (named.length === ID_CHARS) return named;
@@ -91,7 +91,7 @@ async function sessionBeginning(dispatch: Dispatch, prefix: string): Promise<str
   const shown = ids.slice(0, AMBIGUOUS_SHOWN_MAX).map((each) => each.slice(0, distinctChars(ids)));
   const more = ids.length > shown.length ? ", …" : "";
   const message = `${prefix} begins ${ids.length} sessions: ${shown.join(", ")}${more}; write more of the one you mean`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(message);
 }
 
 /** How many leading characters make all of these ids distinct. */
@@ -143,7 +143,7 @@ function compactionBeginning(compactions: readonly Compaction[], prefix: string)
   if (others.length === 0) return only;
   const shown = found.map(({ compaction_id }) => compaction_id).join(", ");
   const message = `${prefix} begins ${found.length} compactions: ${shown}; write more of the one you mean`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(message);
 }
 
 function notCompacted(id: string): RuntimeError {

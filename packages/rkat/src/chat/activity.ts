@@ -1,6 +1,6 @@
 import { unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { callHint, toolName } from "../commands/event-words.ts";
+import { callHint, toolName } from "../commands/turn-view.ts";
 import { counted, oneLine } from "../io.ts";
 
 /** Shows the current activity and its duration while nothing else is printed. */

@@ -6,7 +6,7 @@ import type { JsonObject } from "@rkat/core/contract/session";
 import type { Approval } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { patchLines, patchOf } from "../commands/work-lines.ts";
+import { patchLines, patchOf } from "../commands/turn-view.ts";
 import { counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 
 /** Whether a person can be asked: stdin and stderr are terminals. */
@@ -31,7 +31,6 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
-/** A word that answers a question. */
 interface AnswerChoice {
   readonly word: string;
   readonly meaning: string;

@@ -1,5 +1,5 @@
 import { describeEvent } from "@rkat/core/contract/describe-event";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
@@ -38,22 +38,21 @@ export interface Chat {
   readonly stage: Stage | undefined;
 }
 
-/** The place of a chat. */
 export type ChatPlace = Pick<Chat, "invocation" | "opened">;
 
 export interface SlashCommand {
+  /** The usage of its argument. */
   readonly takes?: string;
   readonly meaning: string;
-  /** The usage of its argument. */
   candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
-  /** Resolves with true when the chat is to end. */
-  run(chat: Chat, rest: string): Promise<boolean>;
+  readonly endsChat?: true;
+  run(chat: Chat, rest: string): Promise<void>;
 }
 
 /** The session of the chat; throws before the first turn. */
 export function currentOf({ conversation }: Chat): string {
   if (conversation.sessionId !== undefined) return conversation.sessionId;
-  throw new RuntimeError("INVALID_PARAMS", "the chat has no messages yet");
+  throw invalid("the chat has no messages yet");
 }
 
 /** For views of the chat's session. */
@@ -63,9 +62,8 @@ export function viewOf(chat: Chat): View {
 }
 
 /** Prints a note about the chat itself. */
-export function printNote({ invocation }: Chat, text: string): false {
+export function printNote({ invocation }: Chat, text: string): void {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
-  return false;
 }
 
 /** Lets the user choose; without a terminal it prints the list and how to name one. */
@@ -79,13 +77,11 @@ export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Pro
 
 const CELL_CHARS_MAX = 120;
 
-/** The current session of a chat. */
 export interface Conversation {
   /** Undefined until a new session's first turn has begun. */
   readonly sessionId: string | undefined;
   /** The model that was last asked for; undefined leaves it to the session. */
   readonly model: string | undefined;
-  /** The agent that the chat is with. */
   readonly agent: string | undefined;
   /**
    * Runs a turn and shows it; without a session it creates one. Attachments follow the prompt. Returns
@@ -100,7 +96,6 @@ export interface Conversation {
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
-  /** How things stand now. */
   status(): Promise<ChatStatus>;
   /** Loads a skill before the next prompt. */
   useSkill(name: string): void;

@@ -178,7 +178,7 @@ function inkOfKind(kind: string | null | undefined, inks: Readonly<Record<string
   return NO_INK;
 }
 
-/** Where a text of several lines goes on: lines that are indented by more than this. */
+/** Where a text of several lines continues: lines that are indented by more than this. */
 interface State {
   textBeyond: number | undefined;
 }

@@ -28,7 +28,6 @@ const PASTE_CHARS_MAX = 8 * 1024 * 1024;
 /** A Ctrl-C after such a pause was pressed and not pasted: the end of the paste was lost. */
 const PASTE_PAUSE_MS = 500;
 
-/** The keys of a terminal. */
 export interface Keys {
   /** Gives the terminal to another program until the function that is returned is called. */
   release(): () => void;

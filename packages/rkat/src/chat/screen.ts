@@ -219,7 +219,7 @@ function settled(line: string): string {
   return at < 0 ? line : line.slice(at + CLEAR_LINE.length);
 }
 
-/** A sentence that goes on below where the terminal ends. What is set in is no sentence: there each break may matter. */
+/** A sentence that continues below the edge of the terminal. Indented text is no sentence: there each break may matter. */
 function wrapped(line: string, columns: number): string {
   if (line.length > WRAPPED_CHARS_MAX || line.startsWith(" ") || widthOf(line) <= columns) return line;
   let shown = "";

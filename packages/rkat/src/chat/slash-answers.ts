@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import {
   type AssistantBlock,
   blockText,
@@ -9,12 +9,11 @@ import {
 } from "@rkat/core/contract/message";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { piecesOf } from "../commands/export-session.ts";
-import { patchLines, patchOf, unfolded } from "../commands/work-lines.ts";
+import { piecesOf } from "../commands/session-transfer.ts";
+import { patchLines, patchOf, unfolded } from "../commands/turn-view.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 
-/** The slash commands on answers. */
 export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   expand: {
     takes: "[N]",
@@ -23,10 +22,9 @@ export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       const id = currentOf(chat);
       if (rest !== "" && !/^[1-9]\d{0,5}$/.test(rest)) {
-        throw new RuntimeError("INVALID_PARAMS", `/expand ${rest}: write the number of a call; the newest is 1`);
+        throw invalid(`/expand ${rest}: write the number of a call; the newest is 1`);
       }
       await (rest === "" ? expandTurn(chat, id) : expandCall(chat, id, Number(rest)));
-      return false;
     },
   },
   copy: {
@@ -74,7 +72,7 @@ async function expandCall(chat: Chat, session_id: string, number: number): Promi
   if (call === undefined) {
     const made = calls.length === 1 ? "call was" : "calls were";
     const there = `only ${calls.length} ${made} made, and the newest is 1`;
-    throw new RuntimeError("INVALID_PARAMS", `/expand ${number}: ${there}`);
+    throw invalid(`/expand ${number}: ${there}`);
   }
   showStep(chat, call, { number, linesMax: Number.POSITIVE_INFINITY });
 }
@@ -178,14 +176,12 @@ async function textToCopy(chat: Chat, rest: string): Promise<string> {
       pieces.push(String(piece));
     return pieces.join("");
   }
-  if (rest !== "" && rest !== "code")
-    throw new RuntimeError("INVALID_PARAMS", `/copy ${rest}: write /copy, /copy code or /copy all`);
+  if (rest !== "" && rest !== "code") throw invalid(`/copy ${rest}: write /copy, /copy code or /copy all`);
   const { last_assistant_text: text = "" } = await opened.runtime.readSession(session_id);
-  if (text === "") throw new RuntimeError("INVALID_PARAMS", "there is no answer yet");
+  if (text === "") throw invalid("there is no answer yet");
   if (rest === "") return text;
   const code = lastCode(text);
-  if (code === undefined)
-    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy copies the whole answer");
+  if (code === undefined) throw invalid("the last answer has no code block; /copy copies the whole answer");
   return code;
 }
 
@@ -239,7 +235,7 @@ async function copyText(io: Io, text: string): Promise<string> {
 }
 
 function noClipboard(why: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `nothing was copied: ${why}; /export FILE writes the session to a file`);
+  return invalid(`nothing was copied: ${why}; /export FILE writes the session to a file`);
 }
 
 /** Pipes the text to a program; false where it is missing, fails, or takes too long. */

@@ -1,19 +1,20 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import type { CatalogModel } from "@rkat/core/contract/capability";
+import { invalid } from "@rkat/core/contract/error";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { print } from "../command-row.ts";
+import { agentStatusLines, compactAgent, strangerText } from "../commands/agent.ts";
 import { attempt, compactedLines, undoCompaction } from "../commands/compact.ts";
 import { showCompaction } from "../commands/compaction-views.ts";
 import { searchAndShow, statusLines } from "../commands/memory.ts";
-import { skillLines } from "../commands/overview.ts";
-import { createPaint, oneLine } from "../io.ts";
+import { agentsHere, keyNote, priceText, skillLines } from "../commands/overview.ts";
+import { ageSince, alignColumns, counted, createPaint, grouped, oneLine } from "../io.ts";
 import type { Candidate } from "../prompts.ts";
 import { contextBar } from "./context-strip.ts";
-import { type Chat, type ChatPlace, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
-import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
+import { type Chat, type ChatPlace, choose, currentOf, printNote, type SlashCommand, viewOf } from "./conversation.ts";
+import type { Choice } from "./picker.ts";
 import { ANSWER_COMMANDS } from "./slash-answers.ts";
-import { MODEL_COMMANDS } from "./slash-models.ts";
 import { SESSION_COMMANDS } from "./slash-sessions.ts";
 
 /** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
@@ -25,14 +26,16 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
 /** Runs a slash command; resolves with true when the chat ends. */
 export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
   const command = COMMANDS.get(Object.hasOwn(OTHER_NAMES, name) ? (OTHER_NAMES[name] ?? name) : name);
-  if (command !== undefined) return command.run(chat, rest);
+  if (command !== undefined) {
+    await command.run(chat, rest);
+    return command.endsChat === true;
+  }
   const names = [...COMMANDS.keys()];
   const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
   const hint = meant === undefined ? "" : `did you mean /${meant}? `;
-  throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; ${hint}/help lists them`);
+  throw invalid(`there is no /${name}; ${hint}/help lists them`);
 }
 
-/** The slash commands on the context and its compactions. */
 const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   context: {
     meaning: "show what fills the model's context; rkat session context shows all of it",
@@ -44,7 +47,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         message.role === "system_notice" && message.skill !== undefined ? [message.skill.skill_name] : [],
       );
       if (skills.length > 0) io.stdout.write(`skills: ${withoutControls([...new Set(skills)].join(", "))}\n`);
-      return false;
     },
   },
   compact: {
@@ -53,7 +55,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       requireCompaction(chat);
       await compact(chat, rest);
-      return false;
     },
   },
   receipt: {
@@ -63,7 +64,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       requireCompaction(chat);
       if (!(await wasCompacted(chat))) return printNote(chat, "There is no compaction yet; /compact makes one.");
       await showCompaction(viewOf(chat), { word: undefined, all: rest === "all", allHint: "/receipt all" });
-      return false;
     },
   },
   undo: {
@@ -73,7 +73,6 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       requireCompaction(chat);
       if (!(await wasCompacted(chat, { isStanding: true }))) return printNote(chat, "There is no compaction to undo.");
       await undoCompaction(viewOf(chat), { word: rest === "" ? undefined : rest });
-      return false;
     },
   },
 };
@@ -87,8 +86,7 @@ async function compact(chat: Chat, rest: string): Promise<void> {
   if (failure !== undefined) throw failure;
   const { compaction, reason } = result;
   if (compaction === undefined) {
-    printNote(chat, `Not compacted: ${reason ?? ""}.`);
-    return;
+    return printNote(chat, `Not compacted: ${reason ?? ""}.`);
   }
   io.stdout.write(`${compactedLines(io, compaction).join("\n")}\n`);
   io.stderr.write(`${createPaint(io.stderr, io.env).dim("/receipt shows what it did, /undo brings it back")}\n`);
@@ -107,7 +105,6 @@ async function wasCompacted(chat: Chat, { isStanding = false } = {}): Promise<bo
 
 const HINTS = { whole: "rkat memory search --all", everything: "/memory -a QUERY" };
 
-/** The slash command that searches memory. */
 const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   memory: {
     takes: "[-a] QUERY",
@@ -122,12 +119,10 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
         const reach = isAll === undefined ? "discarded" : "everything";
         await source.during((signal) => searchAndShow(io, opened, { query, reach, signal, hints: HINTS }));
       }
-      return false;
     },
   },
 };
 
-/** The slash command that loads skills. */
 const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   skill: {
     takes: "[NAME]",
@@ -141,8 +136,7 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       if (rest === "") {
         const { io } = chat.invocation;
         const { skills } = await runtime.dispatch("listSkills", {});
-        print(io, skillLines(skills, createPaint(io.stdout, io.env)));
-        return false;
+        return print(io, skillLines(skills, createPaint(io.stdout, io.env)));
       }
       // A missing or unreadable skill is reported now, not with the prompt.
       const { name } = await runtime.dispatch("readSkill", { skill_name: rest });
@@ -155,13 +149,177 @@ const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
 const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   help: {
     meaning: "show this",
-    run: async (chat) => {
-      await showHelp(chat);
-      return false;
+    run: showHelp,
+  },
+  quit: { meaning: "end; Ctrl-D does, too", endsChat: true, run: async () => {} },
+};
+
+const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  model: {
+    takes: "[NAME]",
+    meaning: "use another model from the next turn on; without a name, choose one from a list",
+    candidates: async (chat) => (await rowsOf(chat)).map(({ model, note }) => ({ text: model.id, note })),
+    run: async (chat, rest) => {
+      const name = rest === "" ? await chooseModel(chat) : await requireKnown(chat, rest);
+      if (name === undefined) return;
+      chat.conversation.useModel(name);
+      return printNote(chat, `The next turn uses ${name}.`);
     },
   },
-  quit: { meaning: "end; Ctrl-D does, too", run: async () => true },
 };
+
+interface Row {
+  readonly provider: string;
+  readonly model: CatalogModel;
+  readonly canBeAsked: boolean;
+  readonly note: string;
+}
+
+/** Every known model, usable ones first. */
+async function rowsOf({ invocation, opened }: ChatPlace): Promise<readonly Row[]> {
+  const catalog = await opened.runtime.dispatch("readModels", {});
+  const { providers } = await invocation.parts.inspectModels(opened.config);
+  const rows = catalog.providers.flatMap(({ provider, models }) => {
+    const canBeAsked = providers.find((row) => row.provider === provider)?.hasKey !== false;
+    return models.map((model): Row => {
+      const window = model.context_window === undefined ? "" : `${grouped(model.context_window)} context`;
+      const facts = [provider, window, priceText(model.prices), keyNote(provider, providers)];
+      return { provider, model, canBeAsked, note: facts.filter((fact) => fact !== "").join(" · ") };
+    });
+  });
+  return rows.toSorted((a, b) => Number(b.canBeAsked) - Number(a.canBeAsked));
+}
+
+async function chooseModel(chat: Chat): Promise<string | undefined> {
+  const current = await currentModel(chat);
+  const choices = (await rowsOf(chat)).map(({ model, note }): Choice<string> => {
+    const isCurrent = model.id === current.id;
+    return { value: model.id, label: `${model.id}${isCurrent ? " *" : ""}`, note, words: model.display_name };
+  });
+  const title = `Current model: ${current.words}. Switch to:`;
+  return choose(chat, { title, choices }, `Current model: ${current.words}. /model NAME switches to another.`);
+}
+
+async function currentModel({ opened, conversation }: Chat): Promise<{ readonly id: string; readonly words: string }> {
+  const { sessionId, model } = conversation;
+  if (model !== undefined) return { id: model, words: model };
+  if (sessionId === undefined || !opened.isKept) {
+    const configured = opened.config.agent.model;
+    return { id: configured ?? "", words: configured ?? "the first that has a key" };
+  }
+  const info = await opened.runtime.readSession(sessionId);
+  return { id: info.model, words: `${info.model} (${info.provider})` };
+}
+
+/**
+ * Refuses an unknown name: the provider would report a typo only after the prompt. With a provider before
+ * it any name is accepted, since new models appear faster than lists of them.
+ */
+async function requireKnown(chat: Chat, name: string): Promise<string> {
+  const { providers, self_hosted, profiles } = chat.opened.config;
+  const rows = await rowsOf(chat);
+  const ids = [...rows.map(({ model }) => model.id), ...Object.keys(profiles)];
+  if (ids.some((id) => id === name || isVariant(name, id))) return name;
+  const [provider = "", ...rest] = name.split("/");
+  const inspected = (await chat.invocation.parts.inspectModels(chat.opened.config)).providers;
+  const hosted = [...ALIASES, ...inspected.map((row) => row.provider)];
+  const owners = [...hosted, ...Object.keys(providers), ...Object.keys(self_hosted.servers)];
+  if (rest.length > 0 && rest.join("/") !== "") {
+    if (owners.includes(provider)) return name;
+    const meant = nearMiss(provider, owners);
+    const hint = meant === undefined ? `write one of ${owners.join(", ")}` : `did you mean ${meant}/${rest.join("/")}?`;
+    throw invalid(`there is no provider ${provider}; ${hint}`);
+  }
+  const meant = nearMiss(name, ids);
+  const hint = meant === undefined ? "/model lists them." : `did you mean ${meant}?`;
+  throw invalid(`no model ${name} is known; ${hint} For a new model: /model PROVIDER/${name}`);
+}
+
+/** Providers without a key, which no list of keys has. */
+const ALIASES = ["ollama", "google"];
+
+/** `gpt-5.5-2026-04-23` is a variant of `gpt-5.5`. */
+function isVariant(name: string, id: string): boolean {
+  return name.startsWith(id) && /^(?:-\d{4}|[@:])/.test(name.slice(id.length));
+}
+
+const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  agents: {
+    takes: "[NAME]",
+    meaning: "talk to an agent with memories, from a list or by name; also lists the sub-agents",
+    candidates: async ({ opened }) => {
+      const { agents } = await opened.runtime.dispatch("listAgents", {});
+      return agents.map(({ agent, count }) => ({ text: agent, note: counted(count, "memory") }));
+    },
+    run: async (chat, rest) => {
+      const name = rest === "" ? await chooseAgent(chat) : rest;
+      if (name === undefined) return;
+      const { count } = await chat.opened.runtime.dispatch("readAgentStatus", { agent: name });
+      chat.conversation.talkTo(name);
+      const known = count === 0 ? strangerText(name) : `${name} has ${counted(count, "memory")}.`;
+      return printNote(chat, `The next prompt starts a session with ${name}. ${known}`);
+    },
+  },
+};
+
+const DESCRIPTION_CHARS_MAX = 80;
+
+async function chooseAgent(chat: Chat): Promise<string | undefined> {
+  const { agents: helpers } = await agentsHere(chat.invocation);
+  const rows = helpers.map(({ name, description }) => ["", name, oneLine(description, DESCRIPTION_CHARS_MAX)]);
+  chat.invocation.io.stdout.write(`Sub-agents:\n${alignColumns(rows).join("\n")}\n`);
+  const { agents } = await chat.opened.runtime.dispatch("listAgents", {});
+  if (agents.length === 0) {
+    printNote(chat, "No agent has memories yet; /agents NAME starts one.");
+    return undefined;
+  }
+  const choices = agents.map(({ agent, count, updated_at }) => {
+    return { value: agent, label: agent, note: `${counted(count, "memory")}, ${ageSince(updated_at)}` };
+  });
+  return choose(chat, { title: "Choose an agent", choices }, "/agents NAME chooses one.");
+}
+
+interface AgentCommand {
+  readonly meaning: string;
+  run(chat: Chat, agent: string): Promise<void>;
+}
+
+/** The chat commands on its agent's memories. */
+const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
+  "@memory-status": {
+    meaning: "with --agent: show what the agent remembers",
+    run: async ({ invocation: { io }, opened }, agent) => {
+      const status = await opened.runtime.dispatch("readAgentStatus", { agent });
+      print(io, await agentStatusLines(status, { opened, paint: createPaint(io.stdout, io.env) }));
+    },
+  },
+  "@compact-memories": {
+    meaning: "with --agent: summarise the agent's older memories now",
+    run: ({ invocation, opened, source }, agent) => {
+      const { io } = invocation;
+      const call = { invocation, io, opened, paint: createPaint(io.stdout, io.env) };
+      return source.during((signal) => compactAgent(call, { agent, signal }));
+    },
+  },
+};
+
+/** Runs such a command; resolves with false when the text is a prompt, which may begin with any `@word`. */
+export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
+  const name = text.trim();
+  const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
+  if (command === undefined) return false;
+  const { agent } = chat.conversation;
+  if (agent === undefined) {
+    const message = `${name} needs an agent; start the chat with rkat chat --agent NAME`;
+    throw invalid(message);
+  }
+  await command.run(chat, agent);
+  return true;
+}
+
+function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
+  return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
+}
 
 /** The commands in the groups that the help has. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, SlashCommand>>>> = {

@@ -1,12 +1,12 @@
 import { lstat } from "node:fs/promises";
 import { extname } from "node:path";
 import { parentageOf } from "@rkat/core/contract/describe-event";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { print } from "../command-row.ts";
-import { piecesOf } from "../commands/export-session.ts";
 import { outputPath, writeFileWhole } from "../commands/output-file.ts";
+import { piecesOf } from "../commands/session-transfer.ts";
 import { messageText, sessionTable, showSession } from "../commands/session-views.ts";
 import { ageOf, bytesText, counted, oneLine } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -17,7 +17,6 @@ import type { Choice, Picker } from "./picker.ts";
 
 const SESSIONS_SHOWN = 10;
 
-/** The slash commands on sessions. */
 export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   new: {
     meaning: "start a new session",
@@ -30,7 +29,6 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "list the sessions of this folder",
     run: async ({ invocation: { io }, opened }) => {
       print(io, sessionTable(io, await opened.runtime.dispatch("listSessions", { limit: SESSIONS_SHOWN })));
-      return false;
     },
   },
   resume: {
@@ -43,7 +41,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
     run: async (chat, rest) => {
       const id = rest === "" ? await chooseSession(chat) : await findSession(chat.opened, rest);
-      if (id === undefined) return false;
+      if (id === undefined) return;
       const { message_count, model } = await chat.opened.runtime.readSession(id);
       chat.conversation.switchTo(id);
       return printNote(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
@@ -51,10 +49,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   history: {
     meaning: "show the conversation",
-    run: async (chat) => {
-      await showSession(viewOf(chat), { history: true });
-      return false;
-    },
+    run: (chat) => showSession(viewOf(chat), { history: true }),
   },
   fork: {
     takes: "[N]",
@@ -63,16 +58,12 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const id = currentOf(chat);
       const index = rest === "" ? await chooseMessage(chat, id) : indexIn(rest);
       if (index !== undefined) await forkBefore(chat, id, index);
-      return false;
     },
   },
   export: {
     takes: "[FILE]",
     meaning: "write the session to a file: .md, .html, .jsonl, or .json as chat completions take it",
-    run: async (chat, rest) => {
-      await exportTo(chat, currentOf(chat), rest);
-      return false;
-    },
+    run: (chat, rest) => exportTo(chat, currentOf(chat), rest),
   },
 };
 
@@ -148,7 +139,7 @@ async function chooseMessage(chat: Chat, session_id: string): Promise<number | u
 
 function indexIn(word: string): number {
   if (/^\d{1,9}$/.test(word)) return Number(word);
-  throw new RuntimeError("INVALID_PARAMS", `/fork ${word}: write the number of a message, as /history shows it`);
+  throw invalid(`/fork ${word}: write the number of a message, as /history shows it`);
 }
 
 async function forkBefore(chat: Chat, session_id: string, message_index: number): Promise<void> {
@@ -182,13 +173,13 @@ async function exportTo(chat: Chat, session_id: string, given: string): Promise<
   const format = Object.entries(FORMATS).find(([known]) => known === ending)?.[1];
   if (format === undefined) {
     const message = `/export ${shown}: end its name with ${Object.keys(FORMATS).join(", ")}, which sets the format`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+    throw invalid(message);
   }
   const isThere = await lstat(path).then(
     () => true,
     () => false,
   );
-  if (isThere) throw new RuntimeError("INVALID_PARAMS", `${shown} exists already; name another: /export FILE`);
+  if (isThere) throw invalid(`${shown} exists already; name another: /export FILE`);
   const pieces = piecesOf(io, chat.opened.runtime, { session_id, format });
   const bytes = await writeFileWhole(path, pieces, { shown, isForced: false });
   printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);

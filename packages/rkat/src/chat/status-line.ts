@@ -3,7 +3,6 @@ import type { Opened } from "../open-runtime.ts";
 import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
-/** The status of a chat. */
 export interface ChatStatus {
   readonly model: string | undefined;
   readonly agent: string | undefined;

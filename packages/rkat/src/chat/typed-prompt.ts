@@ -6,7 +6,7 @@ import type { ContentBlock } from "@rkat/core/contract/message";
 import { MEDIA_BYTES_MAX, textOfFile } from "@rkat/core/sessions/media";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { attachedBlock } from "../commands/attached-files.ts";
+import { attachedBlock } from "../commands/run-flags.ts";
 import { bytesText, counted } from "../io.ts";
 
 /** A prompt with the files that it names. */

@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { typedTo } from "../../../../test/support/keyboard.ts";
 import type { Parts } from "../parts.ts";
-import { parseShell } from "./typed-shell.ts";
+import { parseShell } from "./chat-command.ts";
 
 const { run } = useCommandLine();
 const env = { PATH: "/usr/local/bin:/usr/bin:/bin" };

@@ -26,7 +26,6 @@ export function inInk(text: string, { open, close }: Ink): string {
 /** Where text goes, a piece in its ink at a time. */
 export interface TextSink {
   add(text: string, ink: Ink): void;
-  /** Starts another line. */
   breakLine(): void;
 }
 
@@ -91,7 +90,7 @@ export function createWrappedText(to: { write(text: string): void; width(): numb
   let column = 0;
   /** The ink that is open. */
   let ink = NO_INK;
-  /** The word that may go on, and whether its beginning is written since it fits no line. */
+  /** The word that may continue, and whether its beginning is written since it fits no line. */
   let word: Part[] = [];
   let wordChars = 0;
   let isBroken = false;

@@ -15,7 +15,6 @@ import { compactionTable, type Naming, printCompaction, showCompaction } from ".
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { simulateRow } from "./simulate.ts";
 
-/** `rkat compact`. */
 export const compactRows: readonly CommandRow[] = [
   command("compact", {
     text: "Summarise a context, check what that lost, undo it: older turns become a summary. Nothing is deleted; each compaction has a receipt of what it removed.",
@@ -107,7 +106,6 @@ interface CompactFlags {
   readonly all?: boolean;
 }
 
-/** Compacts a session, or previews it, and prints the result. */
 async function compactNow(call: OpenedCall<CompactFlags>): Promise<void> {
   const { io, invocation, opened, id, flags, paint } = call;
   const { result, failure } = await attempt(io, opened, { ...flags, id, signal: io.interrupt });

@@ -28,7 +28,6 @@ export interface Naming {
   readonly allHint?: string;
 }
 
-/** Prints a compaction: its facts, its summary, its receipt. */
 export async function showCompaction(view: View, { word, all = false, json, allHint }: Naming): Promise<void> {
   const compaction = await findCompaction(view.opened, { id: view.id, word });
   if (json) return writeJson(view.io, compaction);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ConformanceOptions, Report } from "@rkat/conformance/conformance";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated, wholeFrom } from "../flags.ts";
@@ -26,7 +26,6 @@ const PORT_MAX = 65_535;
 
 const others = (...names: readonly string[]) => names as string[]; // Commander asks for a list it may write to.
 
-/** `rkat conformance`. */
 export const conformanceRow = command("conformance", {
   text: "Check that every surface, or a server, keeps the contract: the same scenarios must give the same results, events and error codes. It uses its own models and does not touch the project.",
   flags: () => [
@@ -72,7 +71,7 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     progress.clear();
     reports.push(report);
     if (flags.json !== true) io.stdout.write(`${lineOf(io, report)}\n`);
-    progress.show(`${reports.length} told`);
+    progress.show(`${reports.length} reported`);
   }
   progress.clear();
   const summary = summaryOf(reports);
@@ -90,10 +89,10 @@ function listScenarios(io: Io, scenarios: readonly { name: string; title: string
 function optionsOf({ env, cwd, interrupt }: Io, flags: Flags): ConformanceOptions {
   const { rest, mcpUrl, modelPort, only, token = env.RKAT_TOKEN } = flags;
   if (modelPort !== undefined && modelPort > PORT_MAX) {
-    throw new RuntimeError("INVALID_PARAMS", `--model-port ${modelPort}: write a number from 0 to ${PORT_MAX}`);
+    throw invalid(`--model-port ${modelPort}: write a number from 0 to ${PORT_MAX}`);
   }
   if (flags.token !== undefined && rest === undefined && mcpUrl === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--token is for a server at an address; add --rest or --mcp-url");
+    throw invalid("--token is for a server at an address; add --rest or --mcp-url");
   }
   const common = { only, modelPort: modelPort ?? 0, signal: interrupt };
   const fixed = { ...common, modelPort: modelPort || MODEL_PORT };
@@ -102,14 +101,13 @@ function optionsOf({ env, cwd, interrupt }: Io, flags: Flags): ConformanceOption
   const kind = flags.rpc === undefined ? "mcp" : "rpc";
   const words = wordsIn(flags.rpc ?? flags.mcp ?? "").map((word) => standing(cwd, word));
   if (flags.rpc === undefined && flags.mcp === undefined) return common;
-  if (words.length === 0)
-    throw new RuntimeError("INVALID_PARAMS", `--${kind}: write the command that starts the server`);
+  if (words.length === 0) throw invalid(`--${kind}: write the command that starts the server`);
   return { ...common, target: { kind, words } };
 }
 
 function urlOf(flag: string, given: string): string {
   if (URL.canParse(given) && /^https?:/.test(given)) return given.replace(/\/$/, "");
-  throw new RuntimeError("INVALID_PARAMS", `${flag} ${given}: write an address like http://127.0.0.1:8080`);
+  throw invalid(`${flag} ${given}: write an address like http://127.0.0.1:8080`);
 }
 
 /** The words of a command as a shell reads them: quotes hold words together. */

@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { ForgetReceipt, ForgetResult, Going, PruneResult } from "@rkat/core/contract/forget";
 import { Option } from "commander";
 import { askLine, canAsk } from "../chat/ask-person.ts";
@@ -20,7 +20,7 @@ import { loadHere, type Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { everySession } from "./export-session.ts";
+import { everySession } from "./session-transfer.ts";
 
 interface ForgetFlags {
   readonly session?: string;
@@ -31,7 +31,6 @@ interface ForgetFlags {
   readonly json?: boolean;
 }
 
-/** `rkat memory forget` and `rkat memory erasures`. */
 export const forgetRows: readonly CommandRow[] = [
   command("memory forget", {
     text: "Erase a session, a message, an agent's memory or a text, with a signed receipt: from the log, memory, summaries, files and forks of this folder. It checks every byte that is left, and asks first; an erasure cannot be undone.",
@@ -77,7 +76,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   const named = session === undefined ? {} : { session_id: await findSession(opened, session) };
   if (query !== undefined && !dryRun && (yes || !canAsk(io))) {
     const why = "a search also finds similar messages, so you must choose";
-    throw new RuntimeError("INVALID_PARAMS", `--query: ${why}; look with --dry-run, then name --session and --seq`);
+    throw invalid(`--query: ${why}; look with --dry-run, then name --session and --seq`);
   }
   const said = text === "-" ? { query_exact: await pipedText(io) } : {};
   const asked = { ...fieldsOf("forget", flags), ...named, ...said };
@@ -106,7 +105,7 @@ async function printNothing(output: Output, { runtime }: Opened): Promise<void> 
 }
 
 async function pipedText(io: Io): Promise<string> {
-  if (io.stdin.kind !== "stream") throw new RuntimeError("INVALID_PARAMS", "--text -: pipe the text into the command");
+  if (io.stdin.kind !== "stream") throw invalid("--text -: pipe the text into the command");
   const lines: string[] = [];
   for await (const line of linesOf(io.stdin, "the text")) lines.push(line);
   return lines.join("\n").trim();
@@ -114,12 +113,7 @@ async function pipedText(io: Io): Promise<string> {
 
 /** Asks for confirmation, after the preview; throws where the answer is not yes, or where no one can be asked. */
 async function confirm(io: Io, question: string, preview: (io: Io) => void): Promise<void> {
-  if (!canAsk(io)) {
-    throw new RuntimeError(
-      "INVALID_PARAMS",
-      "--yes: no person can be asked here; look with --dry-run, then write --yes",
-    );
-  }
+  if (!canAsk(io)) throw invalid("--yes: no person can be asked here; look with --dry-run, then write --yes");
   preview({ ...io, stdout: io.stderr });
   const answer = await askLine(io, `${question} Write yes: `);
   if (answer.trim().toLowerCase() !== "yes") throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
@@ -263,7 +257,7 @@ async function showErasures({ io, opened, paint, flags, arg }: OpenedCall): Prom
     if (one === undefined || another !== undefined) {
       const what = one === undefined ? "no receipt begins" : "several receipts begin";
       const message = `receipt: ${what} with ${oneLine(id, 40)}; rkat memory erasures lists them`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     return flags.json ? writeJson(io, one.signed) : print(io, [...receiptLines(one.read), `signature  ${one.word}`]);
   }
@@ -284,7 +278,6 @@ interface PruneFlags {
   readonly json?: boolean;
 }
 
-/** `rkat prune`. */
 export const pruneRow = command("prune", {
   text: "Erase sessions past their retention period, the oldest first, and show one signed receipt. It asks first; an erasure cannot be undone. [retention] of the configuration sets the period.",
   flags: () => [...fieldOptions("prune", { limit: (limit) => limit.argParser(wholeFrom(1)) }), YES(), jsonFlag()],
@@ -322,7 +315,7 @@ async function untrustedRetention(invocation: Invocation, thrown: unknown): Prom
   const leftOut = (await loadHere(invocation)).brought.filter(({ isObeyed }) => !isObeyed);
   const file = leftOut.find(({ requests }) => requests.some(({ name }) => name.startsWith("retention.")));
   const how = "counts once this project is trusted; run rkat trust, or add --trust for this run only";
-  return file && new RuntimeError("INVALID_PARAMS", `[retention] of ${file.path} ${how}`);
+  return file && invalid(`[retention] of ${file.path} ${how}`);
 }
 
 const TITLE_CHARS = 60;

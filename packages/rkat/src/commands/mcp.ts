@@ -1,5 +1,5 @@
 import { dirname, join, relative } from "node:path";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid } from "@rkat/core/contract/error";
 import type { BroughtFile } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -10,7 +10,7 @@ import { jsonFlag, repeated } from "../flags.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { quoted } from "./config-text.ts";
+import { quoted } from "./config.ts";
 import { alone, replaceFile } from "./output-file.ts";
 
 /** `rkat mcp`: a server for MCP clients, and the commands on MCP servers that sessions use. */
@@ -51,7 +51,7 @@ export const mcpRows: readonly CommandRow[] = [
       const start = words.findIndex((word) => word !== "--");
       const [command, ...args] = start < 0 ? [] : words.slice(start);
       if (command === undefined && url === undefined)
-        throw new RuntimeError("INVALID_PARAMS", "give the server's command after --, or its address as --url");
+        throw invalid("give the server's command after --, or its address as --url");
       const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
       await addServer(invocation, server);
     },
@@ -74,8 +74,7 @@ interface AddFlags {
 function pairs(flag: string, given: readonly string[]): Readonly<Record<string, string>> {
   const read = given.map((pair) => {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(pair) ?? [];
-    if (name === undefined || value === undefined)
-      throw new RuntimeError("INVALID_PARAMS", `${flag}: write NAME=VALUE, with a name before the =`);
+    if (name === undefined || value === undefined) throw invalid(`${flag}: write NAME=VALUE, with a name before the =`);
     return [name, value] as const;
   });
   return Object.fromEntries(read);
@@ -116,13 +115,13 @@ async function removeAlone(invocation: Invocation, name: string): Promise<void> 
   const index = servers.findIndex((server) => server.name === name);
   if (index < 0) {
     const known = servers.map((server) => server.name).join(", ") || "none";
-    throw new RuntimeError("INVALID_PARAMS", `${file.shown} has no server ${name}; there are: ${known}`);
+    throw invalid(`${file.shown} has no server ${name}; there are: ${known}`);
   }
   const text = withoutServer(file.text, index);
   const left = await serversOf(invocation, { ...file, text });
   // Some ways to write the same table cannot be taken apart line by line.
   if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
-    throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
+    throw invalid(`${file.shown} was not changed: remove ${name} from it by hand`);
   await writeTrusted(invocation, file, text);
   invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
 }
@@ -155,23 +154,24 @@ async function projectFile(invocation: Invocation): Promise<ServersFile> {
 }
 
 /** The servers of one file alone, read as every command would read them. */
-async function serversOf({ io, parts }: Invocation, { path, shown, text }: ServersFile) {
+async function serversOf({ io }: Invocation, { path, shown, text }: ServersFile) {
   const folder = dirname(dirname(path));
   const readFile = async (asked: string) => (asked === path ? text : undefined);
   try {
-    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
+    const { loadConfig } = await import("@rkat/node/config/load-config");
+    return (await loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
   } catch (thrown) {
     const { message } = asRuntimeError(thrown);
-    throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
+    throw invalid(`${shown} was not changed: ${message}`, thrown);
   }
 }
 
 /** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
 async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {
-  const { io, parts, place } = invocation;
+  const { io, place } = invocation;
   const { mcpServers, brought } = await readConfiguration(invocation);
   const options = { mcpServers, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
-  const { servers, warnings } = await parts.inspectMcpServers(options);
+  const { servers, warnings } = await (await import("@rkat/node/open-runtime")).inspectMcpServers(options);
   const isHealthy = servers.every(({ state }) => state !== "failed");
   invocation.exitWith(interruptedExit(io) ?? (isHealthy ? 0 : 1));
   const rows = [...servers, ...untrusted(brought)];

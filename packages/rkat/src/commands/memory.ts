@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "@rkat/core/contract/memory";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -21,8 +21,7 @@ import { type Opened, withMemory } from "../open-runtime.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { forgetRows } from "./forget.ts";
-import { memoryExportRow } from "./memory-export.ts";
-import { memoryImportRow } from "./memory-import.ts";
+import { memoryExportRow, memoryImportRow } from "./memory-transfer.ts";
 
 const NOTES = [
   ["A hit shows", "its score from 0 to 1, when, in which session, at which turn and seq, and the speaker"],
@@ -30,7 +29,6 @@ const NOTES = [
   ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
 ] as const;
 
-/** `rkat memory`. */
 export const memoryRows: readonly CommandRow[] = [
   command("memory", {
     text: "Search, erase, import and export memory of all sessions: searches use words and meaning, and call no model.",
@@ -165,7 +163,6 @@ interface Hints {
 
 const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" };
 
-/** Searches, and prints the hits, the best first. */
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
   const { query, json, all = false, tokens, hints = FLAGS } = search;
   // A search first indexes new messages.
@@ -198,10 +195,10 @@ const PENDING: Readonly<Record<MemoryResults["mode"], string>> = {
 async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
   const { query, reach, session, agent, asOf, signal } = search;
   if (asOf !== undefined && session === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--as-of counts within one session; name it with --session");
+    throw invalid("--as-of counts within one session; name it with --session");
   }
   if (agent !== undefined && session !== undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--agent and --session name two places; leave one of them out");
+    throw invalid("--agent and --session name two places; leave one of them out");
   }
   const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
   const input = { ...fieldsOf("searchMemory", search), query, ...where };

@@ -4,7 +4,7 @@ import { type FileHandle, lstat, mkdir, open, realpath, rename, rm, stat } from 
 import { dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { isErrno } from "@rkat/node/config/realm";
 import type { Io } from "../io.ts";
 
@@ -27,7 +27,7 @@ export async function refuseExisting(
   if (found === undefined || (found.isFile() && isForced)) return;
   // A link may lead to something else, and a device cannot be replaced.
   const why = found.isFile() ? `already; ${instead}` : "and is not a regular file; name another";
-  throw new RuntimeError("INVALID_PARAMS", `${shown} is there ${why}`);
+  throw invalid(`${shown} is there ${why}`);
 }
 
 /** Writes a file as it is made; resolves with its length. */
@@ -69,20 +69,17 @@ export async function writeWhole(
   }
 }
 
-/** The error of a file that cannot be written. */
 function unwritable(shown: string, cause: unknown): RuntimeError {
   const code = isErrno(cause) ? cause.code : undefined;
   const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
-  return new RuntimeError("INVALID_PARAMS", message, { cause });
+  return invalid(message, cause);
 }
 
-/** Whether a path is a folder that is there. */
 async function isFolder(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found?.isDirectory() === true;
 }
 
-/** Makes the folder that several files go to. */
 export async function makeOutputFolder({ cwd }: Io, shown: string): Promise<string> {
   const path = resolve(cwd, shown);
   try {
@@ -106,10 +103,7 @@ export async function alone<T>(path: string, work: () => Promise<T>): Promise<T>
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     for (let tries = 1; !(await isTaken(lock)); tries += 1) {
       if (tries > LOCK_TRIES_MAX) {
-        throw new RuntimeError(
-          "INVALID_PARAMS",
-          `${path} is being changed by another command; if none is, remove ${lock}`,
-        );
+        throw invalid(`${path} is being changed by another command; if none is, remove ${lock}`);
       }
       await wait(LOCK_WAIT_MS);
     }

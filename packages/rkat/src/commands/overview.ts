@@ -1,10 +1,11 @@
 import type { CapabilityStatus, CatalogModel, ModelsCatalog } from "@rkat/core/contract/capability";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { SkillRow } from "@rkat/core/contract/skill";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withGeneral } from "@rkat/core/sub-agents/sub-agent-settings";
+import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { type Call, type CommandRow, command, operation, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
@@ -14,7 +15,6 @@ import type { Invocation, ModelOutlook } from "../parts.ts";
 
 const DESCRIPTION_CHARS_MAX = 80;
 
-/** `rkat skill`. */
 export const skillRows: readonly CommandRow[] = [
   command("skill", {
     text: "List and show skills: instructions in a folder with a SKILL.md, which a model loads when it needs them.",
@@ -64,7 +64,6 @@ async function skillNamed(dispatch: Dispatch, text: string) {
   return { skill_name, source_uuid: found?.key.source_uuid ?? source };
 }
 
-/** Skills, one line each. */
 export function skillLines(skills: readonly SkillRow[], { dim }: Paint): readonly string[] {
   if (skills.length === 0) return ["There are no skills here; a folder with a SKILL.md in .rkat/skills is one."];
   const rows = skills.map(({ name, source, description }) => [
@@ -77,7 +76,6 @@ export function skillLines(skills: readonly SkillRow[], { dim }: Paint): readonl
   );
 }
 
-/** `rkat sub-agent`. */
 export const subAgentRows: readonly CommandRow[] = [
   command("sub-agent", {
     text: "List the sub-agents a model can delegate to.",
@@ -115,19 +113,22 @@ export const subAgentRows: readonly CommandRow[] = [
   }),
 ];
 
+/** The sub-agents that sessions can delegate to, by the configuration that was read. */
+export async function subAgentsIn({ config, subAgents }: Pick<LoadedConfig, "config" | "subAgents">) {
+  return (await import("@rkat/core/composed-tools")).subAgentsOf({ subAgents }, config);
+}
+
 /** The sub-agents that sessions of this place can delegate to, and their settings. */
 export async function agentsHere(invocation: Invocation) {
   const loaded = await readConfiguration(invocation);
   const { named: _rows, ...bounds } = loaded.config.sub_agents;
-  return { agents: withGeneral(await invocation.parts.subAgentsOf(loaded)), bounds };
+  return { agents: withGeneral(await subAgentsIn(loaded)), bounds };
 }
 
 async function showSubAgent(call: Call): Promise<void> {
   const name = call.arg("sub-agent");
   const agent = (await agentsHere(call.invocation)).agents.find((one) => one.name === name);
-  if (agent === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", `there is no sub-agent ${name}; rkat sub-agent list shows them`);
-  }
+  if (agent === undefined) throw invalid(`there is no sub-agent ${name}; rkat sub-agent list shows them`);
   const { prompt, tools, from: _place, ...facts } = toFileFields(agent);
   const rows = Object.entries({ ...facts, tools: tools?.join(", ") })
     .filter(([, value]) => value !== undefined)
@@ -142,7 +143,6 @@ function toFileFields({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
 
 const USAGE_COLUMNS = ["CALLS", "INPUT", "CACHED", "OUTPUT", "COST"];
 
-/** `rkat usage`. */
 export const usageRow = operation("usage", "readUsage", {
   text: "Sum up tokens and cost over all sessions and agents: by model, label, day or token.",
   examples: [
@@ -171,7 +171,6 @@ function usageOf(key: string, { calls, usage }: UsageReport["total"]): readonly 
   ];
 }
 
-/** `rkat blob`. */
 export const blobRows: readonly CommandRow[] = [
   command("blob", {
     text: "Print a stored attachment or a full tool output.",
@@ -185,7 +184,7 @@ export const blobRows: readonly CommandRow[] = [
       const isText = media_type.startsWith("text/");
       if (stdout.isTerminal && !isText) {
         const message = `${arg("blob")} is ${media_type}, which no terminal shows; write it to a file`;
-        throw new RuntimeError("INVALID_PARAMS", message);
+        throw invalid(message);
       }
       stdout.write(stdout.isTerminal ? withoutControls(new TextDecoder().decode(bytes)) : bytes);
       return undefined;
@@ -193,7 +192,6 @@ export const blobRows: readonly CommandRow[] = [
   }),
 ];
 
-/** `rkat whoami`. */
 export const whoamiRow = operation("whoami", "readAccess", {
   text: "Show your identity and scopes; on this machine every scope is allowed.",
   former: ["access"],
@@ -212,7 +210,6 @@ export const whoamiRow = operation("whoami", "readAccess", {
   },
 });
 
-/** `rkat models`. */
 export const modelsRow = operation("models", "readModels", {
   text: "List known models: newest first, with their context window, output limit and price.",
   examples: [
@@ -261,7 +258,6 @@ export function priceText(prices: CatalogModel["prices"]): string {
   return prices === undefined ? "" : `$${prices.input} / $${prices.output}`;
 }
 
-/** `rkat capabilities`. */
 export const capabilitiesRow = operation("capabilities", "readCapabilities", {
   text: "Show what this installation can do: which parts are there, and which are switched off.",
   examples: [["rkat capabilities", "each capability, and whether it is there"]],

@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { basename, extname, resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { RuntimeError } from "@rkat/core/contract/error";
-import { withPiped } from "@rkat/core/contract/message";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { type Content, type ContentBlock, withPiped } from "@rkat/core/contract/message";
 import type { PermissionRules } from "@rkat/core/contract/permission";
 import type { JsonObject, ToolFilter } from "@rkat/core/contract/session";
 import { isErrno } from "@rkat/node/config/realm";
 import { Option } from "commander";
-import { fieldFlags, fieldsOf, type Pair, pairs } from "../flags.ts";
+import { fieldFlags, fieldsOf, type Pair, pairs, repeated } from "../flags.ts";
 import type { Io } from "../io.ts";
 
 /** The flags of `rkat run` that code reads; `fieldsOf` reads those that are fields of a session. */
@@ -195,9 +195,9 @@ async function readObject(
     const schema: unknown = JSON.parse(text);
     if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${source} is not valid JSON`, { cause });
+    throw invalid(`${source} is not valid JSON`, cause);
   }
-  throw new RuntimeError("INVALID_PARAMS", `${source} is not ${is}: it must be an object`);
+  throw invalid(`${source} is not ${is}: it must be an object`);
 }
 
 async function readJsonFile(flag: string, path: string, cwd: string): Promise<string> {
@@ -205,7 +205,7 @@ async function readJsonFile(flag: string, path: string, cwd: string): Promise<st
     return await readFile(resolve(cwd, path), "utf8");
   } catch (cause) {
     const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
-    throw new RuntimeError("INVALID_PARAMS", `${flag} ${path}: ${reason}`, { cause });
+    throw invalid(`${flag} ${path}: ${reason}`, cause);
   }
 }
 
@@ -222,7 +222,7 @@ export async function readPrompt(io: Io, words: readonly string[], mode: StdinMo
   const piped = isRead ? await readStdin(io) : "";
   if (piped.trim() === "") {
     if (asked !== "") return asked;
-    throw new RuntimeError("INVALID_PARAMS", 'there is no prompt: write one, like rkat run "hello", or pipe one in');
+    throw invalid('there is no prompt: write one, like rkat run "hello", or pipe one in');
   }
   if (asked === "") return piped;
   return withPiped(piped, asked);
@@ -244,7 +244,7 @@ async function readStdin(io: Io): Promise<string> {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
     if (!(cause instanceof TypeError)) throw cause;
-    throw new RuntimeError("INVALID_PARAMS", "stdin is not UTF-8 text; --stdin off ignores it", { cause });
+    throw invalid("stdin is not UTF-8 text; --stdin off ignores it", cause);
   } finally {
     clearTimeout(waiting);
   }
@@ -253,4 +253,43 @@ async function readStdin(io: Io): Promise<string> {
 function tooLarge(): RuntimeError {
   const message = "stdin holds more than 8 MiB; pipe in the part that matters, or let the model read the file";
   return new RuntimeError("PAYLOAD_TOO_LARGE", message);
+}
+
+/** Files that the model is shown with the prompt. */
+export function fileFlag(): Option {
+  return repeated("--file <path>", "a text, image or PDF that the model is shown; may be repeated");
+}
+
+const IMAGES: Readonly<Record<string, string>> = {
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp",
+};
+
+/** A prompt with files before it, as one would hand them over before asking. */
+export async function withFiles(prompt: string, paths: readonly string[], cwd: string): Promise<Content> {
+  if (paths.length === 0) return prompt;
+  const files = await Promise.all(paths.map((path) => readAttached(path, cwd)));
+  return [...files, { type: "text", text: prompt }];
+}
+
+async function readAttached(path: string, cwd: string): Promise<ContentBlock> {
+  const bytes = await readFile(resolve(cwd, path)).catch((cause: unknown) => {
+    const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
+    throw invalid(`--file ${path}: ${reason}`, cause);
+  });
+  return attachedBlock(path, bytes);
+}
+
+/** A file as a model is shown it, by the ending of its name: an image, a PDF, or text. */
+export function attachedBlock(path: string, bytes: Buffer): ContentBlock {
+  const ending = extname(path).toLowerCase();
+  const data = bytes.toString("base64");
+  const image = IMAGES[ending];
+  if (image !== undefined) return { type: "image", media_type: image, source: "inline", data };
+  // Other files are read as text, and refused where they are not.
+  const media_type = ending === ".pdf" ? "application/pdf" : "text/plain";
+  return { type: "file", name: basename(path), media_type, source: "inline", data };
 }

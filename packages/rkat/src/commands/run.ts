@@ -1,4 +1,4 @@
-import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, invalid } from "@rkat/core/contract/error";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createActivity } from "../chat/activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../chat/ask-person.ts";
@@ -10,14 +10,16 @@ import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
 import { findSession, SESSION_MISSING } from "../session-selector.ts";
-import { fileFlag, withFiles } from "./attached-files.ts";
+import { askForTrust } from "./project.ts";
 import {
+  fileFlag,
   type RunFlags,
   readPrompt,
   readSchema,
   resumeFlag,
   runFlags,
   stdinFlag,
+  withFiles,
   withHooksOverride,
 } from "./run-flags.ts";
 import {
@@ -30,7 +32,6 @@ import {
   watchTurn,
   withSessionRef,
 } from "./start-turn.ts";
-import { askForTrust } from "./trust.ts";
 import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
 
 const EXIT_CODES = [
@@ -121,10 +122,8 @@ async function finishesTurn({ invocation, flags, io }: Call<RunFlags>, session: 
 
 /** Throws where no person can choose a session. */
 function requirePerson(io: Io, { file }: RunFlags): void {
-  if (!canAsk(io)) {
-    throw new RuntimeError("INVALID_PARAMS", SESSION_MISSING);
-  }
-  if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
+  if (!canAsk(io)) throw invalid(SESSION_MISSING);
+  if (file.length > 0) throw invalid("--file goes with a prompt; write a session and one");
 }
 
 /** Runs the turn and shows it; returns the exit code. */
@@ -181,7 +180,7 @@ async function showTurn(
 
 /** Refuses flags that contradict each other. */
 export function refuseContradictions({ events, output, stream }: RunFlags): void {
-  const refuse = (message: string) => new RuntimeError("INVALID_PARAMS", message);
+  const refuse = (message: string) => invalid(message);
   if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
   if (stream && output === "json") throw refuse("--stream prints text; to follow a turn in JSON use --events");
 }

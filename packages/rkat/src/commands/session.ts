@@ -1,7 +1,9 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
+import type { Approval } from "@rkat/core/contract/session-operations";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
+import { showCalls } from "../chat/ask-person.ts";
 import { callBars, contextBar } from "../chat/context-strip.ts";
 import {
   type CommandRow,
@@ -9,17 +11,16 @@ import {
   type OpenedCall,
   onSession,
   operation,
+  print,
   show,
   withId,
   withRef,
 } from "../command-row.ts";
-import { also, fieldOptions, jsonFlag, withoutIt } from "../flags.ts";
-import { counted, oneLine } from "../io.ts";
+import { also, fieldOptions, fieldsOf, jsonFlag, withoutIt } from "../flags.ts";
+import { counted, oneLine, writeJson } from "../io.ts";
 import { type PageFlags, writeSessionPage } from "../session-page.ts";
 import { SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { approvalRows } from "./approvals.ts";
-import { exportRow } from "./export-session.ts";
-import { importRow } from "./import-session.ts";
+import { exportRow, importRow } from "./session-transfer.ts";
 import {
   type EventsFlags,
   kindIn,
@@ -63,7 +64,6 @@ const callsRow = operation("session calls [SESSION]", "listModelCalls", {
   },
 });
 
-/** `rkat session`: everything that can be done with sessions besides running a turn. */
 export const sessionRows: readonly CommandRow[] = [
   command("session", {
     text: "List, show, fork, edit, pin, export, import and archive sessions; rkat sessions is the same.",
@@ -102,7 +102,7 @@ export const sessionRows: readonly CommandRow[] = [
     run: onSession<ShowFlags & Partial<PageFlags>>(async (call) => {
       const { html, force } = call.flags;
       if (html !== undefined) return writeSessionPage(call, { ...call.flags, html });
-      if (force) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
+      if (force) throw invalid("--force: it is about the file of --html; name one");
       return showSession(call, call.flags);
     }),
   }),
@@ -177,7 +177,27 @@ export const sessionRows: readonly CommandRow[] = [
     examples: [["rkat session pins last", "what every compaction keeps"]],
     view: ({ pins }) => pinsLine(pins),
   }),
-  ...approvalRows,
+  operation("session approvals [SESSION]", "listApprovals", {
+    text: "List the tool calls that wait for approval, of one session or of all, oldest first.",
+    ofEvery: true,
+    examples: [["rkat session approvals", "of every session"]],
+    view: ({ approvals }, call) => {
+      if (approvals.length === 0) return "No tool calls are waiting for approval.";
+      for (const approval of approvals) showApproval(call, approval);
+      return undefined;
+    },
+  }),
+  answerRow("approve SESSION", "allow", "Run a tool call that waits for approval", [
+    ["rkat session approve last", "once"],
+    ["rkat session approve last --for session", "also calls like it, for the rest of the session"],
+  ]),
+  answerRow("deny SESSION", "deny", "Refuse a tool call that waits for approval", [
+    ['rkat session deny last --reason "use the staging server"', "the model is given the reason"],
+  ]),
+  {
+    ...answerRow("answer SESSION DECISION", undefined, "Answer a tool call that waits for approval", []),
+    isHidden: true,
+  },
   operation<"rewriteTranscript", { readonly json?: boolean; readonly from: number; readonly to?: number }>(
     "session rewrite SESSION",
     "rewriteTranscript",
@@ -255,7 +275,7 @@ async function forkSession(call: OpenedCall<ForkFlags>): Promise<void> {
   const { id: session_id, opened } = call;
   const { at, replacement } = call.flags;
   if (replacement !== undefined && at === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", "--replacement needs --at, the index of the message it replaces");
+    throw invalid("--replacement needs --at, the index of the message it replaces");
   }
   const { dispatch, readSession } = opened.runtime;
   const message_index = at ?? (await readSession(session_id)).message_count;
@@ -294,4 +314,48 @@ function rewriteLines({ session_id, message_count, revision, parent_revision }: 
     `${shortId(session_id)} now has ${counted(message_count, "message")}: ${revision}`,
     `Undo with: rkat session restore ${shortId(session_id)} ${parent_revision}`,
   ];
+}
+
+function answerRow(
+  line: string,
+  decision: "allow" | "deny" | undefined,
+  text: string,
+  examples: NonNullable<CommandRow["examples"]>,
+): CommandRow {
+  return command(`session ${line}`, {
+    text: `${text}; the turn continues here, and its end is shown.`,
+    flags: () => [...fieldOptions("answerApproval"), jsonFlag()],
+    examples,
+    run: onSession((call) => answer(call, decision ?? call.arg("decision") ?? "")),
+  });
+}
+
+async function answer(call: OpenedCall, decision: string): Promise<void> {
+  const { io, opened, id: session_id, flags } = call;
+  const [waiting] = await waitingIn(call);
+  if (waiting === undefined) throw invalid(`${shortId(session_id)} has no tool call that waits for approval`);
+  const given = { approval_id: waiting.approval_id, ...fieldsOf("answerApproval", flags), session_id, decision };
+  let turn: Promise<unknown> | undefined;
+  const answered = await opened.runtime.dispatch("answerApproval", given, {
+    background: (going) => {
+      turn = going;
+    },
+  });
+  await turn;
+  const { state, last_assistant_text = "" } = await opened.runtime.readSession(session_id);
+  if (flags.json) return writeJson(io, { ...answered, state, text: last_assistant_text });
+  const approvals = await waitingIn(call);
+  for (const approval of approvals) showApproval(call, approval);
+  if (approvals.length === 0) print(io, withoutControls(last_assistant_text));
+}
+
+async function waitingIn({ opened, id: session_id }: OpenedCall): Promise<readonly Approval[]> {
+  return (await opened.runtime.dispatch("listApprovals", { session_id })).approvals;
+}
+
+function showApproval({ io, paint }: OpenedCall, { session_id, calls, expires_at }: Approval): void {
+  const id = shortId(session_id);
+  print(io, `${id} ${paint.dim(`until ${expires_at}`)}`);
+  showCalls(io, calls, io.stdout);
+  print(io, paint.dim(`Answer with: rkat session approve ${id}, or rkat session deny ${id}`));
 }

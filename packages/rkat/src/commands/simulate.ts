@@ -1,8 +1,8 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import type { LaboratoryPolicy } from "@rkat/conformance/laboratory";
+import type { LaboratoryPolicy, loadPolicy } from "@rkat/conformance/laboratory";
 import type { Config } from "@rkat/core/config/config-schema";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/wire/simulation";
 import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/replay-script";
 import type { SimulatedLog } from "@rkat/core/replay/simulation";
@@ -14,7 +14,7 @@ import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
 import { alignColumns, costText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { readConfiguration, withSessions } from "../open-runtime.ts";
-import type { Invocation, Laboratory } from "../parts.ts";
+import type { Invocation } from "../parts.ts";
 import { withBar } from "../progress.ts";
 import { keptPage } from "../session-page.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
@@ -60,17 +60,17 @@ export const simulateRow = command("compact simulate LOG…", {
 });
 
 async function simulateLogs(invocation: Invocation, words: readonly string[], flags: Flags): Promise<void> {
-  const { io, parts } = invocation;
+  const { io } = invocation;
   const { html, force = false, json, model } = flags;
-  if (force && html === undefined) throw new RuntimeError("INVALID_PARAMS", "--force is for --html; leave it out");
+  if (force && html === undefined) throw invalid("--force is for --html; leave it out");
   const path = html === undefined ? undefined : resolve(io.cwd, html);
   const file = { shown: html ?? "", isForced: force };
   // Checked before the replay.
   if (path !== undefined) await refuseExisting(path, file);
   const { config } = await readConfiguration(invocation);
-  const laboratory = await parts.loadLaboratory();
-  const policies = await policiesOf(invocation, laboratory, { config, files: flags.policy });
-  const logs = await logsOf(invocation, laboratory, words);
+  const laboratory = await import("@rkat/conformance/laboratory");
+  const policies = await policiesOf(invocation, laboratory.loadPolicy, { config, files: flags.policy });
+  const logs = await logsOf(invocation, words);
   if (flags.save !== undefined) await saveLog(invocation, logs, flags.save);
   const simulation = await withBar(io, (bar) =>
     laboratory.runSimulation({
@@ -99,7 +99,7 @@ interface Asked {
 
 async function policiesOf(
   { io }: Invocation,
-  { loadPolicy }: Laboratory,
+  load: typeof loadPolicy,
   { config, files }: Asked,
 ): Promise<readonly LaboratoryPolicy[]> {
   const configured: LaboratoryPolicy = { name: "configured", settings: { ...config.compaction } };
@@ -109,9 +109,9 @@ async function policiesOf(
   for (const shown of files) {
     const path = resolve(io.cwd, shown);
     const text = await textOf(path, shown, "--policy");
-    const policy = await loadPolicy(text, { path, shown, named: basename(shown).replace(/\.toml$/, "") });
+    const policy = await load(text, { path, shown, named: basename(shown).replace(/\.toml$/, "") });
     if (policies.some(({ name }) => name === policy.name)) {
-      throw new RuntimeError("INVALID_PARAMS", `${shown}: another policy is named ${policy.name}; write name = "…"`);
+      throw invalid(`${shown}: another policy is named ${policy.name}; write name = "…"`);
     }
     policies.push(policy);
   }
@@ -122,11 +122,7 @@ const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const PATH_LIKE = /[/\\]|\.jsonl$/;
 const LOG_FILE = /\.jsonl$/;
 
-async function logsOf(
-  invocation: Invocation,
-  laboratory: Laboratory,
-  words: readonly string[],
-): Promise<readonly SimulatedLog[]> {
+async function logsOf(invocation: Invocation, words: readonly string[]): Promise<readonly SimulatedLog[]> {
   const logs: SimulatedLog[] = [];
   const add = (log: SimulatedLog): void => {
     const again = logs.filter(({ name }) => name === log.name || name.startsWith(`${log.name} (`)).length;
@@ -135,7 +131,7 @@ async function logsOf(
   for (const word of words) {
     const path = resolve(invocation.io.cwd, word);
     const found = await stat(path).catch(() => undefined);
-    if (found === undefined && !PATH_LIKE.test(word)) add(await keptLog(invocation, laboratory, word));
+    if (found === undefined && !PATH_LIKE.test(word)) add(await keptLog(invocation, word));
     else if (found?.isDirectory()) for (const log of await folderLogs(path, word)) add(log);
     else add(await fileLog(path, word));
   }
@@ -144,7 +140,7 @@ async function logsOf(
 
 async function folderLogs(folder: string, shown: string): Promise<readonly SimulatedLog[]> {
   const names = (await readdir(folder)).filter((name) => LOG_FILE.test(name)).sort();
-  if (names.length === 0) throw new RuntimeError("INVALID_PARAMS", `${shown}: it has no .jsonl files; name a log`);
+  if (names.length === 0) throw invalid(`${shown}: it has no .jsonl files; name a log`);
   return Promise.all(names.map((name) => fileLog(join(folder, name), join(shown, name))));
 }
 
@@ -158,7 +154,7 @@ async function fileLog(path: string, shown: string): Promise<SimulatedLog> {
 
 const PROBES = ".probes.json";
 
-async function keptLog(invocation: Invocation, laboratory: Laboratory, word: string): Promise<SimulatedLog> {
+async function keptLog(invocation: Invocation, word: string): Promise<SimulatedLog> {
   const { id, address, encryption } = await withSessions(invocation, async (opened) => {
     const { store, encryption } = opened.config;
     const realm = configuredRealm(opened.place, store, { paths: false }).realm_id;
@@ -168,14 +164,13 @@ async function keptLog(invocation: Invocation, laboratory: Laboratory, word: str
     await opened.runtime.dispatch("readSession", { session_id: id });
     return { id, address, encryption };
   });
-  return { name: shortId(id), entries: await laboratory.readKeptLog(address, id, encryption) };
+  const { readKeptLog } = await import("@rkat/node/store-places");
+  return { name: shortId(id), entries: await readKeptLog(address, id, encryption) };
 }
 
 async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: string): Promise<void> {
   const [log, ...others] = logs;
-  if (log === undefined || others.length > 0) {
-    throw new RuntimeError("INVALID_PARAMS", "--save writes one log; name one session");
-  }
+  if (log === undefined || others.length > 0) throw invalid("--save writes one log; name one session");
   await writeFileWhole(resolve(io.cwd, file), [writeRecordedLog(log.entries)], {
     shown: file,
     isForced: false,
@@ -186,17 +181,16 @@ async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: 
 
 async function textOf(path: string, shown: string, what: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
-  if (found === undefined) throw new RuntimeError("INVALID_PARAMS", `${shown}: there is no such file for ${what}`);
-  if (!found.isFile())
-    throw new RuntimeError("INVALID_PARAMS", `${shown}: it is not a regular file; name one for ${what}`);
+  if (found === undefined) throw invalid(`${shown}: there is no such file for ${what}`);
+  if (!found.isFile()) throw invalid(`${shown}: it is not a regular file; name one for ${what}`);
   if (found.size > FILE_BYTES_MAX) throw new RuntimeError("PAYLOAD_TOO_LARGE", `${shown}: it is larger than 256 MiB`);
   const bytes = await readFile(path).catch((cause: unknown) => {
-    throw new RuntimeError("INVALID_PARAMS", `${shown} cannot be read; check its permissions`, { cause });
+    throw invalid(`${shown} cannot be read; check its permissions`, cause);
   });
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${shown} is not UTF-8 text`, { cause });
+    throw invalid(`${shown} is not UTF-8 text`, cause);
   }
 }
 

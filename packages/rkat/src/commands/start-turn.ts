@@ -1,4 +1,4 @@
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
@@ -28,7 +28,6 @@ interface FirstTurn {
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
-/** Starts the first turn of a new session. */
 export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
   const { prompt, flags, outputSchema, signal, unattended } = first;
   const fields = { ...sessionFields(flags, config, outputSchema), prompt };
@@ -51,7 +50,6 @@ interface FurtherTurn {
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
-/** Starts a further turn of a session. */
 export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn): Turn {
   const { sessionId, prompt, change, signal, unattended } = further;
   const call = { signal, ...attendance(unattended) };
@@ -105,10 +103,9 @@ function refuseFixedFlags(flags: RunFlags): void {
     : fixed.find(({ option }) => isGiven(given.get(option.attributeName())))?.option.long;
   if (refused === undefined) return;
   const message = `${refused} cannot change on a session that has run: it is set when the session is created`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(message);
 }
 
-/** A turn to be shown. */
 export interface Watch {
   readonly stream: EventStream;
   readonly view: TurnView;
@@ -145,7 +142,6 @@ function withPartialText(error: RuntimeError, said: string): RuntimeError {
   return new RuntimeError(error.code, error.message, { cause: error, details });
 }
 
-/** The known limits of a session. */
 export interface Limits {
   readonly max_tokens?: number | undefined;
   readonly max_cost?: number | undefined;

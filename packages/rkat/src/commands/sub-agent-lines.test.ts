@@ -1,8 +1,7 @@
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { describe, expect, it } from "vitest";
 import type { Io } from "../io.ts";
-import { createSubAgentLines } from "./sub-agent-lines.ts";
-import { createEventsView, createJsonView, createTextView, type TurnView } from "./turn-view.ts";
+import { createEventsView, createJsonView, createSubAgentLines, createTextView, type TurnView } from "./turn-view.ts";
 
 const who = { call_id: "c1", agent: "reviewer", child_id: "child-1" };
 const below = { call_id: "c2", agent: "clerk", child_id: "child-2" };

@@ -1,5 +1,6 @@
-import { Scope, type Token } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import type { Token } from "@rkat/core/contract/caller";
+import { Scope } from "@rkat/core/contract/caller";
+import { invalid } from "@rkat/core/contract/error";
 import { parseDuration, spellDuration } from "@rkat/core/contract/input";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { makeStateFolder, realmNameIn } from "@rkat/node/config/realm";
@@ -11,7 +12,6 @@ import { table, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
-/** `rkat token`. */
 export const tokenRows: readonly CommandRow[] = [
   command("token", {
     text: "Create, list and revoke the tokens of this project's servers: clients over HTTP send them. Once a token exists, the servers refuse requests without one; running servers see every change.",
@@ -76,9 +76,7 @@ interface CreateFlags {
 
 async function make({ invocation, io, flags }: Call<CreateFlags>): Promise<void> {
   const { name, scope, label, maxCost, expires, rate } = flags;
-  if (scope === undefined) {
-    throw new RuntimeError("INVALID_PARAMS", `--scope: say what it may do, such as --scope run,read`);
-  }
+  if (scope === undefined) throw invalid(`--scope: say what it may do, such as --scope run,read`);
   const { stateFolder, projectRoot } = invocation.place();
   (await loadHere(invocation)).trust.requireState(projectRoot, stateFolder);
   await makeStateFolder(stateFolder);
@@ -108,10 +106,12 @@ function columnsOf({ name, scopes, labels, max_cost_per_day, rate, expires_at = 
 }
 
 async function withTokens<T>(invocation: Invocation, use: (store: TokenStore) => Promise<T>): Promise<T> {
-  const { parts, place, warnOnce: warn } = invocation;
+  const { place, warnOnce: warn } = invocation;
   const { config } = await loadHere(invocation);
   const realm = realmNameIn(place(), config.store);
-  const store = await openTokens(place().stateFolder, { config, realm, warn }, parts.openDatabaseTokens);
+  const store = await openTokens(place().stateFolder, { config, realm, warn }, async (...given) =>
+    (await import("@rkat/postgres")).openDatabaseTokens(...given),
+  );
   try {
     return await use(store);
   } finally {

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { describe, expect, it } from "vitest";
 import { createPaint } from "../io.ts";
-import { createWorkLines, patchLines } from "./work-lines.ts";
+import { createWorkLines, patchLines } from "./turn-view.ts";
 
 const output = { isTerminal: true, columns: 80, write: () => {} };
 const plain = createPaint(output, { NO_COLOR: "1" });

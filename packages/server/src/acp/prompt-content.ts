@@ -1,5 +1,5 @@
 import type { ContentBlock as PromptBlock } from "@agentclientprotocol/sdk";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 
 /** What a client's blocks are to a session. What of it cannot be taken, or not be shown to the model, is said there. */
@@ -34,7 +34,7 @@ function blockOf(block: PromptBlock, where: string): ContentBlock {
       return { ...file, media_type: media_type ?? "application/octet-stream", data };
     }
     case "audio":
-      throw new RuntimeError("INVALID_PARAMS", `${where}: audio is not taken; send a text, an image or a PDF`);
+      throw invalid(`${where}: audio is not taken; send a text, an image or a PDF`);
   }
 }
 

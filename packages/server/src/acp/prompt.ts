@@ -1,18 +1,20 @@
-import type { AgentContext, ContentBlock, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import type { AgentContext, ContentBlock, PermissionOption, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import { questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import type { AgentEvent } from "@rkat/core/contract/event";
+import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
+import type { AskedCall } from "@rkat/core/contract/permission";
 import type { RunResult } from "@rkat/core/contract/session";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
-import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
-import { furtherTurn } from "../http/running-turns.ts";
+import type { Listener } from "@rkat/core/sessions/event-queue";
+import { furtherTurn } from "../http/calls.ts";
+import { sendTurnEvents } from "../http/events.ts";
 import { createClientTools } from "./client-tools.ts";
 import { contentOf } from "./prompt-content.ts";
-import { askPerson } from "./questions.ts";
 import { overlayOf } from "./session-options.ts";
 import { type OpenSession, type Sessions, type SessionsParts, serverNotices } from "./sessions.ts";
 import { parseSlash, runSlash } from "./slash-commands.ts";
+import { describeCall } from "./tool-calls.ts";
 import { compactionUpdates, notice, textBlock, type UpdateContext, updatesOf, usageUpdate } from "./updates.ts";
 
 export interface PromptParts extends Pick<SessionsParts, "send" | "client"> {
@@ -20,7 +22,6 @@ export interface PromptParts extends Pick<SessionsParts, "send" | "client"> {
   readonly clock: Clock;
 }
 
-/** One prompt of a client. */
 interface Prompted {
   readonly session: OpenSession;
   readonly client: AgentContext;
@@ -124,7 +125,6 @@ function stopReasonOf({ terminal_cause_kind }: RunResult, lastStop: string | und
   return lastStop === "content_filter" ? "refusal" : "end_turn";
 }
 
-/** Sends a turn's events to its client. */
 interface Following {
   readonly listener: Listener;
   readonly updateContext: UpdateContext;
@@ -138,7 +138,6 @@ interface Following {
 async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
   const { session, client, signal } = turn;
   const updateContext = await parts.sessions.updateContext(session);
-  const queue = createEventQueue();
   const ended = new AbortController();
   const asking = AbortSignal.any([signal, ended.signal]);
   const compactions = createCompactionReporter(session, updateContext);
@@ -154,31 +153,28 @@ async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
     const isAnswered = await askPerson(question, place);
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
   };
-  const send = async (): Promise<void> => {
-    for await (const { event: received } of queue) {
-      const event = await withMedia(received, updateContext);
-      if (event.type === "turn_completed") {
-        used = event.usage.input_tokens + event.usage.output_tokens;
-        lastStop = event.stop_reason;
-      }
-      // Not waited for: the turn's other events go on, and its end must be heard. A client that cannot ask leaves the
-      // question to others, until its time has passed.
-      ask(event).catch(() => {});
-      const updates = (await compactions(event)) ?? updatesOf(event, updateContext);
-      await parts.send(client, session.id, updates);
+  const { listener, finish } = sendTurnEvents(session.id, async ({ event: received }) => {
+    const event = await withMedia(received, updateContext);
+    if (event.type === "turn_completed") {
+      used = event.usage.input_tokens + event.usage.output_tokens;
+      lastStop = event.stop_reason;
     }
-  };
-  // A client that has gone needs no updates; its turn ends by the signal of its request.
-  const sent = send().catch(() => {});
+    // Not awaited: the turn's other events and its end must arrive meanwhile. A client that cannot ask leaves the
+    // question to others, until its time has passed.
+    ask(event).catch(() => {});
+    const updates = (await compactions(event)) ?? updatesOf(event, updateContext);
+    await parts.send(client, session.id, updates);
+  });
   return {
-    listener: queue.listener,
+    listener,
     updateContext,
     used: () => used,
     lastStop: () => lastStop,
     finish: () => {
-      queue.end();
+      const sent = finish();
       ended.abort("the turn ended");
-      return sent;
+      // A client that has gone needs no updates; its turn ends by the signal of its request.
+      return sent.catch(() => {});
     },
   };
 }
@@ -230,4 +226,69 @@ async function findCompaction(dispatch: Dispatch, session_id: string, id: string
     if (thrown instanceof RuntimeError) return undefined;
     throw thrown;
   }
+}
+
+type Question = AgentEventOf<"tool_approval_requested">;
+
+/** The answer of an option. */
+const WORDS: Readonly<Record<string, object>> = {
+  once: { decision: "allow" },
+  session: { decision: "allow", remember: "session" },
+  project: { decision: "allow", remember: "project" },
+  no: { decision: "deny" },
+};
+
+interface AskParts {
+  readonly client: AgentContext;
+  readonly dispatch: Dispatch;
+  readonly root: string;
+  /** The session the client knows; a sub-agent's question is put in its parent's. */
+  readonly askedIn: string;
+  /** Aborts when the turn ends. */
+  readonly signal: AbortSignal;
+}
+
+/** Asks the person about each call of a question, one after the other; resolves with false when the turn is to end. */
+export async function askPerson(question: Question, parts: AskParts): Promise<boolean> {
+  const { session_id, approval_id } = question;
+  for (const call of question.calls) {
+    const { title, kind, content, locations } = describeCall(call, parts.root);
+    const shown = { title, kind, content, locations, rawInput: call.args };
+    const { outcome } = await parts.client.request(
+      "session/request_permission",
+      {
+        sessionId: parts.askedIn,
+        toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
+        options: optionsFor(call),
+      },
+      { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
+    );
+    if (parts.signal.aborted || outcome.outcome === "cancelled") return false;
+    // Anything but an offered option is a denial, also the name of an inherited property.
+    const word = Object.hasOwn(WORDS, outcome.optionId) ? WORDS[outcome.optionId] : WORDS.no;
+    await parts.dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...word });
+  }
+  return true;
+}
+
+/** Once, always and no; always only where a rule for it is safe. */
+function optionsFor({ always }: AskedCall): PermissionOption[] {
+  const rules = always?.join(", ");
+  return [
+    { optionId: "once", name: "Allow once", kind: "allow_once" },
+    ...(rules === undefined
+      ? []
+      : [
+          { optionId: "session", name: `Always in this session: ${rules}`, kind: "allow_always" } as const,
+          { optionId: "project", name: `Always in this project: ${rules}`, kind: "allow_always" } as const,
+        ]),
+    { optionId: "no", name: "Do not allow", kind: "reject_once" },
+  ];
+}
+
+function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  // Exactly the undefined values are dropped.
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
 }

@@ -1,6 +1,6 @@
 import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk";
 import type { ModelsCatalog } from "@rkat/core/contract/capability";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 
 /** What the tools of a session's next turn may do, by the names of the presets. */
 export type Mode = keyof typeof MODES;
@@ -47,10 +47,9 @@ export function modeOf(given: string, most: Mode, field: string): Mode {
   const modes = modesUpTo(most);
   const mode = modes.find((known) => known === given);
   if (mode !== undefined) return mode;
-  throw new RuntimeError("INVALID_PARAMS", `${field}: there is no mode ${given}; write one of ${modes.join(", ")}`);
+  throw invalid(`${field}: there is no mode ${given}; write one of ${modes.join(", ")}`);
 }
 
-/** The options of a session, with the current choice. */
 export interface Chosen {
   readonly mode: Mode;
   readonly most: Mode;
@@ -91,7 +90,7 @@ function modelsOf({ providers }: ModelsCatalog, model: string) {
 /** A model of the options; throws INVALID_PARAMS for any other. */
 export function requireModel(catalogue: ModelsCatalog, given: string, current: string): string {
   if (modelsOf(catalogue, current).some(({ value }) => value === given)) return given;
-  throw new RuntimeError("INVALID_PARAMS", `value: ${given} is not one of the options of model; choose one of them`);
+  throw invalid(`value: ${given} is not one of the options of model; choose one of them`);
 }
 
 /** The context window in tokens; undefined where it is unknown. */

@@ -7,13 +7,12 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import type { ModelsCatalog } from "@rkat/core/contract/capability";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { fillContent } from "@rkat/core/sessions/media";
-import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
 import {
   describeModes,
@@ -24,7 +23,7 @@ import {
   requireModel,
   windowOf,
 } from "./session-options.ts";
-import { notice, replayOf, type UpdateContext, type Wishes } from "./updates.ts";
+import { notice, replayOf, type Tasks, type UpdateContext, type Wishes } from "./updates.ts";
 
 /** A folder that sessions work in, and the runtime that has them. */
 export interface Folder {
@@ -32,14 +31,12 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
-  /** The providers without a key. */
   readonly keyless: readonly string[];
   /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
   placeOf(path: string): Promise<string>;
   openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
 }
 
-/** A session that the client has open. */
 export interface OpenSession {
   readonly id: string;
   readonly folder: Folder;
@@ -53,9 +50,8 @@ export interface OpenSession {
   model: string;
   /** Whether the model was chosen since the last turn. */
   isModelNew: boolean;
-  /** Settles when the newest cancel that met no turn here has been heard. */
+  /** Settles when the newest cancel without a running turn is done. */
   interrupted: Promise<unknown>;
-  /** The running request. */
   readonly running: Set<AbortController>;
 }
 
@@ -69,7 +65,6 @@ export interface SessionsParts {
   readonly wishes: () => Wishes;
 }
 
-/** The sessions of one client. */
 export interface Sessions {
   create(asked: Asked): Promise<NewSessionResponse>;
   /** Opens a stored session; with `replay`, its transcript is sent before this resolves. */
@@ -212,13 +207,13 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
     setOption: async (sessionId, configId, value) => {
       const session = find(sessionId);
-      if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
+      if (typeof value !== "string") throw invalid("value: write one of the options");
       if (configId === "tools") session.mode = modeOf(value, session.most, "value");
       else if (configId === "model") {
         const catalogue = await askable(session.folder);
         session.isModelNew ||= value !== session.model;
         session.model = requireModel(catalogue, value, session.model);
-      } else throw new RuntimeError("INVALID_PARAMS", `configId: there is no ${configId}; write model or tools`);
+      } else throw invalid(`configId: there is no ${configId}; write model or tools`);
       return (await options(session)).configOptions;
     },
     options,
@@ -239,7 +234,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly McpServerConfig[] {
   if ((additionalDirectories ?? []).length > 0) {
     const why = "a session works in one folder; leave the list out, or open a session there";
-    throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
+    throw invalid(`additionalDirectories: ${why}`);
   }
   return serversOf(mcpServers);
 }
@@ -256,7 +251,6 @@ async function readReplay(session: OpenSession, updateContext: UpdateContext): P
   return replayOf(messages, await readCompactions(session), updateContext);
 }
 
-/** The usable models. */
 async function askable({ runtime, keyless }: Folder): Promise<ModelsCatalog> {
   const catalogue = await runtime.dispatch("readModels", {});
   return { ...catalogue, providers: catalogue.providers.filter(({ provider }) => !keyless.includes(provider)) };

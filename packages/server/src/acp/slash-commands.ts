@@ -1,9 +1,8 @@
 import type { AvailableCommand } from "@agentclientprotocol/sdk";
 import type { Compaction } from "@rkat/core/contract/compaction";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 
-/** The context of a slash command. */
 export interface SlashParts {
   readonly dispatch: Dispatch;
   readonly sessionId: string;
@@ -78,7 +77,6 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-/** The commands as a client lists them. */
 export function availableCommands(): AvailableCommand[] {
   return Object.entries(COMMANDS).map(([name, { description, hint }]) => ({
     name,
@@ -95,7 +93,7 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
 
 export async function runSlash(parts: SlashParts, { name, rest }: { name: string; rest: string }): Promise<string> {
   const command = COMMANDS[name];
-  if (command === undefined) throw new RuntimeError("INVALID_PARAMS", `there is no /${name}`);
+  if (command === undefined) throw invalid(`there is no /${name}`);
   return command.run(parts, rest);
 }
 
@@ -109,7 +107,7 @@ async function newestOfUser({ dispatch, sessionId, call }: SlashParts): Promise<
   const { messages } = await dispatch("readHistory", { session_id: sessionId, offset }, call);
   const newest = messages.findLast(({ role }) => role === "user");
   if (newest !== undefined) return newest.seq;
-  throw new RuntimeError("INVALID_PARAMS", "there is no message of yours to pin; write /pin and the seq of one");
+  throw invalid("there is no message of yours to pin; write /pin and the seq of one");
 }
 
 function sizes({ tokens_before, tokens_after, messages_before, messages_after }: Compaction): string {

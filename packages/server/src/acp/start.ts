@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { realmOfFolder } from "@rkat/node/config/realm";
 import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../http/flags.ts";
@@ -139,11 +139,11 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
 }
 
 async function folderAt(cwd: string): Promise<string> {
-  if (!isAbsolute(cwd)) throw new RuntimeError("INVALID_PARAMS", `cwd: ${cwd} is not absolute; write the whole path`);
+  if (!isAbsolute(cwd)) throw invalid(`cwd: ${cwd} is not absolute; write the whole path`);
   try {
     return await realpath(cwd);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `cwd: there is no folder ${cwd}`, { cause });
+    throw invalid(`cwd: there is no folder ${cwd}`, cause);
   }
 }
 

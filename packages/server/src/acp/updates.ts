@@ -1,8 +1,8 @@
-import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { ClientCapabilities, ContentBlock, Plan, PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
 import { describeEvent, unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent, AgentEventOf, Usage } from "@rkat/core/contract/event";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
-import { type Tasks, takeTasks } from "./plan.ts";
+import { isRecord } from "../http/incoming.ts";
 import { promptBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";
 
@@ -35,7 +35,7 @@ export interface UpdateContext {
   readonly window: number | undefined;
 }
 
-/** What a client is told of an event; compactions, which have an id there, are told elsewhere. */
+/** The updates of an event; compactions, which have an id there, are sent elsewhere. */
 export function updatesOf(event: AgentEvent, updateContext: UpdateContext): readonly SessionUpdate[] {
   switch (event.type) {
     case "text_delta":
@@ -122,7 +122,7 @@ export function textBlock(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-/** A compaction as a client is told it, from its begin to its end. */
+/** A compaction as a client sees it, from its begin to its end. */
 export interface ReportedCompaction {
   readonly compaction_id: string;
   readonly summary: string;
@@ -138,7 +138,7 @@ export function compactionUpdates({ compaction_id, summary }: ReportedCompaction
 type SeqMessage = Message & { readonly seq: number };
 type SeqCompaction = ReportedCompaction & { readonly seq: number };
 
-/** The updates that would have told a transcript, compactions in their places; in parts, since media are large. */
+/** The updates that replay a transcript, with its compactions in their places; in parts, since media are large. */
 export function replayOf(
   messages: readonly SeqMessage[],
   compactions: readonly SeqCompaction[],
@@ -204,5 +204,35 @@ function blockUpdates(
     }
     case "server_tool_content":
       return [];
+  }
+}
+
+/** The tasks of a session by id, in order. */
+export type Tasks = Map<string, PlanEntry>;
+
+const TASKS_MAX = 200;
+const PRIORITIES = ["high", "medium", "low"] as const;
+const STATUSES = ["pending", "in_progress", "completed"] as const;
+
+/** Applies the result of a task tool; returns the plan when it changed, undefined for other tools. */
+function takeTasks(tasks: Tasks, tool: string, answer: string): Plan | undefined {
+  if (!/^task_(?:create|get|list|update)$/.test(tool)) return undefined;
+  const before = JSON.stringify([...tasks]);
+  for (const task of tasksIn(answer)) {
+    const priority = PRIORITIES.find((known) => known === task.priority) ?? "medium";
+    const status = STATUSES.find((known) => known === task.status) ?? "pending";
+    const id = String(task.id);
+    if (tasks.has(id) || tasks.size < TASKS_MAX) tasks.set(id, { content: String(task.subject), priority, status });
+  }
+  return JSON.stringify([...tasks]) === before ? undefined : { entries: [...tasks.values()] };
+}
+
+function tasksIn(answer: string): readonly Readonly<Record<string, unknown>>[] {
+  try {
+    const value: unknown = JSON.parse(answer);
+    return (Array.isArray(value) ? value : [value]).filter((task) => isRecord(task) && "subject" in task);
+  } catch {
+    // A task tool that failed answers with a sentence.
+    return [];
   }
 }

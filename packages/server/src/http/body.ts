@@ -97,7 +97,7 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", "the body is not JSON: its bytes are not UTF-8", { cause });
+    throw invalid("the body is not JSON: its bytes are not UTF-8", cause);
   }
 }
 
@@ -105,6 +105,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `the body is not JSON: ${messageOf(cause)}`, { cause });
+    throw invalid(`the body is not JSON: ${messageOf(cause)}`, cause);
   }
 }

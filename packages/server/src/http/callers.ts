@@ -7,7 +7,6 @@ import type { TokenStore } from "@rkat/core/ports/store";
 import type { Operator } from "./operator.ts";
 import { digestOf } from "./token-files.ts";
 
-/** Identifies callers by their token. */
 export interface Callers {
   /**
    * The caller of this header; throws UNAUTHORIZED for an unknown token, and AGENT_ERROR with the seconds to wait for

@@ -1,9 +1,8 @@
 import { addAbortSignal, type Readable, type Writable } from "node:stream";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import { errorFrame, faultFrame } from "./frames.ts";
+import { createOutbox, errorFrame, faultFrame, LINE_BYTES_MAX, type Line, type Outbox, readLines } from "./frames.ts";
 import { type Incoming, NO_ID, parseIncoming } from "./incoming.ts";
-import { createOutbox, LINE_BYTES_MAX, type Line, type Outbox, readLines } from "./lines.ts";
 
 /** The two streams a client speaks over. */
 export interface Streams {
@@ -30,7 +29,7 @@ export interface Connection {
   serve(take: TakeMessage, settled: () => Promise<unknown>): Promise<void>;
 }
 
-/** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
+/** How long requests may run after the end of the input: a script pipes its requests in and reads the answers. */
 const FINISH_MS_MAX = 2_000;
 
 export function createConnection({ input, output, clock, signal }: Streams): Connection {
@@ -60,5 +59,30 @@ export function createConnection({ input, output, clock, signal }: Streams): Con
       finished.abort("finished");
       end();
     },
+  };
+}
+
+interface Unanswered {
+  add(id: unknown): void;
+  /** It was answered, or taken back. */
+  forget(id: unknown): void;
+  /** Resolves once every request that was heard has been answered or taken back. */
+  none(): Promise<void>;
+}
+
+export function createUnanswered(): Unanswered {
+  const ids = new Set<unknown>();
+  let onNone: (() => void) | undefined;
+  return {
+    add: (id) => void ids.add(id),
+    forget: (id) => {
+      ids.delete(id);
+      if (ids.size === 0) onNone?.();
+    },
+    none: () =>
+      new Promise((resolve) => {
+        if (ids.size === 0) resolve();
+        else onNone = resolve;
+      }),
   };
 }

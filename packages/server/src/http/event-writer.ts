@@ -1,8 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "@rkat/core/ports/clock";
-import { currentRequest } from "./request-record.ts";
+import { currentRequest } from "./calls.ts";
 
-/** One event of a stream, before it is written out. */
 interface StreamEvent {
   /** Absent for one that has no name. */
   readonly type?: string;
@@ -14,7 +13,6 @@ interface StreamEvent {
 export interface EventWriter {
   /** Resolves when there is room for the next; what is written to a reader that left is dropped. */
   write(event: StreamEvent): Promise<void>;
-  /** Writes the last event and ends the response. */
   end(last: StreamEvent): void;
 }
 

@@ -1,7 +1,7 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { EventEnvelope } from "@rkat/core/contract/session-operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
-import type { Delivery } from "@rkat/core/sessions/event-queue";
+import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
 import { isRecord } from "./incoming.ts";
 
 /** An event as it crosses a wire, with its place and an id; an event for one reader alone gets a random id. */
@@ -28,6 +28,33 @@ function durableEventId(sessionId: string, seq: number): string {
  */
 export function toHybrid(envelope: EventEnvelope): Record<string, unknown> {
   return { ...envelope, ...envelope.payload };
+}
+
+/**
+ * Sends the events of a turn to its client, one after another, with their session once an event has named it. A client
+ * that does not read loses live events only; durable ones wait for it, and the turn's limits bound their number.
+ */
+export function sendTurnEvents(
+  knownSessionId: string | undefined,
+  send: (delivery: Delivery, sessionId: string | undefined) => Promise<void>,
+): { readonly listener: Listener /** Settles when all are sent, or one could not be. */; finish(): Promise<void> } {
+  const queue = createEventQueue();
+  const sendAll = async (): Promise<void> => {
+    let sessionId = knownSessionId;
+    for await (const delivery of queue) {
+      sessionId ??= sessionIdIn(delivery.event);
+      await send(delivery, sessionId);
+    }
+  };
+  const sending = sendAll();
+  sending.catch(() => {}); // `finish` hands the failure on.
+  return {
+    listener: queue.listener,
+    finish: () => {
+      queue.end();
+      return sending;
+    },
+  };
 }
 
 /** Subscribes to a session. A missing session is refused at once; an existing one may be silent for hours. */
@@ -63,7 +90,7 @@ export function parseSessionRef(text: string, realm: string): string {
   if (colon < 0) return text;
   const named = text.slice(0, colon);
   if (named === realm) return text.slice(colon + 1);
-  throw new RuntimeError("INVALID_PARAMS", `session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
+  throw invalid(`session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
 }
 
 /** The unchecked input of an operation. */

@@ -1,12 +1,11 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { parseDuration } from "@rkat/core/contract/input";
 import { CreateSession } from "@rkat/core/contract/session";
 import { backendNote } from "@rkat/node/config/realm";
 import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
 
-/** The flags of every server. */
 export interface ServerFlags {
   readonly realm: string | undefined;
   readonly isolated: boolean | undefined;
@@ -60,7 +59,7 @@ export function readFlags<const T extends ParseArgsOptionsConfig>(args: readonly
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
   } catch (cause) {
     const [sentence = "the flags cannot be read"] = (cause instanceof Error ? cause.message : "").split(". ");
-    throw invalidFlag(`${sentence}; see --help`, cause);
+    throw invalid(`${sentence}; see --help`, cause);
   }
 }
 
@@ -68,16 +67,11 @@ const PORT_MAX = 65_535;
 
 export function portOf(given: string): number {
   if (/^\d{1,5}$/.test(given) && Number(given) <= PORT_MAX) return Number(given);
-  throw invalidFlag(`--port ${given}: write a number from 0 to ${PORT_MAX}`);
-}
-
-export function invalidFlag(message: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message, { cause });
+  throw invalid(`--port ${given}: write a number from 0 to ${PORT_MAX}`);
 }
 
 type Preset = NonNullable<CreateSession["tool_preset"]>;
 
-/** The further flags of servers over HTTP. */
 export interface HttpFlags {
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
@@ -124,20 +118,20 @@ export function httpFlags(values: HttpValues): HttpFlags {
 export function logFormOf(name: string, given: string): LogForm {
   const form = LOG_FORMS.find((known) => known === given);
   if (form !== undefined) return form;
-  throw invalidFlag(`${name} ${given}: write one of ${LOG_FORMS.join(", ")}`);
+  throw invalid(`${name} ${given}: write one of ${LOG_FORMS.join(", ")}`);
 }
 
 function presetOf(given: string): Preset {
   const presets = CreateSession.shape.tool_preset.unwrap().options;
   const preset = presets.find((name) => name === given);
   if (preset !== undefined) return preset;
-  throw invalidFlag(`--tools ${given}: write one of ${presets.join(", ")}`);
+  throw invalid(`--tools ${given}: write one of ${presets.join(", ")}`);
 }
 
 function graceOf(given: string): number {
   const ms = parseDuration(given);
   if (ms !== undefined && ms <= GRACE_MS_MAX) return ms;
-  throw invalidFlag(`--grace ${given}: write a duration of at most 24 days, like 30s or 2m; 0s waits for nothing`);
+  throw invalid(`--grace ${given}: write a duration of at most 24 days, like 30s or 2m; 0s waits for nothing`);
 }
 
 /** Notes on configured tools that the ceiling removes. */

@@ -2,8 +2,7 @@ import { RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { describe, expect, it } from "vitest";
 import { toEnvelope } from "./events.ts";
-import { errorFrame, resultFrame, streamEventFrame, turnEventFrame } from "./frames.ts";
-import { LINE_BYTES_MAX } from "./lines.ts";
+import { errorFrame, LINE_BYTES_MAX, resultFrame, streamEventFrame, turnEventFrame } from "./frames.ts";
 
 const SESSION = "01999999-0000-7000-8000-000000000001";
 const envelope = (event: AgentEvent) =>

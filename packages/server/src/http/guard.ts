@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv6 } from "node:net";
 import type { Caller } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
-/** Which requests are accepted. */
 export interface Admission {
-  /** The address the server is bound to. */
   readonly host: string;
   /** Further names it goes by, such as that of a proxy in front of it. */
   readonly allowedHosts: readonly string[];
@@ -15,7 +13,6 @@ export interface Admission {
   readonly allowedOrigins?: readonly string[];
   /** What gives every right. */
   readonly token: string | undefined;
-  /** The tokens of the realm. */
   readonly tokens?: TokenStore | undefined;
 }
 
@@ -54,14 +51,11 @@ export function createGuard(admission: Admission, callers: Pick<Callers, "identi
 export function tokenFor(host: string, given: string | undefined, hasOthers = false): string | undefined {
   const token = given === undefined || given.trim() === "" ? undefined : given;
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-    throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
+    throw invalid("the token must be visible characters without blanks");
   }
   if (token === undefined && !hasOthers && !isLoopback(host)) {
     const advice = "set RKAT_TOKEN or --token, make one with rkat token create, or listen at 127.0.0.1";
-    throw new RuntimeError(
-      "INVALID_PARAMS",
-      `${host} can be reached by other machines, so a token is needed: ${advice}`,
-    );
+    throw invalid(`${host} can be reached by other machines, so a token is needed: ${advice}`);
   }
   return token;
 }
@@ -86,7 +80,7 @@ function nameCheck({ host, allowedHosts }: Admission): (name: string | undefined
 /** The Host of a request; throws when it names two, which a proxy may read differently. */
 function hostOf({ headers: { host }, rawHeaders, url = "" }: Asked): string | undefined {
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
-  if (hosts.length > 1) throw new RuntimeError("INVALID_PARAMS", "send the Host header once");
+  if (hosts.length > 1) throw invalid("send the Host header once");
   const [, authority] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
   if (authority !== undefined && authority.toLowerCase() !== host?.toLowerCase()) {
     throw forbidden(`the request's address names ${quoted(authority)} and its Host ${quoted(host)}; send the same`);
@@ -131,7 +125,6 @@ function forbidden(message: string): RuntimeError {
   return new RuntimeError("FORBIDDEN_ORIGIN", message);
 }
 
-/** The CORS headers. */
 export interface CrossOrigin {
   /** The headers of every answer to an allowed page; none for others. */
   headersFor(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
@@ -143,7 +136,6 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const SENT =
   "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, X-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
 const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id, X-Request-Id";
-/** How long a browser may cache a preflight answer. */
 const MAX_AGE_SECS = 600;
 
 /** Allows pages of these origins to read answers; without origins, browsers allow none. */
@@ -178,5 +170,5 @@ export function originOf(given: string): string {
   const { origin, href } = URL.canParse(given) ? new URL(given) : { origin: "null", href: "" };
   if (origin !== "null" && (href === `${origin}/` || href === origin)) return origin;
   const advice = "write one such as https://app.example, without a path; may be repeated";
-  throw new RuntimeError("INVALID_PARAMS", `--allow-origin ${given}: ${advice}`);
+  throw invalid(`--allow-origin ${given}: ${advice}`);
 }

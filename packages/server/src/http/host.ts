@@ -1,3 +1,6 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { RuntimeError } from "@rkat/core/contract/error";
 import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { backendOf } from "@rkat/node/config/realm";
@@ -17,7 +20,7 @@ export const VERSION = [CONTRACT_VERSION.major, CONTRACT_VERSION.minor, CONTRACT
 
 const HEALTH = { contract_version: CONTRACT_VERSION, status: "ok" };
 
-/** What a server tells of itself, under the methods of JSON-RPC that ask for it. */
+/** The server's description of itself, by JSON-RPC method. */
 export function describeHost(
   runtime: Pick<Runtime, "dispatch">,
   host: Host,
@@ -68,4 +71,13 @@ async function featuresOf(runtime: Pick<Runtime, "dispatch">): Promise<Readonly<
     external_members: false,
     secure_remote_rpc: false,
   };
+}
+
+/** Where the console's page and its files are: in the package they are there; in a clone they are made by the build. */
+export function builtConsoleFolder(): string {
+  return join(dirname(createRequire(import.meta.url).resolve("@rkat/server/package.json")), "dist", "console");
+}
+
+export function consoleNotBuilt(): RuntimeError {
+  return new RuntimeError("METHOD_NOT_FOUND", "the console is not built here; run npm run build");
 }

@@ -6,7 +6,6 @@ import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from
 import { sessionIdIn } from "./events.ts";
 import { isRecord } from "./incoming.ts";
 
-/** What is sent back for a request. */
 export interface Answer {
   readonly status: number;
   readonly type: string;
@@ -27,7 +26,7 @@ export function jsonAnswer(value: unknown, status = 200): Answer {
 export function errorAnswer(thrown: unknown, given?: HttpDetail): Answer {
   const error = asRuntimeError(thrown);
   const detail = { ...awayDetail(error), ...given };
-  // A turn that failed has a session that can go on; it is named at the top.
+  // The session of a failed turn can be continued; it is named at the top.
   const session_id = sessionIdIn(error.details);
   const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };
   return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {}, error };

@@ -3,11 +3,12 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { type Caller, hasScope, requireScope } from "@rkat/core/contract/caller";
-import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
 import type { Clock } from "@rkat/core/ports/clock";
 import { requireFitting } from "./body.ts";
 import { type Callers, createCallers } from "./callers.ts";
+import { IS_ENDING, within } from "./calls.ts";
 import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
 import {
   type Answer,
@@ -21,9 +22,7 @@ import {
 import { isRecord } from "./incoming.ts";
 import { METRICS_TYPE } from "./metrics.ts";
 import type { Operator, SeenRequest } from "./operator.ts";
-import { IS_ENDING, within } from "./running-turns.ts";
 
-/** What a request asks for. */
 export type Target = {
   /** Whether it is served without the token. */
   readonly isOpen?: boolean;
@@ -51,7 +50,7 @@ export interface HttpService extends Admission {
   /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
-  /** Logs a sentence about failures that no client can be told. */
+  /** Logs a sentence about failures that reach no client. */
   readonly log: (sentence: string) => void;
   /** Finds the route of a request, before the caller is identified. */
   find(request: IncomingMessage): Target;
@@ -233,7 +232,7 @@ function createAdmission(
     const { method = "", headers, httpVersion } = request;
     for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
     if (headers.host === undefined && httpVersion === "1.1") {
-      throw new RuntimeError("INVALID_PARAMS", "the request has no Host header; HTTP/1.1 asks for one");
+      throw invalid("the request has no Host header; HTTP/1.1 asks for one");
     }
     const target = operatorTarget(service, request, () => mayKnow(request)) ?? service.find(request);
     if (seen !== undefined) {
@@ -362,7 +361,7 @@ function listen(server: Server, { host, port }: Pick<HttpService, "host" | "port
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = LISTEN_FAULTS[cause.code ?? ""] ?? cause.message;
-      reject(new RuntimeError("INVALID_PARAMS", `cannot listen at ${urlHost(host)}:${port}: ${why}`, { cause }));
+      reject(invalid(`cannot listen at ${urlHost(host)}:${port}: ${why}`, cause));
     });
     server.listen({ host: host.replace(/^\[(.*)\]$/, "$1"), port }, resolve);
   });

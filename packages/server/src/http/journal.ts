@@ -17,7 +17,6 @@ export interface Journal {
   pass(line: string): void;
   /** A line about something that happened; there is none where the log is off. */
   log(level: Level, kind: string, facts: Facts): void;
-  /** The number of dropped lines. */
   dropped(): number;
 }
 

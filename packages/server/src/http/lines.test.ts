@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import { createLineReader, type Line } from "./lines.ts";
+import { createLineReader, type Line } from "./frames.ts";
 
 function read(chunks: readonly Uint8Array[], lineBytesMax?: number): string[] {
   const reader = createLineReader(lineBytesMax);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Answer } from "./http-answer.ts";
 import type { RestRequest } from "./router.ts";
 
@@ -68,9 +68,7 @@ function createOwnOnce(): Once {
   return async (request, work) => {
     const key = request.headers["idempotency-key"];
     if (key === undefined) return (await work()).answer;
-    if (typeof key !== "string" || !KEY.test(key)) {
-      throw new RuntimeError("INVALID_PARAMS", "Idempotency-Key: write 1 to 255 visible characters");
-    }
+    if (typeof key !== "string" || !KEY.test(key)) throw invalid("Idempotency-Key: write 1 to 255 visible characters");
     const fingerprint = fingerprintOf(request);
     const first = kept.get(key);
     if (first === undefined) return begin(key, fingerprint, work);

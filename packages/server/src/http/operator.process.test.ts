@@ -6,10 +6,12 @@ import type { Audited } from "@rkat/core/contract/caller";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { eventsUntil, readEvents, serveOperated } from "../../../../test/support/rest-server.ts";
+import { serveCalls } from "./calls.ts";
 
 const ID = expect.stringMatching(/^[0-9a-f-]{36}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -65,13 +67,14 @@ describe("a request", () => {
 
   it("[I6] is told of by the name of whoever asks, where that is known", async () => {
     const { operator, runtime, reported, call } = await serveOperated({}, {});
+    const { dispatch } = serveCalls(runtime, { clock: createSystemClock(), log: () => {}, operator });
     await call("GET /health");
     const caller = { name: "web", scopes: new Set(["read" as const]), labels: {} };
     // What a server that knows its callers does for each request.
     const { createServer } = await import("node:http");
     const server = createServer((request, response) => {
       const seen = operator.begin(request, response);
-      void seen.serve(() => runtime.dispatch("listSessions", {}, { caller })).then(() => response.end("{}"));
+      void seen.serve(() => dispatch("listSessions", {}, { caller })).then(() => response.end("{}"));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());

@@ -1,7 +1,7 @@
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
-import { createOwnAddresses } from "./own-addresses.ts";
+import { createOwnAddresses } from "./start.ts";
 
 it.each([
   ["127.0.0.1", "http://localhost:8080/v1", true],

@@ -1,22 +1,22 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { Caller, Scope } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
+import type { Clock } from "@rkat/core/ports/clock";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import type { Body } from "./body.ts";
-import type { CallerRuntime } from "./caller-runtime.ts";
-import type { Answer } from "./http-answer.ts";
+import type { CallerRuntime } from "./calls.ts";
+import type { Answer, AnswerFailure } from "./http-answer.ts";
+import type { TurnRequests } from "./turn-requests.ts";
 
 /** A request whose route is known and whose body was read. */
 export interface RestRequest {
   readonly path: string;
-  /** The decoded path parameters. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: Body;
   readonly caller: Caller;
-  /** The runtime for this caller. */
   readonly runtime: CallerRuntime;
 }
 
@@ -35,12 +35,11 @@ interface RoutePlace {
 }
 
 export interface AnsweredRoute extends RoutePlace {
-  /** Whether it runs something with events, which `serve` tells a listener. */
+  /** Whether it runs something with events, which `serve` sends to a listener. */
   readonly hasEvents?: boolean;
   serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
 }
 
-/** A route that streams its response. */
 export interface StreamedRoute extends RoutePlace {
   stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
 }
@@ -73,7 +72,7 @@ export function parseTarget(target: string): { readonly path: string; readonly q
   const [whole = ""] = relative.split("#", 1);
   const mark = whole.indexOf("?");
   const path = mark < 0 ? whole : whole.slice(0, mark);
-  if (!path.startsWith("/")) throw new RuntimeError("INVALID_PARAMS", "the request's path does not begin with /");
+  if (!path.startsWith("/")) throw invalid("the request's path does not begin with /");
   return { path, query: new URLSearchParams(mark < 0 ? "" : whole.slice(mark + 1)) };
 }
 
@@ -100,6 +99,25 @@ function decode(name: string, segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${name}: the path's percent-encoding is broken`, { cause });
+    throw invalid(`${name}: the path's percent-encoding is broken`, cause);
   }
 }
+
+/** A surface that is served beside REST: on its port, under its guard, within its limits. */
+export interface Mount {
+  /** What its paths begin with, such as `/v1/`. */
+  readonly prefix: string;
+  readonly routes: readonly Route[];
+  /** How failures at its paths are worded, also those of the guard. */
+  readonly answerFailure: AnswerFailure;
+}
+
+/** What a surface is handed where it is mounted; the runtime comes with each request, asked by its caller. */
+export interface MountParts {
+  readonly realm: string;
+  readonly clock: Clock;
+  readonly log: (sentence: string) => void;
+  readonly turns: TurnRequests;
+}
+
+export type OpenMount = (parts: MountParts) => Mount;

@@ -17,13 +17,13 @@ import {
   resolveRealm,
 } from "@rkat/node/config/realm";
 import type { OpenOptions } from "@rkat/node/open-runtime";
+import { isLoopback } from "./callers.ts";
+import { within } from "./calls.ts";
 import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
 import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
 import { createOperator, type Operator } from "./operator.ts";
-import { createOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
-import { within } from "./running-turns.ts";
 import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it; entry points pass the real one. */
@@ -177,7 +177,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   }
   const { instance } = flags;
   const paths = kind.showsPaths(flags);
-  const opened = await parts.openRuntime({
+  const runtime = await parts.openRuntime({
     config,
     compose,
     mcpServers,
@@ -197,7 +197,6 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });
-  const runtime = http === undefined ? opened : { ...opened, dispatch: http.operator.watchCalls(opened.dispatch) };
   const close = async (): Promise<void> => {
     const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
@@ -249,4 +248,44 @@ export async function serveUntil<F extends ServerFlags>(
   } finally {
     await server.close();
   }
+}
+
+/** The known addresses of a server. */
+interface OwnAddresses {
+  /** Adds the address it listens at. */
+  listensAt(url: string): void;
+  isOwn(url: string): boolean;
+}
+
+const EVERYWHERE = ["0.0.0.0", "::"];
+
+export function createOwnAddresses({ host, allowedHosts }: Pick<Admission, "host" | "allowedHosts">): OwnAddresses {
+  let port: string | undefined;
+  const names = new Set([host, ...allowedHosts].map((name) => bare(name)));
+  const isNear = isLoopback(host) || EVERYWHERE.includes(bare(host));
+  return {
+    listensAt: (url) => {
+      port = portOf(new URL(url));
+    },
+    isOwn: (url) => {
+      if (port === undefined || !URL.canParse(url)) return false;
+      const asked = new URL(url);
+      const name = bare(asked.hostname);
+      // A proxy's name is valid with any port.
+      if (allowedHosts.some((one) => bare(one) === name)) return true;
+      if (portOf(asked) !== port) return false;
+      return names.has(name) || (isNear && (isLoopback(name) || EVERYWHERE.includes(name)));
+    },
+  };
+}
+
+function bare(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, "$1")
+    .replace(/:\d+$/, (port) => (name.split(":").length > 2 ? port : ""));
+}
+
+function portOf({ port, protocol }: URL): string {
+  return port === "" ? (protocol === "https:" ? "443" : "80") : port;
 }

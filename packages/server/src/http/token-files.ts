@@ -4,7 +4,7 @@ import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { Token, TokenName } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { isErrno } from "@rkat/node/config/realm";
 
@@ -34,11 +34,10 @@ export async function openTokens(
 /** Stores a new token and returns its secret, which is not stored; throws INVALID_PARAMS for a taken name. */
 export async function createToken(store: TokenStore, { name, ...token }: Omit<Token, "sha256">): Promise<string> {
   requireName(name);
-  if (store.read().length >= TOKENS_MAX)
-    throw new RuntimeError("INVALID_PARAMS", `there are ${TOKENS_MAX} tokens, the limit; revoke one first`);
+  if (store.read().length >= TOKENS_MAX) throw invalid(`there are ${TOKENS_MAX} tokens, the limit; revoke one first`);
   const secret = `rkat_${randomBytes(SECRET_BYTES).toString("base64url")}`;
   if (await store.add({ name, sha256: digestOf(secret).toString("hex"), ...token })) return secret;
-  throw new RuntimeError("INVALID_PARAMS", `--name ${name}: there is such a token; revoke it first`);
+  throw invalid(`--name ${name}: there is such a token; revoke it first`);
 }
 
 /** Revokes a token; throws INVALID_PARAMS for an unknown name. */
@@ -46,7 +45,7 @@ export async function revokeToken(store: TokenStore, name: string): Promise<void
   if (await store.remove(requireName(name))) return;
   const known = store.read().map((token) => token.name);
   const hint = known.length === 0 ? "there are none" : `there are ${known.join(", ")}`;
-  throw new RuntimeError("INVALID_PARAMS", `there is no token ${name}; ${hint}`);
+  throw invalid(`there is no token ${name}; ${hint}`);
 }
 
 type Warn = (sentence: string) => void;
@@ -121,7 +120,7 @@ function requireName(name: string): string {
   const parsed = TokenName.safeParse(name);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new RuntimeError("INVALID_PARAMS", `${JSON.stringify(name)} cannot name a token: ${issue?.message}`);
+  throw invalid(`${JSON.stringify(name)} cannot name a token: ${issue?.message}`);
 }
 
 /** Undefined for a file that is invalid, belongs to another user, or was deleted: such a token is not accepted. */

@@ -1,7 +1,7 @@
 import type { Caller } from "@rkat/core/contract/caller";
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { CANCELLED_BY_CLIENT } from "./calls.ts";
 import { type Answer, type AnswerFailure, busyAnswer, errorAnswer, jsonAnswer } from "./http-answer.ts";
-import { CANCELLED_BY_CLIENT } from "./running-turns.ts";
 
 /** The requests that run a turn, by the name their client gave them. */
 export interface TurnRequests {
@@ -17,7 +17,7 @@ export interface TurnRequests {
 }
 
 const TURNS_MAX = 256;
-/** How many ids of requests that ended are known, so that a late cancel can be told what happened. */
+/** How many ids of ended requests are known, so that a late cancel can be answered. */
 const ENDED_IDS_MAX = 1_024;
 const ID = /^[\x21-\x7e]{1,200}$/;
 
@@ -48,7 +48,7 @@ export function createTurnRequests(): TurnRequests {
   return {
     run: async (given, caller, work, answerFailure = errorAnswer) => {
       if (given !== undefined && !ID.test(given)) {
-        throw new RuntimeError("INVALID_PARAMS", "X-Meerkat-Request-Id: write 1 to 200 visible characters");
+        throw invalid("X-Meerkat-Request-Id: write 1 to 200 visible characters");
       }
       const id = given && idOf(given, caller);
       if (id !== undefined && byId.has(id)) {

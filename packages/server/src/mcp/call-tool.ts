@@ -1,8 +1,9 @@
-import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult, ElicitRequestFormParams, ElicitResult } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "@rkat/core/contract/caller";
 import { ConfigTool } from "@rkat/core/contract/config";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import type { AgentEvent } from "@rkat/core/contract/event";
+import { questionIn } from "@rkat/core/contract/describe-event";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { PendingCall } from "@rkat/core/contract/message";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { SystemTime } from "@rkat/core/contract/rewrite";
@@ -11,12 +12,11 @@ import type { SessionInfo } from "@rkat/core/contract/session-info";
 import { SkillsTool } from "@rkat/core/contract/skill";
 import { TurnExtras } from "@rkat/core/contract/wire/mcp-tools";
 import { parseParams } from "@rkat/core/contract/wire/requests";
-import type { Dispatch } from "@rkat/core/runtime/dispatch";
-import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
-import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
+import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
+import type { Listener } from "@rkat/core/sessions/event-queue";
+import { furtherTurn } from "../http/calls.ts";
+import { type Params, sendTurnEvents, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
 import { isRecord } from "../http/incoming.ts";
-import { furtherTurn } from "../http/running-turns.ts";
-import { askingClient, type Elicit } from "./questions.ts";
 import type { OperationTool } from "./tools.ts";
 
 export interface CallParts {
@@ -25,7 +25,6 @@ export interface CallParts {
   readonly caller: Caller | undefined;
 }
 
-/** One call of a tool by a client. */
 export interface ToolCall {
   readonly args: Params;
   /** Aborting it interrupts the turn that the call runs. */
@@ -86,7 +85,7 @@ function settleSkills(given: Params): { operation: OperationName; args: Params }
 /** Refuses fields that the action would ignore. */
 function requireAction(field: string, wanted: string, action: string): void {
   if (action === wanted) return;
-  throw new RuntimeError("INVALID_PARAMS", `${field}: only ${wanted} takes it, and this is ${action}`);
+  throw invalid(`${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
 /** A failure as a tool result, with its code of the error table. */
@@ -108,7 +107,7 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
     ...(tools === undefined ? {} : { client_tools: tools.map(({ handler: _, ...tool }) => tool) }),
   };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
-  const turnNotices = createTurnNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
+  const turnNotices = sendNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
   try {
     const asking =
       call.elicit &&
@@ -118,7 +117,8 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
       ? furtherTurn(dispatch, input, context)
       : dispatch(operation, input, context));
   } finally {
-    await turnNotices.finish();
+    // A client that has gone needs no notices; its turn ends by the signal of its request.
+    await turnNotices.finish().catch(() => {});
   }
 }
 
@@ -177,7 +177,7 @@ function turnPayload(result: TurnResult) {
   };
 }
 
-/** What a client is told while its turn runs. */
+/** What a client receives while its turn runs. */
 type Notice =
   | {
       readonly method: "notifications/progress";
@@ -202,45 +202,20 @@ interface NoticeParts {
   readonly wantsEvents: () => boolean;
 }
 
-/** Sends a turn's events to its client. */
-interface TurnNotices {
-  readonly listener: Listener;
-  /** Resolves when everything is sent. It does not reject. */
-  finish(): Promise<void>;
-}
-
-/** Tells of a turn: a step of progress for each call of the model or a tool, and every event when that is wanted. */
-function createTurnNotices(parts: NoticeParts, knownSessionId: string | undefined): TurnNotices {
-  const queue = createEventQueue();
-  // A client that has gone needs no notices; its turn ends by the signal of its request.
-  const sending = send().catch(() => {});
-
-  async function send(): Promise<void> {
-    let sessionId = knownSessionId;
-    let progress = 0;
-    for await (const delivery of queue) {
-      sessionId ??= "session_id" in delivery.event ? delivery.event.session_id : undefined;
-      const message = stepOf(delivery.event);
-      if (message !== undefined && parts.progressToken !== undefined) {
-        progress += 1;
-        const params = { progressToken: parts.progressToken, progress, message };
-        await parts.send({ method: "notifications/progress", params });
-      }
-      // A new session is first heard of by `run_started`, which names it.
-      if (sessionId !== undefined && parts.wantsEvents()) await parts.send(eventNotice(sessionId, delivery));
+/** Sends a step of progress for each call of the model or a tool, and every event when that is wanted. */
+function sendNotices({ send, newId, progressToken, wantsEvents }: NoticeParts, knownSessionId: string | undefined) {
+  let progress = 0;
+  return sendTurnEvents(knownSessionId, async (delivery, session_id) => {
+    const message = stepOf(delivery.event);
+    if (message !== undefined && progressToken !== undefined) {
+      progress += 1;
+      await send({ method: "notifications/progress", params: { progressToken, progress, message } });
     }
-  }
-  const eventNotice = (session_id: string, delivery: Delivery): Notice => {
-    const data = { source: "meerkat", session_id, event: toEnvelope(session_id, delivery, parts.newId) };
-    return { method: "notifications/message", params: { level: "info", data } };
-  };
-  return {
-    listener: queue.listener,
-    finish: () => {
-      queue.end();
-      return sending;
-    },
-  };
+    // `run_started` names a new session.
+    if (session_id === undefined || !wantsEvents()) return;
+    const data = { source: "meerkat", session_id, event: toEnvelope(session_id, delivery, newId) };
+    await send({ method: "notifications/message", params: { level: "info", data } });
+  });
 }
 
 function stepOf(event: AgentEvent): string | undefined {
@@ -248,4 +223,65 @@ function stepOf(event: AgentEvent): string | undefined {
   if (event.type === "tool_execution_started") return `tool ${event.name}`;
   if (event.type === "compaction_started") return "compaction";
   return undefined;
+}
+
+/** Asks the user through the client; absent where the client cannot. */
+type Elicit = (params: ElicitRequestFormParams) => Promise<ElicitResult>;
+
+type Question = AgentEventOf<"tool_approval_requested">;
+
+const ARGS_CHARS_MAX = 4_000;
+const WORDS: Readonly<Record<string, object>> = {
+  once: { decision: "allow" },
+  session: { decision: "allow", remember: "session" },
+  project: { decision: "allow", remember: "project" },
+  no: { decision: "deny" },
+};
+
+/** A listener that asks the client's user for each approval, and sends the answer to the runtime. */
+export function askingClient(
+  dispatch: Dispatch,
+  elicit: Elicit,
+  { next, call }: { readonly next: Listener | undefined; readonly call: CallContext },
+): Listener {
+  const ask = async (question: Question): Promise<void> => {
+    const { session_id, approval_id } = question;
+    const { action, content = {} } = await elicit(formFor(question));
+    const { decision = "no", reason } = content;
+    // A dismissed question is not an answer; another client may answer it.
+    if (action === "cancel") return;
+    const word = (action === "accept" ? WORDS[String(decision)] : undefined) ?? WORDS.no;
+    const why = typeof reason === "string" && reason !== "" ? { reason } : {};
+    await dispatch("answerApproval", { session_id, approval_id, ...word, ...why }, call);
+  };
+  return (delivery) => {
+    next?.(delivery);
+    // A client that fails to ask leaves the question to others, until its time has passed.
+    const question = questionIn(delivery.event);
+    if (question !== undefined) ask(question).catch(() => {});
+  };
+}
+
+function formFor({ calls }: Question): ElicitRequestFormParams {
+  const wishes = calls.map(
+    ({ name, args, why }) => `${name} ${JSON.stringify(args).slice(0, ARGS_CHARS_MAX)} (${why})`,
+  );
+  const canRemember = calls.every(({ always }) => always !== undefined);
+  return {
+    mode: "form",
+    message: `May it run?\n${wishes.join("\n")}`,
+    requestedSchema: {
+      type: "object",
+      properties: {
+        decision: {
+          type: "string",
+          title: "Decision",
+          description: "once, for calls like it in the session or the project, or no",
+          enum: canRemember ? Object.keys(WORDS) : ["once", "no"],
+        },
+        reason: { type: "string", title: "Reason", description: "why not; the model gets it" },
+      },
+      required: ["decision"],
+    },
+  };
 }

@@ -8,7 +8,7 @@ import {
   PingRequestSchema,
   SetLevelRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import { DEPTH_MAX, isRecord } from "../http/incoming.ts";
 
@@ -44,7 +44,7 @@ function withoutTask<M extends JSONRPCMessage>(message: M): M {
   return { ...message, params };
 }
 
-/** What a client that greets without a word is taken to say: existing servers of these tools answer it. */
+/** The greeting of a client that sends an empty one: existing servers of these tools answer it. */
 const GREETING = {
   protocolVersion: "2024-11-05",
   capabilities: {},
@@ -61,7 +61,7 @@ function withGreeting<M>(message: M): M {
 function problemOf(message: JSONRPCMessage): { id: JSONRPCRequest["id"]; error: RuntimeError } | undefined {
   if (!("method" in message && "id" in message)) return undefined;
   if (isTooDeep(message)) {
-    const error = new RuntimeError("INVALID_PARAMS", `params: nested deeper than ${DEPTH_MAX}`);
+    const error = invalid(`params: nested deeper than ${DEPTH_MAX}`);
     return { id: message.id, error };
   }
   const parsed = REQUESTS.get(message.method)?.safeParse(message);

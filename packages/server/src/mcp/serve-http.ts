@@ -3,25 +3,22 @@ import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextpro
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "@rkat/core/contract/caller";
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
+import { currentRequest, within } from "../http/calls.ts";
 import { faultFrame } from "../http/frames.ts";
 import { urlHost } from "../http/guard.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../http/http-answer.ts";
 import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
 import { isRecord, NO_ID } from "../http/incoming.ts";
-import { currentRequest } from "../http/request-record.ts";
-import { within } from "../http/running-turns.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
 interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
-  /** Makes the server of one client. */
   readonly createServer: (caller: Caller) => McpServer;
 }
 
 interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
-  /** Where clients connect to. */
   readonly url: string;
 }
 
@@ -44,7 +41,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
       else request.resume();
       const read = await messageIn(request, readBody);
       if ("refusal" in read) return read.refusal;
-      // The standing stream of notices goes on for as long as the client likes; what is posted is answered and over.
+      // The standing stream of notices lasts as long as the client likes; a posted message ends with its answer.
       if (request.method === "GET") currentRequest()?.streams();
       await connections.handle(request, response, { message: read.message, caller });
       return undefined;
@@ -115,7 +112,7 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
   const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
   const why = code === "EADDRINUSE" ? "something else listens there" : said;
   const sentence = `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
-  return new RuntimeError("INVALID_PARAMS", sentence, { cause });
+  return invalid(sentence, cause);
 }
 
 /** The clients that are connected, each with a server of its own. */
@@ -198,7 +195,7 @@ function createConnections(parts: {
       for (const one of requestIds(message)) {
         if (pending.has(one) || own.has(one)) {
           const problem = `id: ${one} belongs to a request that has no answer yet; give each request its own id`;
-          throw new RuntimeError("INVALID_PARAMS", problem);
+          throw invalid(problem);
         }
         own.add(one);
       }
@@ -237,7 +234,7 @@ const CHARS_MAX = 1_048_576;
 
 /**
  * Keeps what was last sent to a client, for when its connection breaks within a long turn and it asks for the rest. A
- * client that asks for what was let go is refused rather than told less.
+ * client that asks for messages that were dropped is refused rather than sent fewer.
  */
 export function createSentMessages(bounds = { messagesMax: MESSAGES_MAX, charsMax: CHARS_MAX }): EventStore {
   const sent: Sent[] = [];

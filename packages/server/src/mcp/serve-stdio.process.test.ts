@@ -3,8 +3,8 @@ import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/c
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { describe, expect, it } from "vitest";
-import { serveStdio } from "./serve-stdio.ts";
 import { createServers } from "./server.ts";
+import { serveStdio } from "./start.ts";
 
 type Answer = Record<string, unknown> & { id?: unknown; error?: { code: number } };
 

@@ -1,9 +1,13 @@
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import { invalid } from "@rkat/core/contract/error";
 import { realmOfFolder } from "@rkat/node/config/realm";
+import { serveCalls } from "../http/calls.ts";
+import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
 import {
   flag,
   HTTP_OPTIONS,
   httpFlags,
-  invalidFlag,
   portOf,
   readFlags,
   SERVER_OPTIONS,
@@ -11,7 +15,7 @@ import {
   serverFlags,
   text,
 } from "../http/flags.ts";
-import { watchTurns } from "../http/running-turns.ts";
+import { faultFrame } from "../http/frames.ts";
 import {
   type HttpPlace,
   type ServerIo,
@@ -21,7 +25,8 @@ import {
   startServer,
 } from "../http/start.ts";
 import { MCP_ADDRESS, mcpUsage } from "../http/usage.ts";
-import { createServers } from "./server.ts";
+import { checkRequests } from "./checked-requests.ts";
+import { createServers, type McpServer } from "./server.ts";
 
 /** How long turns may take to end and a runtime to close; less than clients wait before they kill. */
 const CLOSE_MS_MAX = 2_000;
@@ -46,17 +51,16 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const { memoryOnly, allTools } = flags;
   const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock };
   if (http === undefined) {
-    const { serveStdio } = await import("./serve-stdio.ts");
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
     return serveStdio({ ...streams, server: createServers({ ...parts, runtime })() });
   }
   const { listenHttp } = await import("./serve-http.ts");
-  const turns = watchTurns(runtime.dispatch, { clock, log });
-  const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
+  const served = serveCalls(runtime, { clock, log, ...http });
+  const createServer = createServers({ ...parts, runtime: served });
   const listener = await listenHttp({ ...http, createServer, clock, log });
   const drain = async (graceMs: number): Promise<void> => {
     listener.drain();
-    await turns.drain(graceMs);
+    await served.drain(graceMs);
     listener.refuse();
   };
   const greet = (url: string): void => log(`listening on ${url}`);
@@ -75,9 +79,9 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
   const values = readFlags(args, OPTIONS);
   const isHttp = values.http === true;
   const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
-  if (stray !== undefined) throw invalidFlag(`--${stray} is for a server over HTTP; add --http`);
+  if (stray !== undefined) throw invalid(`--${stray} is for a server over HTTP; add --http`);
   if (values["memory-only"] && values["all-tools"]) {
-    throw invalidFlag("--all-tools lists what --memory-only leaves out; leave one of them out");
+    throw invalid("--all-tools lists what --memory-only leaves out; leave one of them out");
   }
   const port = values.port === undefined ? MCP_ADDRESS.port : portOf(values.port);
   return {
@@ -90,3 +94,56 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
 
 const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
 const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, "all-tools": flag, http: flag } as const;
+
+/** One connection: a server, and the two streams a client speaks over. */
+interface StdioConnection extends Streams {
+  readonly server: McpServer;
+}
+
+/** Messages that may wait for the client to read them; with more, nothing is read of it until it has. */
+const UNREAD_MAX = 1_024;
+
+/**
+ * Serves MCP, a message a line, until the input ends, the output breaks or the signal aborts; then it interrupts what
+ * still runs. A line that is no message is answered as JSON-RPC says and the next one is read, which is why this is
+ * not the transport of the SDK: that one closes when a line is too long.
+ */
+export async function serveStdio({ server, ...streams }: StdioConnection): Promise<void> {
+  const { outbox, serve } = createConnection(streams);
+  const unanswered = createUnanswered();
+  let unread = 0;
+  let newest: Promise<void> = Promise.resolve();
+  const transport: Transport = {
+    start: async () => {},
+    send: (message) => {
+      unread += 1;
+      newest = outbox.send(`${JSON.stringify(message)}\n`).then(() => {
+        unread -= 1;
+      });
+      if ("id" in message && !("method" in message)) unanswered.forget(message.id);
+      return newest;
+    },
+    close: async () => transport.onclose?.(),
+  };
+  const onMessage = (message: JSONRPCMessage): void => {
+    if (!("method" in message)) return;
+    if ("id" in message) unanswered.add(message.id);
+    else if (message.method === "notifications/cancelled") unanswered.forget(message.params?.requestId);
+  };
+  const take: TakeMessage = (message, bytes) => {
+    // It was JSON a moment ago.
+    const parsed = JSONRPCMessageSchema.safeParse(JSON.parse(Buffer.from(bytes).toString("utf8")));
+    if (parsed.success) {
+      onMessage(parsed.data);
+      transport.onmessage?.(parsed.data);
+      return unread < UNREAD_MAX ? undefined : newest;
+    }
+    // Invalid responses and notifications get no reply.
+    if (message.kind !== "request") return undefined;
+    return outbox.send(faultFrame(message.id, { code: "INVALID_REQUEST", message: "this is not an MCP message" }));
+  };
+  await server.connect(transport);
+  checkRequests(transport);
+  await serve(take, unanswered.none);
+  await server.close();
+}

@@ -6,7 +6,6 @@ import { errorOf } from "./failure.ts";
 import type { Encoder, Frame } from "./turn-route.ts";
 
 export interface ChatAnswer {
-  /** The id of the answer. */
   readonly id: string;
   readonly createdSecs: number;
   readonly model: string;
@@ -108,7 +107,6 @@ function beginEncoding(): EncoderState {
   };
 }
 
-/** The chunks of an event. */
 function take(state: EncoderState, event: AgentEvent): string {
   switch (event.type) {
     case "turn_started":

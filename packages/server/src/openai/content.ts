@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import type { JsonObject } from "@rkat/core/contract/session";
 import type { ContentPart, Format, PartedContent } from "@rkat/core/contract/wire/openai";
@@ -93,7 +93,7 @@ function requireNoId({ file_id }: FilePart, at: string): void {
 }
 
 function unread(at: string, why: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${at}: ${why}`);
+  return invalid(`${at}: ${why}`);
 }
 
 /** The schema an answer must match; undefined for a text. */

@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
 import { CompactRequest, CreateConversation, CreateItems } from "@rkat/core/contract/wire/openai";
 import { parseParams } from "@rkat/core/contract/wire/requests";
@@ -8,8 +8,8 @@ import type { RestRequest, Route } from "../http/router.ts";
 import { SESSION_HEADER } from "./failure.ts";
 import { compactedId, conversationId, notThere, parseConversationId, parseResponseId } from "./ids.ts";
 import { listOf, pageIn } from "./item-page.ts";
-import { labelsOf, metadataIn } from "./metadata.ts";
-import { withReferenced } from "./references.ts";
+import { withReferenced } from "./read-response.ts";
+import { labelsOf, metadataIn } from "./response-echo.ts";
 import { usageOf } from "./response-encoder.ts";
 import { answerItem, historyOf, itemsOf, type ListedItem } from "./response-input.ts";
 import { messagesUpTo, readOpen, type SeqMessage } from "./response-log.ts";
@@ -163,7 +163,7 @@ async function compact(place: Place, request: RestRequest): Promise<Answer> {
 async function compacted(place: Place, request: RestRequest, asked: CompactRequest) {
   const { model, instructions, input, previous_response_id: previous } = asked;
   const { runtime } = request;
-  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", why);
+  const refuse = (why: string) => invalid(why);
   if (typeof previous === "string") {
     const { session_id } = parseResponseId(previous);
     if (Array.isArray(input)) throw refuse("input: give it or previous_response_id, not both");
@@ -203,7 +203,7 @@ async function requireItem(request: RestRequest, session_id: string) {
   throw notThere("item", id);
 }
 
-/** A message without one of the items it is told as: nothing where it was the only one. */
+/** A message without one of its items; empty where it was the only one. */
 function without({ seq, ...message }: SeqMessage, { id }: ListedItem): readonly MessageInput[] {
   const keeps = (part: ListedItem | undefined): boolean => part?.id !== id;
   if (message.role === "block_assistant") {

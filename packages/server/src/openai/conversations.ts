@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { beginView, type ClientView, endsWith, saidIn, viewEvent, viewSaid } from "./client-view.ts";
 import { type ChainHash, chainHash, type Said } from "./said.ts";
 
@@ -16,7 +16,7 @@ export interface Party {
 type Place =
   /** At the end of a session, which has nothing more. */
   | { readonly kind: "end"; readonly session_id: string; readonly seq: number }
-  /** After an answer of a session that has gone on otherwise; `messages` are those up to it. */
+  /** After an answer of a session that continued differently; `messages` are those up to it. */
   | { readonly kind: "middle"; readonly session_id: string; readonly messages: number }
   /** No session is known to be this conversation, or more than one could be. */
   | { readonly kind: "none" };
@@ -91,7 +91,7 @@ export function createConversations(): Conversations {
         if (view.ends.has(hash)) held.push({ session_id: session.session_id, view });
       }
       const [only, another] = held;
-      // Two that were told the same may have done different things on the server: neither is certain to be the one.
+      // Two with the same messages may have done different things on the server: neither is certain to be the one.
       if (only === undefined || another !== undefined) return { kind: "none" };
       const { session_id, view } = only;
       if (endsWith(view, hash)) return { kind: "end", session_id, seq: view.seq };

@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 
 type ListedItem = Readonly<Record<string, unknown>>;
 
@@ -8,10 +8,10 @@ const ITEMS_MAX = 100;
 /** A page of items as OpenAI lists them: newest first unless asked otherwise, after the one that was seen last. */
 export function pageIn(items: readonly ListedItem[], query: URLSearchParams) {
   const order = query.get("order") ?? "desc";
-  if (order !== "asc" && order !== "desc") throw new RuntimeError("INVALID_PARAMS", "order: write asc or desc");
+  if (order !== "asc" && order !== "desc") throw invalid("order: write asc or desc");
   const limit = Number(query.get("limit") ?? ITEMS_DEFAULT);
   if (!Number.isInteger(limit) || limit < 1 || limit > ITEMS_MAX) {
-    throw new RuntimeError("INVALID_PARAMS", `limit: write a whole number from 1 to ${ITEMS_MAX}`);
+    throw invalid(`limit: write a whole number from 1 to ${ITEMS_MAX}`);
   }
   const ordered = order === "asc" ? items : items.toReversed();
   const after = query.get("after");

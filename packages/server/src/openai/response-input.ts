@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
 import type { CreateResponse, InputItem, SaidItem } from "@rkat/core/contract/wire/openai";
@@ -100,7 +100,7 @@ function argumentsOf(text: string, at: string): Record<string, unknown> {
   } catch {
     // Reported below.
   }
-  throw new RuntimeError("INVALID_PARAMS", `${at}.arguments: write a JSON object, as the call had it`);
+  throw invalid(`${at}.arguments: write a JSON object, as the call had it`);
 }
 
 /** Messages of a transcript as items, oldest first. */

@@ -2,7 +2,7 @@ import { RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 
 export type SeqMessage = SessionHistory["messages"][number];

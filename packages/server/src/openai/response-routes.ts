@@ -4,12 +4,12 @@ import { CreateResponse } from "@rkat/core/contract/wire/openai";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import { fieldsOf } from "../http/body.ts";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
+import { furtherTurn } from "../http/calls.ts";
 import { createEventWriter } from "../http/event-writer.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
 import { isRecord } from "../http/incoming.ts";
 import type { RestRequest, Route } from "../http/router.ts";
-import { furtherTurn } from "../http/running-turns.ts";
 import { schemaOf } from "./content.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import {
@@ -22,8 +22,7 @@ import {
   responseId,
 } from "./ids.ts";
 import { pageIn } from "./item-page.ts";
-import { readResponse } from "./read-response.ts";
-import { withReferenced } from "./references.ts";
+import { readResponse, withReferenced } from "./read-response.ts";
 import { type Echo, echoOf } from "./response-echo.ts";
 import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
@@ -34,8 +33,8 @@ import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFram
 
 /** The most requests whose fields are remembered for their responses. */
 const ECHOES_MAX = 1_024;
-/** Responses that a client can go on hearing from the middle. */
-const TOLD_MAX = 64;
+/** The number of responses whose stream a client can resume. */
+const RESUMABLE_MAX = 64;
 
 function keepNewest<T>(kept: Map<string, T>, id: string, value: T, max: number): void {
   kept.set(id, value);
@@ -116,7 +115,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
 interface Parts extends Place {
   remember(id: string, echo: Echo): void;
   echoOf(id: string): Echo | undefined;
-  /** What responses were told as, with the numbers that a client knows. */
+  /** The streams of responses, with the numbers that a client knows. */
   readonly reported: Map<string, Frames>;
 }
 
@@ -135,7 +134,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   const frames = createFrames();
   const began = (id: string): void => {
     parts.remember(id, echo);
-    if (isStreamed || background) keepNewest(parts.reported, id, frames, TOLD_MAX);
+    if (isStreamed || background) keepNewest(parts.reported, id, frames, RESUMABLE_MAX);
   };
   const encoder = createResponseEncoder({
     echo,
@@ -164,7 +163,7 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   return parts.once(request, () => runInBackground(parts, request, { encoder, frames }, run));
 }
 
-/** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
+/** An input with a compaction in it continues the response that was compacted, which includes what stands before. */
 function fromCompaction(asked: CreateResponse): CreateResponse {
   const { input = [], previous_response_id, conversation } = asked;
   const at = input.findLastIndex(({ type }) => type === "compaction");
@@ -172,7 +171,7 @@ function fromCompaction(asked: CreateResponse): CreateResponse {
   if (item?.type !== "compaction") return asked;
   if ((previous_response_id ?? conversation ?? undefined) !== undefined) {
     throw invalid(
-      `input[${at}]: a compaction says what to go on from; leave previous_response_id and conversation out`,
+      `input[${at}]: a compaction names the response to continue; leave previous_response_id and conversation out`,
     );
   }
   return { ...asked, input: input.slice(at + 1), previous_response_id: item.encrypted_content };
@@ -225,9 +224,7 @@ async function originOf(runtime: CallerRuntime, asked: CreateResponse, decoded: 
   if (typeof previous === "string" && conversation !== undefined && conversation !== null) {
     throw invalid("conversation: give it or previous_response_id, not both");
   }
-  if (decoded.history.length > 0) {
-    throw invalid("input: write only what is new; what was said before is known");
-  }
+  if (decoded.history.length > 0) throw invalid("input: write only what is new; what was said before is known");
   if (typeof previous === "string") {
     const compacted = parseCompactedId(previous);
     const place = compacted ?? parseResponseId(previous);
@@ -267,9 +264,7 @@ async function runTurn(parts: Parts, request: RestRequest, wanted: Wanted, call:
     return furtherTurn(dispatch, { session_id, prompt, ...given, ...additional }, call);
   }
   const further = { prompt, ...given, ...additional, ...continuation(asks, request, parts) };
-  if (from.kind === "conversation") {
-    return furtherTurn(dispatch, { ...further, session_id: from.session_id }, call);
-  }
+  if (from.kind === "conversation") return furtherTurn(dispatch, { ...further, session_id: from.session_id }, call);
   const { session_id } = from.place;
   try {
     return await furtherTurn(dispatch, { ...further, session_id, after_seq: from.endSeq }, call);
@@ -321,7 +316,7 @@ function isStreamAsked(query: URLSearchParams): boolean {
   return stream === "true";
 }
 
-/** Tells a response once more as a stream: as it was told first where that is kept, else from the log when it has ended. */
+/** Streams a response once more: as it was first streamed where that is kept, else from the log when it has ended. */
 async function streamAgain(
   parts: Parts,
   request: RestRequest,

@@ -4,7 +4,7 @@ import type { CreateSession, JsonObject, ToolFilter } from "@rkat/core/contract/
 import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contract/wire/openai";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import type { RestRequest } from "../http/router.ts";
-import { labelsOf } from "./metadata.ts";
+import { labelsOf } from "./response-echo.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 
 /** The settings of a request, from either endpoint. */
@@ -78,7 +78,6 @@ export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "
 
 type FirstChoice = Pick<CallContext, "toolChoice">;
 
-/** The functions of the client's. */
 export function clientTools(tools: Tools): readonly ClientTool[] {
   return (tools ?? [])
     .filter((tool): tool is FunctionTool => tool.type === "function")

@@ -3,15 +3,12 @@ import { asRuntimeError, type RuntimeError } from "@rkat/core/contract/error";
 import type { Delivery, Listener } from "@rkat/core/sessions/event-queue";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
-import type { MountParts } from "../http/mount.ts";
 import type { Once, Outcome } from "../http/once.ts";
-import type { RestRequest } from "../http/router.ts";
+import type { MountParts, RestRequest } from "../http/router.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";
 import type { Retries } from "./retries.ts";
 
-/** The configuration of these endpoints. */
 export interface OpenAiSettings {
-  /** The memory scope of new sessions. */
   readonly memory: "session" | "project";
   /** The tools of this server's that they are offered where a request names none. */
   readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
@@ -29,7 +26,6 @@ export interface Frame {
   readonly data: unknown;
 }
 
-/** Encodes a turn for an endpoint. */
 export interface Encoder {
   /** The session, once its turn has begun. */
   sessionId(): string | undefined;
@@ -124,7 +120,7 @@ function headersOf(encoder: Encoder): Readonly<Record<string, string>> {
   return session === undefined ? {} : { [SESSION_HEADER]: session };
 }
 
-/** What a turn is told as, in its order, for as many readers as there are. */
+/** The frames of a turn in order, for any number of readers. */
 export interface Frames {
   add(frames: readonly Frame[]): void;
   end(): void;

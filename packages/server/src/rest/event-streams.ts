@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
-import type { CallerRuntime } from "../http/caller-runtime.ts";
+import type { CallerRuntime } from "../http/calls.ts";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../http/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../http/http-answer.ts";
@@ -16,10 +16,9 @@ interface StreamParts {
   readonly log: (sentence: string) => void;
 }
 
-/** The events of sessions, to as many readers as there may be. */
+/** The events of sessions, for any number of readers. */
 interface EventStreams {
   readonly route: StreamedRoute;
-  /** Ends every stream with `done`. */
   closeAll(): Promise<void>;
 }
 
@@ -114,7 +113,7 @@ async function place(
     const { message_count } = await runtime.dispatch("readSession", { session_id });
     if (asked !== undefined && asked > cursor.sequence) {
       const message = `Last-Event-ID: the events of session ${session_id} end at ${cursor.sequence}`;
-      throw new RuntimeError("INVALID_PARAMS", message);
+      throw invalid(message);
     }
     return { loaded: { session_id, message_count }, after: { after: asked ?? cursor.sequence } };
   } catch (thrown) {
@@ -131,10 +130,9 @@ function askedAfter({ headers, query }: RestRequest): number | undefined {
   const text = headers["last-event-id"] ?? last_event_id;
   if (text === undefined || text === "") return undefined;
   if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
-  throw new RuntimeError("INVALID_PARAMS", "Last-Event-ID: write the id of an event, or 0 for all of them");
+  throw invalid("Last-Event-ID: write the id of an event, or 0 for all of them");
 }
 
-/** Writes an event of a session in its envelope. */
 function writeDelivery(
   writer: EventWriter,
   delivery: Delivery,
@@ -155,7 +153,6 @@ interface TurnStream {
 
 type Work = (listener: Listener) => Answer | Promise<Answer>;
 
-/** Whether a client accepts an event stream. */
 export function wantsEvents({ accept = "" }: IncomingHttpHeaders): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());

@@ -108,7 +108,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
   };
 }
 
-/** What is told to a client that accepts it; OpenAPI has no other place for that. */
+/** The events that a client may accept; OpenAPI has no other place for them. */
 function eventsOf(name: OperationName): object {
   if (!WIRE_TABLE[name].hasEvents) return {};
   const description = "Each event by its type with its envelope as data, as it happens; then `result` or `error`.";

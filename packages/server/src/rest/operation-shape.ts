@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type JsonSchema, operationSchema } from "@rkat/core/contract/wire/requests";
 import { fieldsOf } from "../http/body.ts";
@@ -66,7 +66,7 @@ export function createInputReader(name: OperationName, realm: string): (request:
     const fromBody = withPlainIds(fieldsOf(body), realm);
     for (const [field, value] of Object.entries(fromPath)) requireSame(field, fromBody[field], value);
     const stray = WITH_BODY.includes(method) ? undefined : Object.keys(fromBody).find((field) => !(field in inPath));
-    if (stray !== undefined) throw new RuntimeError("INVALID_PARAMS", `${stray}: write it in the query, not in a body`);
+    if (stray !== undefined) throw invalid(`${stray}: write it in the query, not in a body`);
     const fromQuery = readQuery(query, inQuery);
     return inWireForm(places, { ...fromBody, ...withPlainIds(fromQuery, realm), ...fromPath });
   };
@@ -75,7 +75,7 @@ export function createInputReader(name: OperationName, realm: string): (request:
 function requireSame(field: string, inBody: unknown, inPath: unknown): void {
   if (inBody === undefined || inBody === inPath) return;
   const message = `${field}: the body has ${JSON.stringify(inBody)} and the path ${JSON.stringify(inPath)}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+  throw invalid(message);
 }
 
 /** Throws INVALID_PARAMS unless the query's names are known, and each is there once. */
@@ -85,10 +85,10 @@ export function readQuery(query: URLSearchParams, known: Readonly<Record<string,
   if (unknown !== undefined) {
     const allowed = Object.keys(known);
     const hint = allowed.length === 0 ? "this route takes none" : `there are ${allowed.join(", ")}`;
-    throw new RuntimeError("INVALID_PARAMS", `${unknown}: there is no such query parameter; ${hint}`);
+    throw invalid(`${unknown}: there is no such query parameter; ${hint}`);
   }
   const repeated = names.find((name) => known[name]?.type !== "array" && query.getAll(name).length > 1);
-  if (repeated !== undefined) throw new RuntimeError("INVALID_PARAMS", `${repeated}: write it once`);
+  if (repeated !== undefined) throw invalid(`${repeated}: write it once`);
   const values = names.map((name) => [name, known[name]?.type === "array" ? query.getAll(name) : query.get(name)]);
   return convertAll(Object.fromEntries(values), known);
 }
@@ -123,7 +123,7 @@ function inWireForm({ inQuery, hasScope }: InputPlaces, fields: Fields): Fields 
 function labelsOf(texts: unknown): Record<string, string> {
   const pairs = (Array.isArray(texts) ? texts : [texts]).map((text: unknown) => {
     const [key, ...value] = String(text).split("=");
-    if (!key || value.length === 0) throw new RuntimeError("INVALID_PARAMS", "label: write it as key=value");
+    if (!key || value.length === 0) throw invalid("label: write it as key=value");
     return [key, value.join("=")] as const;
   });
   return Object.fromEntries(pairs);

@@ -1,9 +1,10 @@
+import { spawn } from "node:child_process";
+import { invalid } from "@rkat/core/contract/error";
 import {
   flag,
   HTTP_OPTIONS,
   type HttpFlags,
   httpFlags,
-  invalidFlag,
   portOf,
   readFlags,
   SERVER_OPTIONS,
@@ -12,7 +13,7 @@ import {
   text,
 } from "../http/flags.ts";
 import { urlHost } from "../http/guard.ts";
-import type { OpenMount } from "../http/mount.ts";
+import type { OpenMount } from "../http/router.ts";
 import {
   type ServerIo,
   type ServerKind,
@@ -134,7 +135,7 @@ function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
 function hostOf(address: string): string {
   // An empty one would mean every address of the machine.
   if (address.trim() !== "") return address.trim();
-  throw invalidFlag("--host: write an address or a name of this machine");
+  throw invalid("--host: write an address or a name of this machine");
 }
 
 const OPTIONS = {
@@ -165,4 +166,34 @@ function greeting(url: string, { hasToken, hasConsole }: { hasToken: boolean; ha
   const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
   const page = hasConsole ? `console at ${near}/` : `docs at ${near}/docs`;
   return `listening at ${url} (${page}); try\n  curl ${near}/sessions${bearer} ${body}`;
+}
+
+/** The parts of the machine that determine whether a browser can be opened. */
+interface Seat {
+  readonly platform: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly isTerminal: boolean;
+}
+
+type Words = readonly [command: string, ...args: string[]];
+
+/** The command that opens an address; undefined without a terminal or a display. */
+export function browserWords({ platform, env, isTerminal }: Seat): Words | undefined {
+  if (!isTerminal) return undefined;
+  if (platform === "darwin") return ["open"];
+  if (platform === "win32") return ["rundll32", "url.dll,FileProtocolHandler"];
+  const hasDisplay = [env.DISPLAY, env.WAYLAND_DISPLAY].some((display) => display !== undefined && display !== "");
+  return hasDisplay ? ["xdg-open"] : undefined;
+}
+
+/** Opens addresses in the user's browser; one that cannot be opened was printed before. */
+export function createBrowserOpener(seat: Seat): ((url: string) => void) | undefined {
+  const words = browserWords(seat);
+  if (words === undefined) return undefined;
+  const [command, ...args] = words;
+  return (url) => {
+    const child = spawn(command, [...args, url], { stdio: "ignore", detached: true, env: { ...seat.env } });
+    child.on("error", () => {});
+    child.unref();
+  };
 }

@@ -1,11 +1,10 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { invalid } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import type { ClientTool } from "@rkat/core/contract/message";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/wire/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
-import { requestFrame } from "../http/frames.ts";
+import { type Outbox, requestFrame } from "../http/frames.ts";
 import { type Answer, isRecord } from "../http/incoming.ts";
-import type { Outbox } from "../http/lines.ts";
 
 /** The tools the client runs for the sessions of this connection. */
 export interface CallbackTools {
@@ -64,7 +63,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
       const { tools } = parseParams(RegisterTools, params);
       const names = new Set([...registered.keys(), ...tools.map((tool) => tool.name)]);
       if (names.size > REGISTERED_MAX) {
-        throw new RuntimeError("INVALID_PARAMS", `tools: a connection may register ${REGISTERED_MAX} tools at most`);
+        throw invalid(`tools: a connection may register ${REGISTERED_MAX} tools at most`);
       }
       for (const tool of tools) registered.set(tool.name, toTool(tool));
       return { registered: tools.length };
@@ -85,7 +84,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
   };
 }
 
-/** What the model is told of the client's answer; a client that fails is a tool that fails. */
+/** The tool output for the client's answer; a client that fails is a tool that fails. */
 function outputOf(name: string, answer: Answer): ToolOutput {
   if ("error" in answer) {
     const { error } = answer;

@@ -1,18 +1,22 @@
 import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Tool } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
-import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";
-import { type Params, sessionIdIn, sessionLeftBy, toEnvelope, withSessionRefs } from "../http/events.ts";
-import { turnEventFrame } from "../http/frames.ts";
+import { CANCELLED_BY_CLIENT, takeBack } from "../http/calls.ts";
+import {
+  type Params,
+  sendTurnEvents,
+  sessionIdIn,
+  sessionLeftBy,
+  toEnvelope,
+  withSessionRefs,
+} from "../http/events.ts";
+import { type Outbox, turnEventFrame } from "../http/frames.ts";
 import { isRecord, type RequestId } from "../http/incoming.ts";
-import type { Outbox } from "../http/lines.ts";
-import { CANCELLED_BY_CLIENT, takeBack } from "../http/running-turns.ts";
 import type { CallbackTools } from "./callback-tools.ts";
 
 /** What serves a method; the ids in its params are plain. */
 export type Method = (params: Params, asked: Asked) => unknown;
 
-/** The request a method serves. */
 interface Asked {
   readonly requestId: RequestId;
   /** Aborting it interrupts the turn the method runs, if it runs one. */
@@ -66,7 +70,11 @@ async function callOperation(parts: OperationParts, name: OperationName, call: C
   const sessionId = sessionIdIn(call.params);
   const external = call.external ?? parts.tools.externalOf(sessionId);
   const tools = parts.tools.withRegistered(external);
-  const events = createTurnEvents(parts, { requestId: call.requestId, sessionId });
+  const events = sendTurnEvents(sessionId, async (delivery, id) => {
+    // `run_started` names a new session.
+    if (id === undefined) throw new Error(`no session is known for the event ${delivery.event.type}`);
+    await parts.outbox.send(turnEventFrame(call.requestId, toEnvelope(id, delivery, parts.newId)));
+  });
   try {
     const context = { signal: call.signal, listener: events.listener, ...(tools.length === 0 ? {} : { tools }) };
     return withSessionRefs(await parts.runtime.dispatch(name, call.params, context), parts.realm);
@@ -96,41 +104,4 @@ async function fork(parts: OperationParts, name: "forkSession" | "forkReplacing"
   const made = await callOperation(parts, name, call);
   parts.tools.keep(sessionIdIn(made), parts.tools.externalOf(sessionIdIn(call.params)));
   return made;
-}
-
-/** The way of a turn's events to the client that asked for it. */
-interface TurnEvents {
-  readonly listener: Listener;
-  /** Resolves when everything that was heard has been sent. */
-  finish(): Promise<void>;
-}
-
-/**
- * Sends what a turn tells as `session/event`. A client that does not read loses live events and is told so; the
- * turn's durable events wait for it, and there are no more of those than the turn's limits allow.
- */
-function createTurnEvents(
-  parts: { outbox: Outbox; newId: () => string },
-  asked: { readonly requestId: RequestId; readonly sessionId: string | undefined },
-): TurnEvents {
-  const queue = createEventQueue();
-  const sending = send();
-  sending.catch(() => {}); // `finish` hands the failure on.
-
-  async function send(): Promise<void> {
-    let { sessionId } = asked;
-    for await (const delivery of queue) {
-      sessionId ??= sessionIdIn(delivery.event);
-      // A new session is first heard of by `run_started`, which names it.
-      if (sessionId === undefined) throw new Error(`no session is known for the event ${delivery.event.type}`);
-      await parts.outbox.send(turnEventFrame(asked.requestId, toEnvelope(sessionId, delivery, parts.newId)));
-    }
-  }
-  return {
-    listener: queue.listener,
-    finish: () => {
-      queue.end();
-      return sending;
-    },
-  };
 }

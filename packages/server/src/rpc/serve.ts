@@ -1,19 +1,26 @@
-import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { Delivery } from "@rkat/core/sessions/event-queue";
+import { CANCELLED_BY_CLIENT, within } from "../http/calls.ts";
 import { createConnection, type Streams, type TakeMessage } from "../http/connection.ts";
-import { withPlainIds, withSessionRefs } from "../http/events.ts";
-import { errorFrame, resultFrame } from "../http/frames.ts";
+import { listenTo, type Params, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
+import {
+  errorFrame,
+  type Frame,
+  notificationFrame,
+  type Outbox,
+  resultFrame,
+  streamEventFrame,
+} from "../http/frames.ts";
 import { describeHost, type Host, VERSION } from "../http/host.ts";
 import { type Incoming, isRecord, NO_ID, type RequestId } from "../http/incoming.ts";
-import type { Frame, Outbox } from "../http/lines.ts";
-import { CANCELLED_BY_CLIENT, within } from "../http/running-turns.ts";
 import { createCallbackTools } from "./callback-tools.ts";
 import { createOperationMethods, type Method } from "./operation-methods.ts";
-import { createStreams } from "./streams.ts";
 
 /** One connection: a runtime, and the two streams a client speaks over. */
 export interface RpcConnection extends Streams {
-  /** Told, in a sentence, of what the client got wrong and cannot be answered. */
+  /** Logs a sentence about what the client got wrong and cannot be answered. */
   readonly log: (sentence: string) => void;
   readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly host: Host;
@@ -113,7 +120,7 @@ function createRequests(parts: {
   const serve = ({ id, method, params }: Request, signal: AbortSignal): unknown => {
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (run === undefined) throw new RuntimeError("METHOD_NOT_FOUND", `there is no method ${method}`);
-    if (Array.isArray(params)) throw new RuntimeError("INVALID_PARAMS", "params: expected an object, not a list");
+    if (Array.isArray(params)) throw invalid("params: expected an object, not a list");
     return run(withPlainIds(isRecord(params) ? params : {}, realm), { requestId: id, signal });
   };
   const answer = async (request: Request, signal: AbortSignal): Promise<Frame> => {
@@ -149,4 +156,101 @@ function createRequests(parts: {
       await Promise.all(answering);
     },
   };
+}
+
+interface OpenStreams {
+  /** `session/stream_open`: events from now on, of turns in any process. */
+  open(params: Params): Promise<{ stream_id: string; session_id: string; opened: true }>;
+  /** `session/stream_close`: the stream's end has been sent when this resolves. */
+  close(params: Params): Promise<{ stream_id: string; closed: true; already_closed: boolean }>;
+  closeAll(): Promise<void>;
+}
+
+interface StreamParts {
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
+  readonly outbox: Outbox;
+  readonly newId: () => string;
+}
+
+type Outcome = "explicit_close" | "remote_end" | "terminal_error";
+
+interface OpenedStream {
+  readonly sent: Promise<void>;
+  end(outcome: Outcome): void;
+}
+
+const STREAMS_MAX = 256;
+
+function createStreams(parts: StreamParts): OpenStreams {
+  const { runtime, outbox, newId } = parts;
+  const streams = new Map<string, OpenedStream>();
+
+  const open = async (params: Params) => {
+    const { session_id } = parseParams(OpenStream, params);
+    if (streams.size >= STREAMS_MAX) {
+      throw new RuntimeError("AGENT_ERROR", `this connection has ${STREAMS_MAX} streams open, its limit; close one`);
+    }
+    const stopping = new AbortController();
+    const after = await lastSeq(runtime, session_id);
+    const deliveries = await listenTo(runtime.subscribe, session_id, { ...after, signal: stopping.signal });
+    const stream_id = newId();
+    let outcome: Outcome = "remote_end";
+    const sent = send({ stream_id, session_id, deliveries }, () => outcome);
+    const end = (why: Outcome): void => {
+      outcome = why;
+      stopping.abort(why);
+    };
+    streams.set(stream_id, { sent, end });
+    return { stream_id, session_id, opened: true as const };
+  };
+
+  const send = async (
+    source: { stream_id: string; session_id: string; deliveries: AsyncIterable<Delivery> },
+    outcome: () => Outcome,
+  ): Promise<void> => {
+    const { stream_id, session_id } = source;
+    const ended = { stream_id, session_id, ended: true };
+    try {
+      let sequence = 0;
+      for await (const delivery of source.deliveries) {
+        sequence += 1;
+        await outbox.send(streamEventFrame(stream_id, sequence, toEnvelope(session_id, delivery, newId)));
+      }
+      await outbox.send(notificationFrame("session/stream_end", { ...ended, outcome: outcome() }));
+    } catch (thrown) {
+      const { code, message } = asRuntimeError(thrown);
+      const failed = { ...ended, outcome: "terminal_error", error: { code, message } };
+      await outbox.send(notificationFrame("session/stream_end", failed));
+    } finally {
+      streams.delete(stream_id);
+    }
+  };
+
+  return {
+    open,
+    close: async (params) => {
+      const { stream_id } = parseParams(CloseStream, params);
+      const stream = streams.get(stream_id);
+      stream?.end("explicit_close");
+      await stream?.sent;
+      return { stream_id, closed: true, already_closed: stream === undefined };
+    },
+    closeAll: async () => {
+      const all = [...streams.values()];
+      for (const stream of all) stream.end("remote_end");
+      await Promise.all(all.map((stream) => stream.sent));
+    },
+  };
+}
+
+/** Where a session's events end now, so that none can slip by before they are listened to. */
+async function lastSeq(runtime: StreamParts["runtime"], session_id: string): Promise<{ after?: number }> {
+  try {
+    const { cursor } = await runtime.dispatch("readEventCursor", { scope: { type: "session", session_id } });
+    return { after: cursor.sequence };
+  } catch (thrown) {
+    // Without a store nothing has to be read before listening, so nothing can slip by.
+    if (thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED") return {};
+    throw thrown;
+  }
 }

@@ -1,4 +1,5 @@
-import { flag, invalidFlag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../http/flags.ts";
+import { invalid } from "@rkat/core/contract/error";
+import { flag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../http/flags.ts";
 import { type ServerIo, type ServerParts, startServer } from "../http/start.ts";
 import { rpcUsage } from "../http/usage.ts";
 import { serveRpc } from "./serve.ts";
@@ -28,7 +29,7 @@ export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
 function parseFlags(args: readonly string[]): ServerFlags {
   const values = readFlags(args, OPTIONS);
   const refused = ["tcp", "allow-remote"].find((name) => name in values);
-  if (refused !== undefined) throw invalidFlag(`--${refused} is not served: rkat-rpc speaks over stdin and stdout`);
+  if (refused !== undefined) throw invalid(`--${refused} is not served: rkat-rpc speaks over stdin and stdout`);
   const live = Object.keys(values).filter((name) => name.startsWith("live-"));
   const ignored = live.map((name) => `--${name} is accepted and changes nothing: live channels are not served`);
   const flags = serverFlags(values);

@@ -13,7 +13,7 @@ export interface UiChunk {
 interface EncoderOptions {
   /** Whether a tool is run by the page. */
   isClientTool(name: string): boolean;
-  /** Whether what comes in pieces is told so; where its beginning was missed, it is told when it is whole. */
+  /** Whether pieces are sent as they come; where the beginning was missed, the whole is sent at its end. */
   readonly sendsDeltas: boolean;
 }
 
@@ -56,7 +56,7 @@ interface EncoderState {
   readonly reasoning: OpenPart;
   /** Calls of this message, by their ids. */
   readonly calls: Map<string, AgentEventOf<"tool_call_requested">>;
-  /** Calls that a person said no to: what the model is told of them is no output. */
+  /** Denied calls: the text that the model gets for them is no output. */
   readonly denied: Set<string>;
   pending: readonly string[];
   stop: StopReason | undefined;
@@ -65,7 +65,7 @@ interface EncoderState {
 interface OpenPart {
   readonly kind: "text" | "reasoning";
   id: string | undefined;
-  /** What was told of it and is not known to be whole yet. */
+  /** The text sent so far, which may be incomplete. */
   said: string;
 }
 

@@ -7,17 +7,17 @@ import { parseApprovalId } from "./ui-encoder.ts";
 
 /** What is new in a request. */
 export interface News {
-  /** What the user says; undefined where the page only gives results or words on calls. */
+  /** The user's text; undefined where the page only sends results or answers to approvals. */
   readonly prompt: Content | undefined;
-  /** What tools of the page's gave. */
+  /** Results of the page's tools. */
   readonly results: readonly PageResult[];
-  /** A person's words on calls. */
+  /** The user's answers to approvals. */
   readonly words: readonly ApprovalAnswer[];
   /** What the user said before, oldest first, as far as the page sent it. */
   readonly before: readonly string[];
   /** What the newest message stands in the place of: itself, to be answered again, or what it was before an edit. */
   readonly replaces: "same" | "edited" | undefined;
-  /** The message of the assistant's that goes on. */
+  /** The assistant's message that is continued. */
   readonly goesOn: string | undefined;
 }
 

@@ -5,29 +5,27 @@ import { type createUiEncoder, startOf, type UiChunk } from "./ui-encoder.ts";
 
 /** A turn of a chat and its readers: the page that started it, and pages loaded since. */
 export interface UiTurn {
-  /** Hears the turn. */
   readonly onDelivery: (delivery: Delivery) => void;
   /** Resolves when the turn has begun; undefined where it has not and will not. */
   readonly begun: Promise<Begun | undefined>;
   /** Aborts when the turn is to stop. */
   readonly signal: AbortSignal;
-  /** Resolves when the turn is over. */
   readonly over: Promise<void>;
-  /** Whether it waits for a person's word on calls. */
+  /** Whether it waits for approval of calls. */
   isWaiting(): boolean;
   isRead(): boolean;
-  /** How much was told so far. */
+  /** The number of chunks so far. */
   length(): number;
-  /** A word was given, or taken back: its readers are told what comes, or nothing more for now. */
+  /** An approval was answered, or is requested again: readers get what follows, or nothing for now. */
   setWaiting(isWaiting: boolean): void;
   /** Adds a reader; the returned function removes it. */
   attach(): () => void;
-  /** What is told from somewhere on, until the turn ends or waits. */
+  /** The chunks from an index on, until the turn ends or waits. */
   read(from: number, left: AbortSignal): AsyncGenerator<UiChunk>;
   stop(why: string): void;
-  /** Says that the turn is over; `failure` where nothing was told of how. */
+  /** Ends the turn; `failure` where no chunk reported one. */
   end(failure: RuntimeError | undefined): void;
-  /** What of it a message that goes on begins with. */
+  /** The chunks that a continued message begins with. */
   carried(): readonly UiChunk[];
 }
 
@@ -41,15 +39,15 @@ interface TurnOptions {
   readonly clock: Clock;
   /** How long it runs without a reader; undefined: to its end. */
   readonly graceMs: number | undefined;
-  /** What its message has already. */
+  /** The chunks its message has already. */
   readonly carried: readonly UiChunk[];
-  /** The message that goes on. */
+  /** The message that is continued. */
   readonly messageId: string | undefined;
 }
 
-/** What a turn may tell; one that tells more is stopped. */
+/** The most chunks of a turn; one with more is stopped. */
 const CHUNKS_MAX = 200_000;
-/** What ends a message, and is not told in the middle of one that goes on. */
+/** Chunks that end a message; they are left out in the middle of a continued one. */
 const ENDS: readonly string[] = ["finish", "abort", "error"];
 
 export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: TurnOptions): UiTurn {
@@ -67,7 +65,7 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     for (const each of wakers) each();
   };
   const add = (more: readonly UiChunk[]): void => {
-    if (chunks.length + more.length > CHUNKS_MAX) stopping.abort("the turn says more than can be told");
+    if (chunks.length + more.length > CHUNKS_MAX) stopping.abort("the turn has more output than can be streamed");
     else chunks.push(...more);
     wake();
   };
@@ -182,7 +180,7 @@ export function createUiTurns(): UiTurns {
   };
 }
 
-/** A reader of a turn: the beginning of the message, and what is told from somewhere on. */
+/** A reader of a turn: the beginning of the message, then the chunks from an index on. */
 export async function* chunksFrom(turn: UiTurn, from: number, left: AbortSignal): AsyncGenerator<UiChunk> {
   const begun = await turn.begun;
   if (begun === undefined) return;
