@@ -3,6 +3,7 @@ import { agentOf } from "./config/agents-schema.ts";
 import type { Config } from "./config/config-schema.ts";
 import type { SessionSettings } from "./contract/session.ts";
 import type { searchForTools } from "./memory/memory-operations.ts";
+import type { SessionJobs } from "./ports/jobs.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
 import type { Tool } from "./ports/tool.ts";
@@ -39,7 +40,7 @@ interface ToolParts extends Pick<SlotParts, "env" | "root" | "clock" | "warn"> {
   readonly ceiling: ToolCeiling;
   readonly catalogue: SkillCatalogue;
   /** Tools read sessions, which are created after them. */
-  readonly sessions: () => Pick<SessionService, "live" | "loadSkill">;
+  readonly sessions: () => Pick<SessionService, "live" | "loadSkill" | "jobs">;
 }
 
 export interface ComposedTools {
@@ -60,7 +61,13 @@ type Recall = ReturnType<typeof searchForTools>;
 export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTools {
   const { root, clock, env, ceiling, catalogue, sessions } = parts;
   const { program: shellProgram, timeout_ms } = parts.shell;
-  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
+  const jobs: SessionJobs = {
+    start: (...given) => sessions().jobs.start(...given),
+    list: (...given) => sessions().jobs.list(...given),
+    report: (...given) => sessions().jobs.report(...given),
+    cancel: (...given) => sessions().jobs.cancel(...given),
+  };
+  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000, jobs });
   const mcp = mcpToolsOf(options.mcpServers ?? [], parts);
   const recallOutput = createRecallOutput(async (id) => {
     const { live } = sessions();
