@@ -57,7 +57,9 @@ export function createJobs(parts: JobParts): Jobs {
 
   const summarise = async (session: LiveSession, record: JobRecord): Promise<JobSummary> => {
     const { command, host } = await records.startOf(session, record);
-    const isKnown = record.endSeq > 0 || (await records.look(session, record))?.state === "running";
+    const seen = record.endSeq > 0 ? undefined : await records.look(session, record);
+    // It may have ended since it was looked at, which is recorded next time.
+    const isKnown = record.endSeq > 0 || seen?.state === "running" || seen?.state === "ended";
     return {
       job_id: record.jobId,
       command,
