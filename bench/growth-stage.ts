@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { defaultConfig } from "@rkat/core/config/settings";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { type EntryBody, openRuntime, type Runtime, type Store } from "@rkat/node";
 import { createMemoryData, DIMENSIONS } from "./memory-store-data.ts";

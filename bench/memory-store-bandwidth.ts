@@ -1,4 +1,4 @@
-import { createScanner, type Scanner } from "@rkat/node/recall-index/scanner";
+import { createScanner, type Scanner } from "@rkat/node/recall-index/nearest";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "@rkat/node/recall-index/simd";
 import { createRandom } from "../test/crash/random.ts";
 import { DIMENSIONS } from "./memory-store-data.ts";

@@ -1,11 +1,9 @@
 import { MemorySearch } from "@rkat/core/contract/memory";
 import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { Chunk, MemoryStore } from "@rkat/core/ports/memory";
-import { turnsAround } from "@rkat/core/recall/around";
+import type { Chunk, Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
 import { bestByTerms } from "@rkat/core/recall/rank";
-import { createRecall, type Recall } from "@rkat/core/recall/recall";
+import { createRecall, type Recall, turnsAround } from "@rkat/core/recall/recall";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 import { queryTerms } from "@rkat/core/text/terms";
 import { withoutEach } from "./recall-ablation.ts";

@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { createLocalEmbedder } from "@rkat/node/embedders/local";
 import { openMemoryStore } from "@rkat/node/recall-index/open";
 import { measureBandwidth } from "./memory-store-bandwidth.ts";

@@ -1,6 +1,6 @@
 import type { MemoryHit } from "@rkat/core/contract/memory";
 import { createInMemoryStore, createRuntime, type Runtime } from "@rkat/core/create-runtime";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { FACTS, FILLER, PREFERENCES } from "./recall-sample.ts";
 import type { Report } from "./report.ts";

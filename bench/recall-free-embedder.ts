@@ -1,4 +1,4 @@
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { DIMENSIONS } from "./memory-store-data.ts";
 
 /** Vectors that cost nothing to make; keeping them counts. */

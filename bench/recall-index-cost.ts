@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { createEmbedding } from "@rkat/core/memory/embedding";
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { MemoryBatch } from "@rkat/core/ports/memory";
+import type { Embedder, MemoryBatch } from "@rkat/core/ports/memory";
 import { chunksOf } from "@rkat/core/recall/chunk";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { openMemoryStore } from "@rkat/node/recall-index/open";

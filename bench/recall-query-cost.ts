@@ -1,5 +1,4 @@
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { MemoryStore } from "@rkat/core/ports/memory";
+import type { Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { createRecall } from "@rkat/core/recall/recall";
 import { type Spread, spreadOf, type Time, timeOf } from "./memory-store-stopwatch.ts";
 

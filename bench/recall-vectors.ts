@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 
 const KEY_BYTES = 16;
 

@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { createLocalEmbedder } from "@rkat/node/embedders/local";
 import { createStaticEmbedder, withGrasp } from "@rkat/node/embedders/open-embedder";
 import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";

@@ -5,8 +5,8 @@ import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/c
 import type { ModelClient, ModelRequest } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createOfflineModel } from "@rkat/core/providers/offline/offline";
-import { writeRecordedLog } from "@rkat/core/replay/recorded-log";
-import { createReplayClock, type ReplayClock } from "@rkat/core/replay/replay-clock";
+import { createReplayClock, type ReplayClock } from "@rkat/core/replay/replay-background";
+import { writeRecordedLog } from "@rkat/core/replay/replay-script";
 import { estimateTokens, toolTokens } from "@rkat/core/turn/tokens";
 
 /** What a scripted model does next, knowing what its tools have just given. */

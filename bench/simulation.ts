@@ -1,10 +1,9 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type LaboratoryPolicy, runSimulation } from "@rkat/conformance/laboratory";
+import { type LaboratoryPolicy, readPolicyFile, runSimulation } from "@rkat/conformance/laboratory";
 import { defaultConfig } from "@rkat/core/config/settings";
-import { readRecordedLog } from "@rkat/core/replay/recorded-log";
+import { readRecordedLog } from "@rkat/core/replay/replay-script";
 import { readProbes } from "@rkat/core/runtime/probes";
-import { readPolicyFile } from "@rkat/node/config/policy-file";
 import { formatTable } from "./table.ts";
 
 // The recorded logs under the policies of `bench/policies`: what each costs, and what it keeps. All of it takes some minutes;

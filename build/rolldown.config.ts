@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from "rolldown";
 import { parseSync } from "rolldown/utils";
 import { builtinsOnFirstCall } from "./builtins-on-first-call.ts";
 
-const isValue = (id: string) => /\/core\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
+const isValue = (id: string) => /\/core\/src\/(?:contract\/wire\/wire-table|config\/default-config)\.ts$/.test(id);
 
 /** Values derived from the schemas are bundled as values: a client then loads no schema and no zod. */
 const asValue: Plugin = {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ERRORS } from "@rkat/core/contract/error";
 import { AgentEvent } from "@rkat/core/contract/event";
 import { OPERATIONS } from "@rkat/core/contract/operations";
-import { CONTRACT_VERSION } from "@rkat/core/contract/version";
+import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import { z } from "zod";
 import {
   createPythonTypes,

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
 import type { Compaction } from "@rkat/core/contract/compaction";
-import type { SessionContext } from "@rkat/core/contract/session-context";
+import type { SessionContext } from "@rkat/core/contract/session-info";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, FACTS, fact, NO_MODEL, OFFLINE, summarisedBy } from "./support/compacting-command-line.ts";

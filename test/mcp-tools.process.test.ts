@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { createRuntime } from "@rkat/core/create-runtime";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";

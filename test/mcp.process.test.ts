@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS } from "@rkat/core/contract/operations";
+import { EXTRA_TOOLS } from "@rkat/core/contract/wire/mcp-tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";
 

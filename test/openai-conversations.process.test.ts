@@ -1,6 +1,6 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
-import type { ChatMessage } from "@rkat/core/contract/openai-chat";
+import type { ChatMessage } from "@rkat/core/contract/wire/openai";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Tool } from "@rkat/core/ports/tool";
 import { forCaller } from "@rkat/server/http/caller-runtime";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
+import { EXTRA_TOOLS } from "@rkat/core/contract/wire/mcp-tools";
 import { createTools } from "@rkat/server/mcp/tools";
 import { openApiDocument } from "@rkat/server/rest/openapi";
 import { describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from "node:http";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
-import { operationSchema } from "@rkat/core/contract/requests";
+import { operationSchema } from "@rkat/core/contract/wire/requests";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import { createScore } from "../../test/hostile/attack.ts";
 import { createCases, type Draw, toJson } from "../../test/hostile/inputs.ts";

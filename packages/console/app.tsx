@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { SessionPage } from "@rkat/core/contract/session-page";
+import type { SessionPage } from "@rkat/core/contract/wire/session-page";
 import type { ComponentChildren, ComponentType, JSX } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
 import { formatTime } from "./format.ts";

@@ -1,8 +1,8 @@
 import type { Client } from "@rkat/client";
 import { RuntimeError } from "@rkat/client/browser";
 import type { OperationName, OperationOutput } from "@rkat/core/contract/operations";
-import type { KeptElement, KeptPlaces, SessionPage } from "@rkat/core/contract/session-page";
-import type { Simulation, SimulationElement } from "@rkat/core/contract/simulation";
+import type { KeptElement, KeptPlaces, SessionPage } from "@rkat/core/contract/wire/session-page";
+import type { Simulation, SimulationElement } from "@rkat/core/contract/wire/simulation";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Handlers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };

@@ -1,8 +1,7 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { Compaction, SeqRange } from "@rkat/core/contract/compaction";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { ModelCalls } from "@rkat/core/contract/model-call";
-import type { SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
+import type { ModelCalls, SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
 import { client, handleError, hasCapability } from "./server.ts";
 import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
@@ -166,6 +165,7 @@ export function openSessionView(id: string) {
         live.value = { ...live.value, isWaiting: true };
         break;
       case "retrying":
+      case "turn_adopted":
         live.value = NOT_LIVE;
         break;
       case "text_complete":

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Figures, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
+import type { Figures, SimulatedRun, Simulation } from "@rkat/core/contract/wire/simulation";
 import { keptPage } from "rkat/session-page";
 import { expect, it, onTestFinished } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";

@@ -1,5 +1,4 @@
-import type { Forgettings } from "@rkat/core/ports/forgettings";
-import type { Store } from "@rkat/core/ports/store";
+import type { Forgettings, Store } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { verifyReceipt } from "@rkat/core/stores/receipts";
 import { describe, expect, it } from "vitest";

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "@rkat/core/contract/error";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { rotateKeyFile } from "@rkat/node/log/key-file";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";

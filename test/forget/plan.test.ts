@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { AgentEntryBody } from "@rkat/core/contract/agent";
+import { FORGOTTEN } from "@rkat/core/contract/compaction";
 import { type Entry, EntryBody } from "@rkat/core/contract/entry";
-import { FORGOTTEN } from "@rkat/core/contract/forgotten";
 import { eventsOf, spanOf } from "@rkat/core/state/entry-events";
 import { type Forgetting, planForgetting, restates } from "@rkat/core/state/forgetting";
 import { foldSession } from "@rkat/core/state/whole-state";

@@ -1,6 +1,6 @@
 import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
 import type { Runtime } from "@rkat/core/create-runtime";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import type { ModelClient } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";

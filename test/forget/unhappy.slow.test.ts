@@ -176,7 +176,7 @@ describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }
     const mend = breakKey(folder);
     await expect(runtime.dispatch("forget", { query_exact: LEAK })).rejects.toMatchObject({
       code: "SESSION_STORE_ERROR",
-      message: expect.stringMatching(/^not all is forgotten yet; it goes on .*holds no key to sign with/),
+      message: expect.stringMatching(/^the erasure is incomplete; it continues .*holds no key to sign with/),
     });
     expect((await runtime.dispatch("listForgettings", {})).unfinished).toBe(1);
     mend();
@@ -195,7 +195,7 @@ describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }
     const { receipt } = await runtime.dispatch("forget", { session_id: session.id, seq: 2 });
     expect(receipt?.quoted_in).toContainEqual({ session_id: other.id, seq: 2 });
     const mend = breakKey(folder);
-    await expect(runtime.dispatch("forget", { query_exact: LEAK })).rejects.toThrow(/not all is forgotten yet/);
+    await expect(runtime.dispatch("forget", { query_exact: LEAK })).rejects.toThrow(/the erasure is incomplete/);
     expect(lookFor(folder, ["Marit Ødegård"])).toEqual([]);
     await runtime.close();
     mend();

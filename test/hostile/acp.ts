@@ -1,4 +1,4 @@
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { serveStdio } from "@rkat/server/acp/serve-stdio";
 import type { Attack, AttackOptions } from "./attack.ts";

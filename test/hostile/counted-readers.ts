@@ -1,6 +1,5 @@
 import { blocksOf, cutSentences } from "@rkat/core/grounding/cut-sentences";
-import { denialsIn } from "@rkat/core/grounding/denials";
-import { hasMarks, marksOf, piecesOf, withoutNumbers } from "@rkat/core/grounding/exactness";
+import { denialsIn, hasMarks, marksOf, piecesOf, withoutNumbers } from "@rkat/core/grounding/exactness";
 import { asksIn, exitCodesIn, rulesIn, unmarkedIn } from "@rkat/core/grounding/specifics";
 import { atomsIn } from "@rkat/core/text/atoms";
 import { canonicalPiece, verbatim } from "@rkat/core/text/canonical";

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { below, chance, pick } from "../compaction/chances.ts";
 import type { Random } from "../support/random-history.ts";
 

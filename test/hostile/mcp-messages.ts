@@ -1,4 +1,4 @@
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { createTools } from "@rkat/server/mcp/tools";
 import { chance, pick } from "../compaction/chances.ts";
 import { createCases, type Draw, fitting, mutated, nasty } from "./inputs.ts";

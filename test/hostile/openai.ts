@@ -1,8 +1,13 @@
 import { ERRORS, type ErrorCode, NO_MODEL } from "@rkat/core/contract/error";
-import { ChatRequest } from "@rkat/core/contract/openai-chat";
-import { CompactRequest, CreateConversation, CreateItems, CreateResponse } from "@rkat/core/contract/openai-responses";
-import type { JsonSchema } from "@rkat/core/contract/requests";
 import { z } from "@rkat/core/contract/schema";
+import {
+  ChatRequest,
+  CompactRequest,
+  CreateConversation,
+  CreateItems,
+  CreateResponse,
+} from "@rkat/core/contract/wire/openai";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { mountOpenAi } from "@rkat/server/openai/mount";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from "@rkat/core/contract/error";
 import { OPERATION_NAMES } from "@rkat/core/contract/operations";
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { inputPlaces } from "@rkat/server/rest/operation-shape";
 import { chance, pick } from "../compaction/chances.ts";
 import { openServerHere } from "../support/server-here.ts";

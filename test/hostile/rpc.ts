@@ -1,5 +1,5 @@
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
-import { type JsonSchema, operationSchema } from "@rkat/core/contract/requests";
+import { type JsonSchema, operationSchema } from "@rkat/core/contract/wire/requests";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { serveRpc } from "@rkat/server/rpc/serve";
 import type { Attack, AttackOptions } from "./attack.ts";

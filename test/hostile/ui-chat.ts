@@ -1,5 +1,5 @@
-import type { JsonSchema } from "@rkat/core/contract/requests";
-import { UiChatRequest } from "@rkat/core/contract/ui-chat";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
+import { UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
 import { mountUi } from "@rkat/server/openai/mount";
 import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

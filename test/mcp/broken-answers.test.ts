@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openHttpServer, runtimeWith } from "../support/mcp-servers.ts";
 

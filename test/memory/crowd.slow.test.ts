@@ -1,5 +1,4 @@
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { MemoryStore, NewChunk } from "@rkat/core/ports/memory";
+import type { Embedder, MemoryStore, NewChunk } from "@rkat/core/ports/memory";
 import { toChunk } from "@rkat/core/recall/chunk";
 import { createRecall } from "@rkat/core/recall/recall";
 import { describe, expect, it } from "vitest";

@@ -1,6 +1,5 @@
 import { createEmbedding } from "@rkat/core/memory/embedding";
-import type { Embedder } from "@rkat/core/ports/embedder";
-import type { MemoryStore } from "@rkat/core/ports/memory";
+import type { Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { toChunk } from "@rkat/core/recall/chunk";
 import { createRecall } from "@rkat/core/recall/recall";
 import { describe, expect, it } from "vitest";

@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
 import type { Runtime } from "@rkat/core/create-runtime";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import type { ModelClient } from "@rkat/core/ports/model";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";

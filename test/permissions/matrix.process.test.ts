@@ -1,6 +1,6 @@
 import { Scope } from "@rkat/core/contract/caller";
-import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
+import { EXTRA_TOOLS } from "@rkat/core/contract/wire/mcp-tools";
 import { createTools } from "@rkat/server/mcp/tools";
 import { describe, expect, it } from "vitest";
 import { type Bearer, serveBoth, tokenFolder } from "../support/tokens.ts";

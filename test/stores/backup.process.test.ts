@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { toNewEntries } from "@rkat/core/state/entry-events";
-import { openFolderTarget } from "@rkat/node/backup/backup-target";
+import { openFolderTarget } from "@rkat/node/backup/backup";
 import { encodeRecord } from "@rkat/node/log/record";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";

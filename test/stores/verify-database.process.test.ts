@@ -41,12 +41,12 @@ const DAMAGES: readonly (readonly [name: string, damage: string, said: RegExp])[
     "a row says another thing than its log",
     `update rkat.sessions set folded = replace(folded, '"provider":"offline"', '"provider":"other"')
       where id = '${idOf(6)}'`,
-    new RegExp(`^session ${idOf(6)} has a row that is not what its log comes to: provider differs$`),
+    new RegExp(`^session ${idOf(6)} has a row that differs from the fold of its log: provider differs$`),
   ],
   [
     "a column says another thing than its log",
     `update rkat.sessions set is_archived = not is_archived where id = '${idOf(7)}'`,
-    new RegExp(`^session ${idOf(7)} has a row that is not what its log comes to: archived differs$`),
+    new RegExp(`^session ${idOf(7)} has a row that differs from the fold of its log: archived differs$`),
   ],
   [
     "a row ends before its log",
@@ -56,7 +56,7 @@ const DAMAGES: readonly (readonly [name: string, damage: string, said: RegExp])[
   [
     "a row is gone",
     `delete from rkat.sessions where id = '${idOf(229)}'`,
-    new RegExp(`^entries of ${idOf(229)} are there without its row$`),
+    new RegExp(`^entries of ${idOf(229)} exist without its row$`),
   ],
   [
     "an agent's memory is gone",
@@ -66,7 +66,7 @@ const DAMAGES: readonly (readonly [name: string, damage: string, said: RegExp])[
   [
     "a blob is another",
     `update rkat.blobs set data = 'other' where id = (select max(id) from rkat.blobs)`,
-    /^the row of sha256:\w+ is damaged: it is not what it was$/,
+    /^the row of sha256:\w+ is damaged: its content does not match its id$/,
   ],
 ];
 

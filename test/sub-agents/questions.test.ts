@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import type { AgentContext, RequestPermissionRequest } from "@agentclientprotocol/sdk";
+import { questionIn } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { questionIn } from "@rkat/core/contract/sub-agents";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";

@@ -7,8 +7,8 @@ import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
-import type { McpProgram } from "@rkat/core/ports/mcp-server";
 import type { ToolSpec } from "@rkat/core/ports/model";
+import type { McpProgram } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { createToolServer } from "../mcp/tool-server.ts";
 

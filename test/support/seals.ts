@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { openKeyFile } from "@rkat/node/log/key-file";
 
 /** A realm's key that follows from a name. */

@@ -1,4 +1,4 @@
-import type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
+import type { UiChatData, UiChatMetadata } from "@rkat/core/contract/wire/ui-chat";
 import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { mountUi } from "@rkat/server/openai/mount";
 import type { RestService } from "@rkat/server/rest/serve";

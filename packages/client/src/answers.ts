@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { CONTRACT_VERSION } from "@rkat/core/contract/version";
+import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
 

@@ -1,6 +1,6 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import { type Fields, isRecord, jsonOf, reportedError, sleep } from "./answers.ts";
 
 export interface Exchange {

@@ -1,6 +1,6 @@
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import { createRuntimeCalls, type Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";

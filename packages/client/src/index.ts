@@ -19,11 +19,10 @@ export type { AgentEvent, AgentEventOf, AgentEventType } from "@rkat/core/contra
 export type { MemoryHit, MemoryResults } from "@rkat/core/contract/memory";
 export type { Content, Message } from "@rkat/core/contract/message";
 export type { MessageInput, ReplacementInput, RewriteCommit } from "@rkat/core/contract/rewrite";
-export type { RewriteResult, TranscriptRevision } from "@rkat/core/contract/rewrite-operations";
 export type { RunResult } from "@rkat/core/contract/session";
-export type { SessionContext } from "@rkat/core/contract/session-context";
-export type { SessionHistory, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
-export type { UiChatData, UiChatMetadata } from "@rkat/core/contract/ui-chat";
+export type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
+export type { RewriteResult, TranscriptRevision } from "@rkat/core/contract/session-operations";
+export type { UiChatData, UiChatMetadata } from "@rkat/core/contract/wire/ui-chat";
 export type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
 export type { Runtime as Client } from "@rkat/core/runtime/runtime-calls";
 export type { Delivery } from "@rkat/core/sessions/event-queue";

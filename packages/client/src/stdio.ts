@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { createRuntimeCalls, type Runtime } from "@rkat/core/runtime/runtime-calls";
 import { cancelledError, closedError, isRecord, requireSameContract, sleep } from "./answers.ts";

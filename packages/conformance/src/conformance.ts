@@ -9,20 +9,16 @@ import { commandsOf, createCliDriver } from "./cli-driver.ts";
 import { CLIENTS } from "./client-scenarios.ts";
 import { COMPACTIONS } from "./compaction-scenarios.ts";
 import { type Driver, openRuntimeDriver, type RuntimeLike, type Surface } from "./driver.ts";
-import { HOOKS } from "./hook-scenarios.ts";
 import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
 import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
 import { MEMORIES } from "./memory-scenarios.ts";
 import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
-import { PORTABLES } from "./portable-scenarios.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import { readPresent, reasonOf, runScenario, type Verdict } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
-import { SESSIONS } from "./session-scenarios.ts";
-import { CONFORMANCE_SKILL, SKILLS } from "./skill-scenarios.ts";
-import { SUB_AGENTS } from "./sub-agent-scenarios.ts";
-import { TURNS } from "./turn-scenarios.ts";
+import { PORTABLES, SESSIONS } from "./session-scenarios.ts";
+import { CONFORMANCE_SKILL, HOOKS, SKILLS, SUB_AGENTS, TURNS } from "./turn-scenarios.ts";
 
 /** Every scenario, in the order they are told. */
 export const SCENARIOS: readonly Scenario[] = [

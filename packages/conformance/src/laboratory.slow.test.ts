@@ -3,14 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { Entry } from "@rkat/core/contract/entry";
-import type { Simulation } from "@rkat/core/contract/simulation";
+import type { Simulation } from "@rkat/core/contract/wire/simulation";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { ModelClient } from "@rkat/core/ports/model";
-import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/recorded-log";
-import { createReplayClock } from "@rkat/core/replay/replay-clock";
-import { readPolicyFile } from "@rkat/node/config/policy-file";
+import { createReplayClock } from "@rkat/core/replay/replay-background";
+import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/replay-script";
 import { describe, expect, it, vi } from "vitest";
-import { type LaboratoryOptions, loadPolicy, runSimulation } from "./laboratory.ts";
+import { type LaboratoryOptions, loadPolicy, readPolicyFile, runSimulation } from "./laboratory.ts";
 
 const MINUTE_MS = 60_000;
 /** Receipts of thousands of specifics take their time on a machine that has other work. */

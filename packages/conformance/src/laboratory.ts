@@ -1,10 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { composeLayers } from "@rkat/core/config/config-layers";
 import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig, modelConfig } from "@rkat/core/config/settings";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Policy, Simulation } from "@rkat/core/contract/simulation";
+import type { Policy, Simulation } from "@rkat/core/contract/wire/simulation";
 import { createInMemoryStore, createRuntime } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { configuredPrices, findModel, mergeModels, publishedPrices } from "@rkat/core/providers/catalog";
@@ -13,7 +14,7 @@ import { createModelResolver } from "@rkat/core/providers/resolve";
 import type { ReplayOptions } from "@rkat/core/replay/replay";
 import { type SimulationOptions, simulate } from "@rkat/core/replay/simulation";
 import type { CompactionOptions } from "@rkat/core/sessions/session-settings";
-import { readPolicyFile } from "@rkat/node/config/policy-file";
+import { parseToml } from "@rkat/node/config/config-file";
 
 /** A policy with what of it is code. */
 export interface LaboratoryPolicy extends Policy {
@@ -130,4 +131,31 @@ async function inTime<T>(loading: Promise<T>): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** A way to compact, as a file says it. */
+interface PolicyFile {
+  /** Undefined: the caller names it. */
+  readonly name: string | undefined;
+  /** A module with the parts of it that are code. */
+  readonly module: string | undefined;
+  readonly compaction: Config["compaction"];
+}
+
+/** Reads the keys of `[compaction]`, a `name` and a `module`. Throws INVALID_PARAMS naming the file, the key and the fix. */
+export function readPolicyFile(text: string, path: string): PolicyFile {
+  const { name, module, ...keys } = parseToml(text, path);
+  try {
+    const { compaction } = composeLayers({ name: path, table: { compaction: keys } }, {})({}, path);
+    return { name: textOf(name, `${path}: name`), module: textOf(module, `${path}: module`), compaction };
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError)) throw thrown;
+    // The keys of this file lie at its top.
+    throw new RuntimeError(thrown.code, thrown.message.replaceAll("compaction.", ""), { cause: thrown });
+  }
+}
+
+function textOf(value: unknown, key: string): string | undefined {
+  if (value === undefined || (typeof value === "string" && value.trim() !== "")) return value;
+  throw new RuntimeError("INVALID_PARAMS", `${key} is not usable; write a text in quotes`);
 }

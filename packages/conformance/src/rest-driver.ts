@@ -1,5 +1,5 @@
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import { type Driver, eventIn, type Fields, failure, isFields, lackOfTurns, type Outcome } from "./driver.ts";
 
 /** A server of REST: where it is, and how it is started again, when that is in our hands. */

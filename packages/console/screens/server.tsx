@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { CapabilityStatus, ModelsCatalog } from "@rkat/core/contract/capability";
-import type { UsageReport } from "@rkat/core/contract/usage";
+import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";

@@ -1,6 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { ModelCalls } from "@rkat/core/contract/model-call";
-import type { SessionContext } from "@rkat/core/contract/session-context";
+import type { ModelCalls, SessionContext } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";

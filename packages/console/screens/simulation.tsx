@@ -1,4 +1,4 @@
-import type { Figures, ReplayMark, SimulatedRun, Simulation } from "@rkat/core/contract/simulation";
+import type { Figures, ReplayMark, SimulatedRun, Simulation } from "@rkat/core/contract/wire/simulation";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatCost, formatCount, formatTokens } from "../format.ts";

@@ -17,10 +17,9 @@ export type { HookAnswer, HookEntry, HookPoint } from "./contract/hook.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
-export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult } from "./contract/session.ts";
-export type { SessionContext } from "./contract/session-context.ts";
-export type { SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
+export type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/session-operations.ts";
 export {
   createInMemoryStore,
   createRuntime,
@@ -37,18 +36,28 @@ export type {
   CompactionResult,
   Compactor,
   Curator,
+  Judge,
+  Verdict,
+  Verdicts,
 } from "./ports/compactor.ts";
-export type { ConfigStore, KeptLayer, LayerBefore } from "./ports/config-store.ts";
-export type { Embedder } from "./ports/embedder.ts";
 export type { HookCall } from "./ports/hook.ts";
-export type { Judge, Verdict, Verdicts } from "./ports/judge.ts";
-export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
-export type { MemoryStore } from "./ports/memory.ts";
+export type { Embedder, MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
 export type { InlineSkill, Skill, SkillReading, SkillSource } from "./ports/skill.ts";
-export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
+export type {
+  BlobStore,
+  ConfigStore,
+  EventLog,
+  Hold,
+  KeptLayer,
+  LayerBefore,
+  SessionLocks,
+  SessionRow,
+  SessionStore,
+  Store,
+} from "./ports/store.ts";
 export type { SubAgent, SubAgentLimits } from "./ports/sub-agent.ts";
-export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
+export type { McpAddress, McpProgram, McpServerConfig, Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Vault } from "./ports/vault.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
 export type { ApprovalAnswer, OnApproval } from "./runtime/operation-calls.ts";

@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 import { KEY_BYTES } from "@rkat/core/stores/sealing";
 import type { Beginning, KeyFileReport } from "./log/key-file.ts";
 

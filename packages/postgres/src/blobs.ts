@@ -20,7 +20,10 @@ export function createBlobs(connection: Connection, realm: string): BlobStore {
         select media_type, data from rkat.blobs where realm = ${realm} and id = ${JSON.stringify(blobId).slice(1, -1)}`;
       if (found === undefined) return undefined;
       if (idOf(found.data) !== blobId)
-        throw new RuntimeError("SESSION_STORE_ERROR", `the row of ${blobId} is damaged: it is not what it was`);
+        throw new RuntimeError(
+          "SESSION_STORE_ERROR",
+          `the row of ${blobId} is damaged: its content does not match its id`,
+        );
       return { mediaType: JSON.parse(found.media_type), data: found.data };
     },
     ids: async (after, max) => {

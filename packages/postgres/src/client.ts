@@ -1,19 +1,19 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { Client, TypeOverrides, types } from "pg";
 
-/** A statement that takes longer is ended by the database; one without an answer by then has lost its connection. */
+/** The database ends a statement that takes longer; without an answer by then, the connection counts as lost. */
 const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 const CONNECT_MS_MAX = 10_000;
 
 interface Clients {
   readonly Client: new () => Client;
-  /** Refuses a new connection to a server that cannot be written to, where the address says so. */
+  /** Refuses a new connection to a read-only server, if the address asks for a writable one. */
   verify(client: Client, done: (error?: Error) => void): Promise<void>;
   connect<T>(open: () => Promise<T>): Promise<T>;
 }
 
-/** How connections to the database of an address are made: its hosts in turn, with TLS as its `sslmode` says. */
+/** Creates connections to the database of an address: tries its hosts in turn, with TLS by its `sslmode`. */
 export function createClients(url: string, isPooled: boolean): Clients {
   // The error of `new URL` would show the whole address, with its password.
   if (!URL.canParse(url)) throw new RuntimeError("SESSION_STORE_ERROR", "the address of the database cannot be read");
@@ -21,7 +21,7 @@ export function createClients(url: string, isPooled: boolean): Clients {
   const hosts = address.hostname.split(",");
   const mode = address.searchParams.get("sslmode") ?? "disable";
   const isToBeWritten = /^(?:primary|read-write)$/.test(address.searchParams.get("target_session_attrs") ?? "");
-  // The driver reads it in its own way: there `require` checks certificates, and `prefer` fails without TLS.
+  // The driver interprets `sslmode` differently: `require` checks certificates, and `prefer` fails without TLS.
   address.searchParams.delete("sslmode");
   let hasTls = mode !== "disable";
   let opened = 0;
@@ -37,7 +37,7 @@ export function createClients(url: string, isPooled: boolean): Clients {
         connectionTimeoutMillis: CONNECT_MS_MAX,
         query_timeout: ANSWER_MS_MAX,
         types: COUNTS,
-        // A pooler does not know what to do with settings of one client.
+        // A pooler cannot apply the settings of one client.
         ...(isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX }),
       });
       // Statements on a lost connection reject; its error event, without a listener, would end the process.
@@ -48,7 +48,7 @@ export function createClients(url: string, isPooled: boolean): Clients {
     Client: DatabaseClient,
     verify: async (client, done) => {
       const isWritten = !isToBeWritten || (await isWritable(client));
-      done(isWritten ? undefined : new LostDatabase("the server can only be read"));
+      done(isWritten ? undefined : new LostDatabase("the server is read-only"));
     },
     connect: async (open) => {
       for (let attempt = 1; ; attempt += 1) {
@@ -69,30 +69,30 @@ async function isWritable(client: Client): Promise<boolean> {
   return answer?.rows[0]?.transaction_read_only === "off";
 }
 
-/** Seqs and times: as large as numbers are exact, and no larger. */
+/** Seqs and times are parsed as numbers; larger ones would not be exact. */
 const COUNTS = new TypeOverrides();
 COUNTS.setTypeParser(types.builtins.INT8, Number);
 
 /** The connection ended before the answer came. */
 export class LostDatabase extends Error {}
 
-/** What the driver says, without a code, of connections that could not be made in time, were ended, or are closed. */
+/** Messages of the driver, without a code, for connections that timed out, ended, or are closed. */
 const UNCODED = /^(?:timeout|Connection terminated|Cannot use a pool)/;
 
 const LOST = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH", "ENETUNREACH", "EPIPE", "ETIMEDOUT", "EAI_AGAIN"],
-  // It is shutting down, has crashed, is starting, let an idle connection go, or has no connection left.
+  // It is shutting down, has crashed, is starting, dropped an idle connection, or has no free connection.
   ...["57P01", "57P02", "57P03", "57P05", "53300"],
-  // It may only read since another has taken its place: nothing was done, and a new connection finds that other.
+  // It became read-only in a failover: nothing was done, and a new connection finds the new primary.
   "25006",
 ]);
 
-/** Whether the database was lost: what was asked may have been done or not. */
+/** Whether the connection was lost: the statement may or may not have run. */
 export function isLost(error: unknown): boolean {
   return error instanceof LostDatabase || LOST.has(codeOf(error)) || codeOf(error).startsWith("08");
 }
 
-/** Whether the database gave one transaction up for another: nothing was done, and it may be asked again. */
+/** Whether the database aborted the transaction in favour of another: nothing was done, and it may be retried. */
 export function isOutrun(error: unknown): boolean {
   return codeOf(error) === "40001" || codeOf(error) === "40P01";
 }
@@ -101,7 +101,7 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** Where the database is, without its password. */
+/** The address of the database without its password. */
 export function placeOf(url: string): string {
   if (!URL.canParse(url)) return "the address given";
   const { hostname, port, pathname } = new URL(url);

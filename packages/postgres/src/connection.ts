@@ -8,32 +8,31 @@ import { inTransaction, type Query, type Work } from "./transaction.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
-  /** Behind a pooler that gives a connection away after each transaction: nothing may be left on one. */
+  /** Behind a pooler that reassigns connections after each transaction: no state may stay on one. */
   readonly isPooled: boolean;
-  /** Connections at most. */
   readonly poolMax: number;
-  /** How long a database that cannot be reached is waited for. */
+  /** How long to wait for an unreachable database. */
   readonly patienceMs: number;
 }
 
 /** A database that may be unreachable for a while. */
 export interface Connection {
-  /** One statement, done as by `run`. */
+  /** Runs one statement as `run` does. */
   readonly query: Query;
-  /** Does what may be done twice: when the connection is lost it is done again, for as long as the patience lasts. */
+  /** Runs idempotent work, and runs it again when the connection is lost, until `patienceMs` has passed. */
   run<T>(work: Work<T>, answerMs?: number): Promise<T>;
-  /** Does something once; where `isLost` holds for its error, it may have been done or not. */
+  /** Runs work once; if `isLost` holds for its error, the work may or may not have been done. */
   runOnce<T>(work: Work<T>): Promise<T>;
-  /** The work of one transaction, done as by `run`. */
+  /** Runs one transaction as `run` does. */
   transaction<T>(work: Work<T>, mode?: "read only"): Promise<T>;
-  /** Calls `listener` with each notification of a channel, until the function that is returned is called. */
+  /** Calls `listener` with each notification of a channel until the returned function is called. */
   listen(channel: string, listener: (payload: string) => void): () => Promise<void>;
   close(): Promise<void>;
 }
 
 const AGAIN_MS_MIN = 50;
 const AGAIN_MS_MAX = 1_000;
-/** How long work waits for a connection while all of them are in use. */
+/** How long work waits for a free connection. */
 const IN_USE_MS_MAX = 25_000;
 const CLOSE_MS_MAX = 5_000;
 const LIFETIME_SECS = 3_600;
@@ -59,14 +58,14 @@ export function createConnection({ url, isPooled, poolMax, patienceMs }: Connect
     const client = await connect(() => pool.connect());
     let isOver = false;
     const query: Query = (strings, ...values) => {
-      // Another call may have the connection by now, and a transaction open on it.
-      if (isOver) throw new Error("a statement came after the end of the work that it belongs to");
+      // Another call may use the connection by now, with an open transaction.
+      if (isOver) throw new Error("a statement was sent after its work had ended");
       return answer(client, { ...toStatement(sql(strings, ...values)), answerMs, isPrepared: !isPooled });
     };
     const end = (isBroken: boolean): void => {
       isOver = true;
       client.release(isBroken);
-      // Those that are idle lead to where this one was lost, and each would be waited for in vain.
+      // Idle connections lead to the same lost server, and each would time out in turn.
       if (isBroken) for (const [other, isUnused] of isIdle) if (isUnused) other.connection.stream.destroy();
     };
     try {
@@ -128,7 +127,7 @@ async function listenOn(client: Client, channel: string): Promise<void> {
   await once(client, "end");
 }
 
-/** Names of prepared statements, by their text. */
+/** Names of prepared statements by their text. */
 const names = new Map<string, string>();
 
 interface Statement extends ReturnType<typeof toStatement> {
@@ -146,14 +145,14 @@ async function answer<R extends object>(
   try {
     return (await client.query<R & QueryResultRow>({ text, values, name, ...limit })).rows;
   } catch (error) {
-    // What the database itself has not said is about the connection.
+    // An error that is not from the database is an error of the connection.
     throw error instanceof DatabaseError ? error : new LostDatabase(messageOf(error), { cause: error });
   }
 }
 
 /**
- * Looks at the database when asked to: one look at a time, and one more for all requests made meanwhile. Anyone may notify a
- * realm's channel, and a look for each notification would keep its server busy. A look that fails is left to the next request.
+ * Polls the database on request: one poll at a time, and one more for all requests made meanwhile. Anyone may notify a
+ * realm's channel, and a poll per notification would overload the server. The next request retries a failed poll.
  */
 export function createLook(work: () => Promise<void>): { request(): void; settled(): Promise<void> } {
   let looking: Promise<void> = Promise.resolve();
@@ -174,7 +173,7 @@ export function createLook(work: () => Promise<void>): { request(): void; settle
 }
 
 function away(cause: unknown): RuntimeError {
-  // Clients of a server are told as well: what a socket says names the address, and its code does not.
+  // Clients see this message: the message of a socket error names the address, its code does not.
   const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
   const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause, details: { reason: { reason_type: STORE_AWAY } } });

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Forgettings, SignedReceipt } from "@rkat/core/ports/forgettings";
+import type { Forgettings, SignedReceipt } from "@rkat/core/ports/store";
 import { makeKey, signReceipt } from "@rkat/core/stores/receipts";
 import { createFinder, type Finder } from "@rkat/core/stores/scan";
 import { createTally, type Tally } from "@rkat/core/stores/scan-tally";
@@ -10,7 +10,7 @@ import type { Query } from "./transaction.ts";
 
 const JOBS = "forgetting_jobs";
 
-/** Jobs, receipts and the key of each realm; texts are kept as JSON, since one of a database may not hold every character. */
+/** Jobs, receipts and the key of each realm; texts are stored as JSON, since a text of PostgreSQL cannot hold every character. */
 export const FORGETTING_SCHEMA: readonly string[] = [
   `create table rkat.${JOBS} (
     realm text collate "C" not null,
@@ -33,7 +33,7 @@ export const FORGETTING_SCHEMA: readonly string[] = [
 
 export const FORGETTING_TABLES = [JOBS, "forgetting_receipts", "forgetting_keys"] as const;
 
-/** Forgettings of a realm in a database; `folder` is what a process keeps beside it, and is looked at as well. */
+/** Erasures of a realm in a database; the local `folder` of the process is scanned, too. */
 export function createForgettings(
   connection: Connection,
   { realm, folder }: { readonly realm: string; readonly folder: string | undefined },
@@ -53,12 +53,12 @@ export function createForgettings(
     },
     end: async (id) => {
       await connection.query`delete from rkat.forgetting_jobs where realm = ${realm} and id = ${JSON.stringify(id)}`;
-      // The row would lie in the table's file until somebody cleans it up; who does not own the table is only warned.
+      // Otherwise the row stays in the table's file until the next vacuum; a user who does not own the table gets a warning only.
       await connection.query`vacuum full rkat.forgetting_jobs`;
     },
     scan: async (texts, onProgress) => {
       const tally = createTally(onProgress);
-      // The job of a forgetting names what it forgets, and ends with it.
+      // The job of an erasure contains the erased text, and is deleted at its end.
       await scanTables({ connection, realm, finder: createFinder(texts), tally }, [JOBS]);
       const found = tally.end();
       if (folder === undefined) return found;
@@ -77,7 +77,7 @@ export function createForgettings(
       connection.transaction(async (query) => {
         await query`
           insert into rkat.forgetting_keys (realm, key) values (${realm}, ${makeKey()}) on conflict do nothing`;
-        // Its lock makes others wait, so that receipts are counted one after the other.
+        // The row lock serialises the counting of receipts.
         const [row] = await query<{ key: string }>`
           select key from rkat.forgetting_keys where realm = ${realm} for update`;
         const signed = signWith(row?.key ?? "", receipt, realm);
@@ -110,12 +110,12 @@ function signWith(key: string, receipt: string, realm: string): SignedReceipt {
   }
 }
 
-/** A page is so large, unless a single row is larger. */
+/** The size of a page, unless a single row is larger. */
 const PAGE_BYTES = 4 * 1_024 * 1_024;
 const PAGE_ROWS = { first: 16, max: 500 };
 const PIECE_BYTES = 256 * 1_024;
 
-/** A table with rows of realms: what of it can hold a text, and what its rows are told apart by within a realm. */
+/** A table with rows of realms: the columns that can hold a text, and those that identify a row within a realm. */
 interface ScannedTable {
   readonly name: string;
   readonly columns: readonly { readonly name: string; readonly is_bytes: boolean }[];
@@ -129,14 +129,14 @@ interface Looking {
   readonly tally: Tally;
 }
 
-/** Looks at every text and all bytes of a realm in every table of the schema, but for tables that are left out by name. */
+/** Scans every text and all bytes of a realm in every table of the schema, except tables that are excluded by name. */
 async function scanTables(looking: Looking, except: readonly string[]): Promise<void> {
   for (const table of await tablesOf(looking.connection.query)) {
     if (!except.includes(table.name)) await scanTable(table, looking);
   }
 }
 
-/** Tables are asked for and not listed here: one that is added later is looked at as well. */
+/** Tables are queried, not listed here, so that a table that is added later is scanned, too. */
 async function tablesOf(query: Query): Promise<readonly ScannedTable[]> {
   const rows = await query<{ table: string; name: string; type: string; kind: string; key: number | null }>`
     select c.relname as "table", a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
@@ -183,13 +183,13 @@ async function scanTable(table: ScannedTable, { connection, realm, finder, tally
       tally.place(`rkat.${table.name}`, []);
       after = keys;
     }
-    // A realm has one row where nothing else tells rows apart.
+    // Without another key column, a realm has one row.
     if (page.length < rows || table.keys.length === 0) return;
     rows = Math.max(1, Math.min(PAGE_ROWS.max, Math.floor((rows * PAGE_BYTES) / pageBytes)));
   }
 }
 
-/** In pieces: others have their turn between them. */
+/** In pieces, so that other work runs in between. */
 async function look(bytes: Buffer, finder: Finder): Promise<void> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     finder.read(bytes.subarray(at, at + PIECE_BYTES));

@@ -5,10 +5,9 @@ import type { Config } from "@rkat/core/config/config-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
-import type { DatabaseReport } from "./inspect.ts";
-import type { Database } from "./open.ts";
+import type { Database, DatabaseReport } from "./open.ts";
 
 /** Which realm of which database. */
 export interface RealmInDatabase {
@@ -16,7 +15,7 @@ export interface RealmInDatabase {
   readonly realm: string;
 }
 
-/** Opens a realm of a database as it is configured; throws SESSION_STORE_ERROR, without the password, where it cannot. */
+/** Opens a realm of a database by its configuration; throws SESSION_STORE_ERROR, without the password, if it cannot. */
 export async function openRealm(
   { url, realm }: RealmInDatabase,
   {
@@ -26,7 +25,7 @@ export async function openRealm(
   }: {
     readonly store: Config["store"];
     readonly warn: (sentence: string) => void;
-    /** What this process keeps beside it, if anything. */
+    /** The local folder of this process, if any. */
     readonly folder?: string | undefined;
   },
 ): Promise<Database> {
@@ -43,19 +42,19 @@ export async function openRealm(
   });
 }
 
-/** The tokens of a realm of a database, over one connection of their own. */
+/** The tokens of a realm of a database, over a separate connection. */
 export async function openDatabaseTokens(realm: RealmInDatabase, store: Config["store"]): Promise<TokenStore> {
   const database = await openRealm(realm, { store: { ...store, pool: 1 }, warn: () => {} });
-  return (await import("./tokens.ts")).openTokens(database);
+  return (await import("./open.ts")).openTokens(database);
 }
 
-/** Looks at a database and changes nothing; throws SESSION_STORE_ERROR where it cannot be reached. */
+/** Inspects a database without changing it; throws SESSION_STORE_ERROR if it cannot be reached. */
 export async function inspectDatabase({ url, realm }: RealmInDatabase): Promise<DatabaseReport> {
-  const { inspect } = await withDriver(() => import("./inspect.ts"));
+  const { inspect } = await withDriver(() => import("./open.ts"));
   return inspect(url, realm);
 }
 
-/** What a process keeps beside a database: two databases, or a database and a folder, must not share it. */
+/** The local folder of a database; two databases, or a database and a folder store, must not share one. */
 export function folderBeside(stateFolder: string, { url, realm }: RealmInDatabase): string {
   const { hostname, port, pathname } = new URL(url);
   const place = JSON.stringify([hostname, port || "5432", pathname, realm]);
@@ -64,7 +63,7 @@ export function folderBeside(stateFolder: string, { url, realm }: RealmInDatabas
 
 const HASH_DIGITS = 10;
 
-/** The agents of a realm; `folder` is where their files are, written by this process or an earlier one. */
+/** The agents of a realm; `folder` has their files, written by this process or an earlier one. */
 export function agentsInDatabase(
   database: Database,
   {
@@ -86,7 +85,7 @@ export function agentsInDatabase(
   };
 }
 
-/** What was said in a realm; without a folder for a copy of it, it is searched in the database. */
+/** The memory of a realm; without a folder for a local copy it is searched in the database. */
 export async function openSharedMemory(
   { connection, realm }: Database,
   {

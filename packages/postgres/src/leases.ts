@@ -8,35 +8,35 @@ export interface LeaseParts {
   readonly realm: string;
   readonly kind: string;
   readonly owner: string;
-  /** How long an owner may be silent before what it holds can be taken, by the database's clock. */
+  /** How long an owner may be silent before others can take its sessions, by the database's clock. */
   readonly leaseMs: number;
-  /** Leaves a word for the process that holds a session, which it hears sooner than it looks. */
+  /** Notifies the holder of a session, which reacts sooner than by polling. */
   onInterrupt(sessionId: string): void;
 }
 
 export interface HeldLocks extends SessionLocks {
   /** Whether this process holds a session, as far as it knows. */
   isOurs(sessionId: string): boolean;
-  /** Takes in that somebody asked for an interrupt. */
+  /** Handles a requested interrupt. */
   interrupted(sessionId: string): void;
   close(): Promise<void>;
 }
 
 const BEATS_A_LEASE = 6;
-/** An interrupt that nobody told is seen when its holder looks. */
+/** An interrupt whose notification was lost is found by polling. */
 const LOOK_MS = 1_000;
 
 /**
- * Who holds what. A session's row names its owner, and one row a process says until when that owner lives: to renew
- * everything a process holds is one statement of one row, however much it is.
+ * The sessions that each process holds. A session's row names its owner, and one row per process has the expiry of that
+ * owner, so that renewing all leases of a process updates one row.
  */
 export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ...parts }: LeaseParts): HeldLocks {
   const held = new Map<string, AbortController>();
-  /** Asked for, and nobody knows yet whose they are. */
+  /** Requested, without an answer yet. */
   const arriving = new Set<string>();
-  /** No longer held here, and the database could not be told: as long as this process lives, nobody else could take them. */
+  /** Released here, but not yet in the database; until then no other process can take them. */
   const unreported = new Set<string>();
-  /** Those that are being told of. */
+  /** Those whose release is being sent. */
   const freeing = new Map<string, Promise<void>>();
   const renewal = sql`
     insert into rkat.processes (realm, owner, until)
@@ -46,19 +46,19 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   let isClosing = false;
 
   const beat = async (): Promise<void> => {
-    // A session may be let go and taken again before the answer comes, and that hold is not what it speaks of.
+    // A session may be released and taken again before the answer arrives; the answer does not apply to the new hold.
     const holds = new Map([...held].filter(([id]) => !arriving.has(id)));
     const asked = await connection.query<{ id: string }>`
       with beat as (${renewal})
       select id from rkat.sessions
       where realm = ${realm} and id = any(${[...holds.keys()]}::text[])
         and (is_interrupted or owner is distinct from ${owner})`;
-    // What was taken is lost: its turn is stopped, and its appends are refused.
+    // The session was taken by another process: its turn is stopped, and its appends are refused.
     for (const { id } of asked) holds.get(id)?.abort();
     for (const id of unreported) if (!held.has(id)) await free(id);
     keepBeating();
   };
-  // A database that is away is told of by the turn's own appends; the next beat tries again.
+  // The appends of the turn report an unreachable database; the next beat retries.
   const look = createLook(async () => (isClosing ? undefined : beat()));
   const keepBeating = (): void => {
     const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
@@ -73,7 +73,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     keepBeating();
     await free(sessionId);
   };
-  /** Lets others have a session; what cannot be told now is told with a later beat. */
+  /** Releases a session; a release that cannot be sent now is sent with a later beat. */
   const free = async (sessionId: string): Promise<void> => {
     unreported.add(sessionId);
     const asked = connection.query`
@@ -93,8 +93,8 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     await asked;
   };
   /**
-   * The owner that a session had when the statement began, if it was dead then. Another may take the session while this one
-   * waits for its row, and that it lives is not seen by a statement that began before.
+   * The owner that a session had when the statement began, if its lease had expired then. Another process may take the
+   * session while this one waits for its row, and a statement that began before does not see that owner's lease.
    */
   const dead = (sessionId: string) => sql`
     select before.owner from rkat.sessions before
@@ -102,7 +102,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       select from rkat.processes p
       where p.realm = before.realm and p.owner = before.owner and p.until > clock_timestamp()
     )`;
-  /** Asked of every row of a page: all that are asked at once are one statement. */
+  /** Called for every row of a page; concurrent calls share one statement. */
   let asking: { readonly ids: Set<string>; readonly answer: Promise<ReadonlySet<string>> } | undefined;
   const whichAreHeld = async (ids: ReadonlySet<string>): Promise<ReadonlySet<string>> => {
     await Promise.resolve();
@@ -118,11 +118,11 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       const busy = new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
       if (held.has(sessionId)) throw busy;
       const interrupted = new AbortController();
-      // Before it is asked for: of two that ask here at once, one does.
+      // Before the request, so that of two concurrent callers only one requests it.
       held.set(sessionId, interrupted);
       arriving.add(sessionId);
       try {
-        // On another connection it could come before what frees the last hold, and be freed by that.
+        // On another connection it could overtake the release of the last hold, and be released by it.
         await freeing.get(sessionId);
         unreported.delete(sessionId);
         const taken = await connection.query`
@@ -167,7 +167,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     },
     isOurs: (sessionId) => held.has(sessionId),
     interrupted: (sessionId) => {
-      // The word may be of a turn that has ended since; the row knows.
+      // The notification may concern a turn that has ended since; the row decides.
       if (held.has(sessionId)) look.request();
     },
     close: async () => {
@@ -175,9 +175,9 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       const onProgress = await Promise.allSettled([...held.keys()].map(release));
       clearInterval(timer);
       await look.settled();
-      // A database that is away forgets us by itself.
+      // In an unreachable database our lease expires by itself.
       if (onProgress.some(({ status }) => status === "rejected")) return;
-      // With it go those that ended without a word, a day ago or longer.
+      // Also deletes the rows of processes that died a day ago or longer.
       await connection
         .runOnce(
           (query) => query`

@@ -1,21 +1,19 @@
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "@rkat/core/ports/memory";
-import { similarityFromMean } from "@rkat/core/stores/recall-mean-similarity";
+import { similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import { LENGTH_SHARE, SATURATION } from "@rkat/core/text/terms";
 import { keyOf } from "@rkat/node/recall-index/posting-page";
-import { fromRow, type MemoryLog } from "./memory-log.ts";
-import { createVectorExtension } from "./memory-pgvector.ts";
-import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
-import { type Sql, sql } from "./sql.ts";
+import { fromRow, knownVectors, type MemoryLog, numbersOf, putVectors } from "./memory-log.ts";
+import { raw, type Sql, sql } from "./sql.ts";
 import type { Query, Work } from "./transaction.ts";
 
 /**
- * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
- * Vectors are compared by pgvector where the database has it, and otherwise read and compared while a scope has few.
+ * A shared memory that is searched in the database: nothing is stored on this machine, and only results are read.
+ * pgvector compares vectors if the database has it; otherwise those of a small scope are read and compared here.
  */
 export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) => void): MemoryStore {
   const { connection, realm } = log;
   const compare = createComparison(log, warn);
-  /** Below it, every chunk has a vector of the embedder, or is gone. */
+  /** Below this id, every chunk has a vector of the embedder, or was deleted. */
   const doneTo = new Map<string, number>();
   const read: MemoryStore["read"] = (ids, scope) => readChunks(connection.query, realm, { ids, scope });
   return {
@@ -31,7 +29,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     read,
     match: async (terms, scope) => {
       const isIndexed = scope.sessionId === undefined && scope.among === undefined;
-      // What another process has added may not be in the table yet: then it is brought there.
+      // Chunks that another process has added may be missing from the table; they are indexed first.
       if (isIndexed) await indexPending(log);
       return bounded(log, (query) => rank(query, { realm, isIndexed, scope }, terms));
     },
@@ -64,7 +62,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
   };
 }
 
-/** Runs what looks at many rows; a search that takes longer than the limit would be of no use to its caller. */
+/** Runs a search that reads many rows, with a time limit. */
 function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
   return connection.transaction(async (query) => {
     const [, result] = await Promise.all([query`set local statement_timeout = '10s'`, work(query)]);
@@ -72,7 +70,7 @@ function bounded<T>({ connection }: MemoryLog, work: Work<T>): Promise<T> {
   }, "read only");
 }
 
-/** Rows called `chunk` that lie in a scope. */
+/** The condition for rows named `chunk` in a scope. */
 function within(realm: string, { sessionId, among, discardedOnly, upToSeq }: Scope): Sql {
   const isNobody = sessionId !== undefined && among?.has(sessionId) === false;
   const sessions = isNobody ? [] : sessionId === undefined ? among : [sessionId];
@@ -103,14 +101,14 @@ async function readChunks(
 
 interface Place {
   readonly realm: string;
-  /** Whether it is asked of the inverted table; the chunks of some sessions are looked at themselves. */
+  /** Whether the inverted table is used; for some sessions their chunks are read instead. */
   readonly isIndexed: boolean;
   readonly scope: Scope;
 }
 
 /**
- * BM25 of the chunks that hold any of the terms, and the best of them, in one statement. Values are cut to single precision:
- * sums in two orders are the same then, and two chunks that say the same are equals.
+ * The best chunks with any of the terms by BM25, in one statement. Values are rounded to single precision, so that the
+ * order of summation does not matter and chunks of equal text are equal.
  */
 async function rank(query: Query, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
   const byKey = new Map([...weights].map(([term, weight]) => [keyOf(term), weight]));
@@ -154,7 +152,7 @@ async function rank(query: Query, place: Place, { weights, max, equalsMax }: Ter
   };
 }
 
-/** Chunks of a scope and the sum of their lengths. */
+/** The number of chunks of a scope and the sum of their lengths. */
 function totals({ realm, isIndexed, scope }: Place): Sql {
   if (isIndexed && !scope.discardedOnly) {
     return sql`select coalesce(sum(chunks), 0)::float8 as chunks, coalesce(sum(terms), 0)::float8 as terms
@@ -164,7 +162,7 @@ function totals({ realm, isIndexed, scope }: Place): Sql {
     from rkat.memory_chunks as chunk where ${within(realm, scope)} ${isIndexed ? indexed(realm) : sql``}`;
 }
 
-/** What another process has added meanwhile and is not in the table yet must not be counted either. */
+/** Excludes chunks that another process has added meanwhile and that are not indexed yet. */
 function indexed(realm: string): Sql {
   return sql`and chunk.id <= (select indexed_id from rkat.memory_index where realm = ${realm})`;
 }
@@ -188,7 +186,7 @@ interface Missing extends Wanted {
 }
 
 async function missingIds(query: Query, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
-  // What has no vector and is to have none is not kept account of.
+  // Chunks that need no vector are not tracked.
   const after = byWords ? 0 : from;
   const rows = await query<{ id: number | null; last_id: number }>`
     select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
@@ -209,11 +207,11 @@ async function missingIds(query: Query, { realm, embedderId, from, max, scope, i
   };
 }
 
-/** More vectors than these are not read to be compared: words alone answer then. */
+/** More vectors than this are not compared; the search is by words alone then. */
 const COMPARED_MAX = 20_000;
 const PAGE_VECTORS_MAX = 2_000;
 
-/** Reads the vectors of a scope, page by page, and keeps the nearest. */
+/** Reads the vectors of a scope page by page and keeps the nearest. */
 function createComparison(log: MemoryLog, warn: (sentence: string) => void): MemoryStore["nearest"] {
   const { realm } = log;
   const extension = createVectorExtension(log);
@@ -300,7 +298,7 @@ function cosine(asked: Float32Array, numbers: Int8Array): number {
 /** Chunks whose terms are written in one transaction. */
 const PAGE_CHUNKS_MAX = 1_000;
 
-/** Brings the terms of chunks that were added since, by whomever, into the inverted table. */
+/** Adds the terms of new chunks, of any process, to the inverted table. */
 async function indexPending({ connection, realm }: MemoryLog): Promise<void> {
   for (;;) {
     const [row] = await connection.query`
@@ -313,10 +311,10 @@ async function indexPending({ connection, realm }: MemoryLog): Promise<void> {
 
 async function indexPage(query: Query, realm: string): Promise<void> {
   await query`insert into rkat.memory_index (realm) values (${realm}) on conflict do nothing`;
-  // Held by whoever writes terms or takes chunks away, one after the other.
+  // This row lock serialises writing terms and deleting chunks.
   const [row] = await query`select indexed_id from rkat.memory_index where realm = ${realm} for no key update`;
   const from = Number(row?.indexed_id ?? 0);
-  // Read behind the lock, and before the chunks: what is added meanwhile is for the next time.
+  // Read after locking and before the chunks: chunks that are added meanwhile are indexed the next time.
   const [end] = await query`select last_id from rkat.memory_realms where realm = ${realm}`;
   const to = Math.min(from + PAGE_CHUNKS_MAX, Number(end?.last_id ?? 0));
   const page = sql`realm = ${realm} and id > ${from} and id <= ${to}`;
@@ -331,3 +329,84 @@ async function indexPage(query: Query, realm: string): Promise<void> {
     from (select count(*) as chunks, coalesce(sum(length), 0) as terms from rkat.memory_chunks where ${page}) as page
     where index.realm = ${realm}`;
 }
+
+/** Vectors copied in one statement. */
+const INDEXED_VECTORS_MAX = 500;
+
+interface Asked {
+  readonly embedderId: string;
+  readonly vector: Float32Array;
+  readonly max: number;
+}
+
+/** Compares vectors in a database with the extension `pgvector`. */
+interface VectorExtension {
+  isThere(): Promise<boolean>;
+  /** Copies new vectors, of any process, into the table of the extension. */
+  bringUp(embedderId: string): Promise<void>;
+  nearest(query: Query, asked: Asked, within: Sql): Promise<readonly Neighbour[]>;
+}
+
+/**
+ * The schema must work without the extension, so its table is created when the extension is first seen. Every vector is
+ * compared, since an index of the extension has one length and finds few in a scope; none is sent to this process.
+ */
+function createVectorExtension({ connection, realm }: MemoryLog): VectorExtension {
+  let there: Promise<boolean> | undefined;
+  const prepare = async (query: Query): Promise<boolean> => {
+    const [type] = await query`select to_regtype('vector') is not null as is_there`;
+    if (type?.is_there !== true) return false;
+    const [table] = await query`select to_regclass('rkat.memory_pgvectors') is not null as is_there`;
+    if (table?.is_there === true) return true;
+    for (const statement of TABLE) await query`${raw(statement)}`;
+    return true;
+  };
+  return {
+    isThere: () => {
+      there ??= connection.run(prepare).catch((error: unknown) => {
+        there = undefined;
+        throw error;
+      });
+      return there;
+    },
+    bringUp: async (embedderId) => {
+      for (let count = INDEXED_VECTORS_MAX; count === INDEXED_VECTORS_MAX; ) {
+        const added = await connection.query`
+          insert into rkat.memory_pgvectors (realm, embedder, id, vector)
+          select realm, embedder, id, (
+            select '[' || string_agg(((get_byte(data, place) + 128) % 256 - 128)::text, ',' order by place) || ']'
+            from generate_series(0, length(data) - 1) as place)::vector
+          from rkat.memory_vectors as kept
+          where realm = ${realm} and embedder = ${embedderId} and not exists (
+            select 1 from rkat.memory_pgvectors as there
+            where there.realm = kept.realm and there.embedder = kept.embedder and there.id = kept.id)
+          limit ${INDEXED_VECTORS_MAX}
+          on conflict do nothing
+          returning 1`;
+        count = added.length;
+      }
+    },
+    nearest: (query, { embedderId, vector, max }, within) => query<Neighbour>`
+      select compared.id, 1 - (compared.vector <=> ${`[${vector.join(",")}]`}::vector) as similarity
+      from rkat.memory_pgvectors as compared
+      join rkat.memory_chunks as chunk on chunk.realm = compared.realm and chunk.id = compared.id
+      where compared.realm = ${realm} and compared.embedder = ${embedderId} and ${within}
+      order by similarity desc, compared.id limit ${max}`,
+  };
+}
+
+/** Deleting a vector deletes its row here. */
+const TABLE = [
+  `create table if not exists rkat.memory_pgvectors (
+    realm text collate "C" not null,
+    embedder text collate "C" not null,
+    id bigint not null,
+    vector vector not null,
+    primary key (realm, embedder, id),
+    foreign key (realm, embedder, id) references rkat.memory_vectors (realm, embedder, id) on delete cascade
+  )`,
+  `alter table rkat.memory_pgvectors enable row level security`,
+  `drop policy if exists own on rkat.memory_pgvectors`,
+  `create policy own on rkat.memory_pgvectors
+    using (realm in (select t.realm from rkat.tenants t where t.role = current_user))`,
+];

@@ -4,17 +4,16 @@ import type { Change } from "@rkat/node/recall-index/batches";
 import type { EmbeddedMemory } from "@rkat/node/recall-index/open";
 import type { IndexedChunk } from "@rkat/node/recall-index/segment";
 import { DamagedDb } from "@rkat/node/tables/table-file";
-import { fromRow, type MemoryLog } from "./memory-log.ts";
-import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
+import { fromRow, knownVectors, type MemoryLog, numbersOf, putVectors } from "./memory-log.ts";
 
 /** What is not about vectors. */
 const NO_EMBEDDER = "";
-/** After so many rounds of what was dropped meanwhile, others may drop on. */
+/** Rounds of concurrent drops to follow before the search proceeds. */
 const ROUNDS_MAX = 8;
 
 /**
- * A shared memory that is searched in a copy on this machine: what happened to it since is read before every answer, so that
- * a search finds what any process has added before it was asked. The copy may be deleted, and several processes may have one.
+ * A shared memory that is searched in a copy on this machine. Every search first reads the changes since the last, so that
+ * it finds what any process has added before. The copy may be deleted, and several processes may each have one.
  */
 export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryStore {
   const follow = async (embedderId: string): Promise<void> => {
@@ -22,7 +21,7 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
       const here = await copy.following.position(embedderId);
       const there = await endOf(log, here.number, embedderId);
       if (here.number > 0 && there.mark !== here.mark) {
-        // The copy is of another memory: the database is another one, or was restored from a backup.
+        // The copy belongs to another memory: another database, or one restored from a backup.
         await copy.following.empty();
         continue;
       }
@@ -34,7 +33,7 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
 
   let running: Promise<void> = Promise.resolve();
   const next = new Map<string, Promise<void>>();
-  /** Whoever asks while the copy is brought up shares the next time, not this one: it may have begun before what they know. */
+  /** A caller during an update shares the next update: the running one may have begun before changes that the caller knows of. */
   const bringUp = (embedderId: string): Promise<void> => {
     const waiting =
       next.get(embedderId) ??
@@ -76,7 +75,7 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
       known: (embedderId, passages) => knownVectors(log, embedderId, passages),
       put: async (embedderId, vectors) => {
         await putVectors(log, embedderId, vectors);
-        // Where a file of the copy was damaged, what is missing here is not missing there, and would not be read again.
+        // After damage to a file of the copy, the missing vectors exist in the database and would not be read again.
         await copy.vectors.put(embedderId, vectors);
       },
     },
@@ -91,11 +90,11 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
 interface End {
   readonly lastBatch: number;
   readonly lastPut: number;
-  /** Of the change asked for, where it is there. */
+  /** The kind of the requested change, if it exists. */
   readonly mark: string | undefined;
 }
 
-/** How far the shared memory is: both ends at one moment, since a vector is put behind its chunk. */
+/** The ends of the shared memory, both read at one moment, since a vector follows its chunk. */
 async function endOf({ connection, realm }: MemoryLog, number: number, embedderId: string): Promise<End> {
   const [row] = await connection.query<{ last_batch: number; last_put: number | null; mark: string | null }>`
     select last_batch,
@@ -111,11 +110,11 @@ interface Stretch {
   readonly upTo: number;
 }
 
-/** How much is read, and then done, at once: nothing else happens in the process while it is done. */
+/** How much is read and applied at once; applying blocks the process. */
 const PAGE_BATCHES_MAX = 256;
 const PAGE_BYTES_MAX = 512 * 1_024;
 
-/** Does here what was done there; tells whether all chunks were still there, or a drop that is to be followed took some. */
+/** Applies a change to the copy; returns whether all its chunks still exist, or a later drop has deleted some. */
 async function followChanges(log: MemoryLog, copy: EmbeddedMemory, { after, upTo }: Stretch): Promise<boolean> {
   let [isWhole, isLess] = [true, false];
   for (let last = after; last < upTo; ) {
@@ -125,7 +124,7 @@ async function followChanges(log: MemoryLog, copy: EmbeddedMemory, { after, upTo
     last = page.changes.at(-1)?.number ?? upTo;
     isLess ||= page.changes.some(({ happened }) => happened.kind !== "added");
   }
-  // What somebody forgot elsewhere is to leave this machine, too.
+  // An erasure elsewhere must also erase this copy.
   if (isLess && after > 0) await copy.purge();
   return isWhole;
 }
@@ -165,7 +164,7 @@ async function changesAfter(
   return { changes, isWhole: chunks.size === last - first };
 }
 
-/** As many as fit into a page, and one at least. */
+/** As many as fit into a page, at least one. */
 function firstOf(batches: readonly BatchRow[]): readonly BatchRow[] {
   let bytes = 0;
   const end = batches.findIndex((batch, index) => {
@@ -203,12 +202,12 @@ interface ChunkRow {
   readonly by_words: boolean;
 }
 
-/** Numbers of an array of the database. */
+/** The numbers of an array in the notation of PostgreSQL. */
 function numbersIn(array: string): readonly number[] {
   return array === "{}" ? [] : array.slice(1, -1).split(",").map(Number);
 }
 
-/** In the place of a chunk that was taken away since: a drop that follows takes this away, too. */
+/** A placeholder for a chunk that was deleted since; the drop that follows deletes it, too. */
 function gone(session_id: string, seq: number): IndexedChunk {
   const nothing = { turn: 0, part: 0, role: "notice", kind: "text", created_at_ms: 0, text: "" } as const;
   return { ...nothing, session_id, seq, terms: new Map() };
@@ -229,7 +228,7 @@ async function followVectors(
       order by put, id limit ${PAGE_VECTORS_MAX}`;
     const last = rows.at(-1);
     const isLast = last === undefined || rows.length < PAGE_VECTORS_MAX;
-    // Of the last put of a page some may follow: only with the next page is it here.
+    // The last put of a page may be incomplete: it counts only with the next page.
     const done = isLast ? upTo : last.put - 1;
     const vectors = rows.map((row) => ({ id: row.id, vector: Float32Array.from(numbersOf(row.data)) }));
     await copy.following.followVectors(embedderId, done, vectors);

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Chunk, MemoryBatch, NewChunk } from "@rkat/core/ports/memory";
+import type { Chunk, MemoryBatch, NewChunk, NewVector } from "@rkat/core/ports/memory";
 import { keyOf } from "@rkat/node/recall-index/posting-page";
+import { quantise, sumOfPassage } from "@rkat/node/recall-index/vector-files";
 import type { Connection } from "./connection.ts";
 import { sql } from "./sql.ts";
 import { type Query, vacuum, type Work } from "./transaction.ts";
 
-/** What a realm remembers, as rows; who searches it, and where, is decided above. */
+/** The memory of a realm as rows; the callers decide where it is searched. */
 export interface MemoryLog {
   readonly connection: Connection;
   readonly realm: string;
@@ -21,14 +22,14 @@ export interface MemoryLog {
 export interface MemoryLogOptions {
   readonly connection: Connection;
   readonly realm: string;
-  /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
+  /** The version of the chunking: a session that was added under a lower version is added again from its log. */
   readonly version: number;
 }
 
 export function createMemoryLog({ connection, realm, version }: MemoryLogOptions): MemoryLog {
   let isRenewed = false;
   let writing: Promise<void> = Promise.resolve();
-  /** In the order of the calls: of two batches of a session that wait for each other in the database, either may be first. */
+  /** Batches run in the order of the calls; in the database, two waiting batches of a session have no fixed order. */
   const write = (work: Work<void>): Promise<void> => {
     const written = writing.then(() => connection.transaction(work));
     writing = written.catch(() => {});
@@ -50,7 +51,7 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
       return rows.map(({ id }) => id);
     },
     add: async (batch) => {
-      // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
+      // Built before the transaction: an unreadable log changes nothing, and no lock is held while reading.
       const rows = batch.chunks.map(toRow);
       await write((query) => addBatch(query, { realm, version }, { ...batch, rows }));
     },
@@ -60,11 +61,11 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
   };
 }
 
-/** A chunk as it is kept, but for its id. */
+/** A chunk as it is stored, without its id. */
 interface Row {
   readonly seq: number;
   readonly length: number;
-  /** Keys of its terms and how often it holds each, as arrays of the database. */
+  /** Keys of its terms and their counts, as arrays of PostgreSQL. */
   readonly keys: string;
   readonly counts: string;
   readonly body: string;
@@ -87,7 +88,7 @@ function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms, byWord
 
 type Body = readonly [turn: number, part: number, role: NewChunk["role"], kind: string, atMs: number, text: string];
 
-/** What a row says of a chunk. */
+/** The chunk of a row. */
 export function fromRow({ session_id, seq, body }: Pick<Chunk, "session_id" | "seq"> & { readonly body: string }) {
   // As `toRow` wrote it.
   const [turn, part, role, kind, created_at_ms, text] = JSON.parse(body) as Body;
@@ -107,7 +108,7 @@ async function sessionOf(query: Query, realm: string, id: string): Promise<Sessi
   return row;
 }
 
-/** The counters of a realm, held until the end of the transaction: whoever adds or drops has them one after the other. */
+/** The counters of a realm, locked until the end of the transaction, which serialises adding and dropping. */
 async function hold(query: Query, realm: string) {
   for (;;) {
     const [row] = await query<{ lastBatch: number; lastId: number }>`
@@ -130,7 +131,7 @@ async function addBatch(
   const taken = isStale ? 0 : (there?.cursor ?? 0);
   if (cursor <= taken) return;
   if (isStale) await letGo(query, realm, session_id);
-  // Somebody else may have taken in the beginning since the batch was made.
+  // Another process may have added the beginning since the batch was built.
   const added = rows.filter(({ seq }) => seq > taken);
   if (lastId + added.length > IDS_MAX) throw new RuntimeError("SESSION_STORE_ERROR", FULL);
   const ranges = JSON.stringify(discarded);
@@ -160,8 +161,8 @@ async function addBatch(
     query`
       update rkat.memory_realms set last_batch = ${lastBatch + 1}, last_id = ${lastId + added.length},
         chunks = chunks + ${added.length}, bytes = bytes + ${bytes} where realm = ${realm}`,
-    // Last: whoever appends to the session waits for this row, and it is let go of at once. What an older program takes in
-    // after a newer one has begun stays behind.
+    // Last, since appends to the session wait for this row. Chunks that an older version adds after a newer one has
+    // begun stay outdated.
     query`
       update rkat.sessions set memory_seq = case
         when (select version from rkat.memory_realms where realm = ${realm}) > ${version} then 0 else ${cursor}::bigint end
@@ -172,7 +173,7 @@ async function addBatch(
 const IDS_MAX = 2 ** 32 - 1;
 const FULL = "the memory of this realm has used up its 4,294,967,295 ids";
 
-/** How much one statement carries. */
+/** The size of one statement. */
 const SLICE_ROWS_MAX = 2_000;
 const SLICE_BYTES_MAX = 8 * 1_024 * 1_024;
 
@@ -209,7 +210,7 @@ async function insertChunks(
       with ordinality as added (seq, length, keys, counts, body, by_words, place)`;
 }
 
-/** Notes what of a session has left its context, of chunks from an id on. */
+/** Marks the chunks of a session, from an id on, that have left its context. */
 async function markDiscarded(
   query: Query,
   { realm, session_id, from }: { readonly realm: string; readonly session_id: string; readonly from: number },
@@ -245,7 +246,7 @@ async function dropSession(query: Query, realm: string, sessionId: string): Prom
   ]);
 }
 
-/** Takes away what was taken in of a session, which is behind from now on. */
+/** Deletes the chunks of a session, which counts as not indexed from now on. */
 async function resetSession(query: Query, realm: string, sessionId: string): Promise<void> {
   const { lastBatch, lastId } = await hold(query, realm);
   const there = await sessionOf(query, realm, sessionId);
@@ -261,8 +262,8 @@ async function resetSession(query: Query, realm: string, sessionId: string): Pro
 }
 
 /**
- * Takes the chunks of a session away, with its terms and vectors. Those who put terms or vectors hold the rows that are
- * held here, so that none of them comes behind and leaves something of a chunk that is gone.
+ * Deletes the chunks of a session with their terms and vectors. Writers of terms and vectors lock the same rows, so that
+ * none of them leaves something of a deleted chunk.
  */
 async function letGo(query: Query, realm: string, sessionId: string): Promise<void> {
   const own = sql`realm = ${realm} and session_id = ${sessionId}`;
@@ -293,7 +294,7 @@ async function letGo(query: Query, realm: string, sessionId: string): Promise<vo
       bytes = bytes - (select coalesce(sum(gone.bytes), 0) from gone) where realm = ${realm}`;
 }
 
-/** Sessions taken in under a lower version are behind, however far they are taken in. */
+/** Sessions that were added under a lower version count as not indexed. */
 async function renewOutdated(query: Query, realm: string, version: number): Promise<void> {
   await hold(query, realm);
   const [row] = await query`select version from rkat.memory_realms where realm = ${realm} and version < ${version}`;
@@ -303,4 +304,89 @@ async function renewOutdated(query: Query, realm: string, version: number): Prom
     where session.realm = ${realm} and known.realm = ${realm} and known.id = session.id
       and known.version < ${version} and not known.is_dropped`;
   await query`update rkat.memory_realms set version = ${version} where realm = ${realm}`;
+}
+
+/** Vectors of one statement. */
+const SLICE_VECTORS_MAX = 2_000;
+
+/** Stores vectors as 8-bit numbers, which is the precision of comparisons; an existing vector of a chunk stays. */
+export async function putVectors(log: MemoryLog, embedderId: string, vectors: readonly NewVector[]): Promise<void> {
+  const dimensions = vectors[0]?.vector.length;
+  if (dimensions === undefined) return;
+  const other = vectors.find(({ vector }) => vector.length !== dimensions);
+  if (other !== undefined) throw refusal(embedderId, dimensions, other.vector.length);
+  for (let from = 0; from < vectors.length; from += SLICE_VECTORS_MAX) {
+    const slice = vectors.slice(from, from + SLICE_VECTORS_MAX);
+    const rows = {
+      ids: slice.map(({ id }) => id),
+      data: slice.map(({ vector }) => toBytes(vector).toString("hex")),
+      sums: slice.map(({ passage }) => (passage === undefined ? 0 : sumOfPassage(passage))),
+    };
+    await log.connection.transaction((query) => putSlice(query, { realm: log.realm, embedderId, dimensions }, rows));
+  }
+}
+
+/** Vectors of texts that any process has stored before. */
+export async function knownVectors(
+  { connection, realm }: MemoryLog,
+  embedderId: string,
+  passages: readonly string[],
+): Promise<ReadonlyMap<string, Float32Array>> {
+  const bySum = new Map(passages.map((passage) => [sumOfPassage(passage), passage]));
+  const rows = await connection.query<{ sum: number; data: Buffer }>`
+    select distinct on (sum) sum, data from rkat.memory_vectors
+    where realm = ${realm} and embedder = ${embedderId} and sum = any(${[...bySum.keys()]}::bigint[])
+    order by sum, id`;
+  return new Map(rows.map(({ sum, data }) => [bySum.get(sum) ?? "", Float32Array.from(numbersOf(data))]));
+}
+
+function refusal(embedderId: string, expected: number, found: number): RuntimeError {
+  const message = `embedder ${embedderId} has vectors of ${expected} dimensions, and was given one of ${found}`;
+  return new RuntimeError("SESSION_STORE_ERROR", message);
+}
+
+function toBytes(vector: Float32Array): Buffer {
+  const numbers = new Int8Array(vector.length);
+  quantise(vector, numbers);
+  return Buffer.from(numbers.buffer);
+}
+
+/** A vector as it is stored: 8-bit numbers. */
+export function numbersOf(data: Buffer): Int8Array {
+  return new Int8Array(data.buffer, data.byteOffset, data.length);
+}
+
+async function putSlice(
+  query: Query,
+  {
+    realm,
+    embedderId,
+    dimensions,
+  }: { readonly realm: string; readonly embedderId: string; readonly dimensions: number },
+  {
+    ids,
+    data,
+    sums,
+  }: { readonly ids: readonly number[]; readonly data: readonly string[]; readonly sums: readonly number[] },
+): Promise<void> {
+  // This row lock serialises storing vectors and deleting chunks.
+  await query`
+    insert into rkat.memory_embedders (realm, embedder, dimensions) values (${realm}, ${embedderId}, ${dimensions})
+    on conflict do nothing`;
+  const [known] = await query`
+    select dimensions, last_put from rkat.memory_embedders
+    where realm = ${realm} and embedder = ${embedderId} for no key update`;
+  if (Number(known?.dimensions) !== dimensions) throw refusal(embedderId, Number(known?.dimensions), dimensions);
+  const put = Number(known?.last_put) + 1;
+  await query`
+    with added as (
+      insert into rkat.memory_vectors (realm, embedder, id, put, data, sum)
+      select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex'), nullif(given.sum, 0)
+      from unnest(${ids}::bigint[], ${data}::text[], ${sums}::bigint[]) as given (id, data, sum)
+      join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = given.id
+      on conflict do nothing
+      returning 1
+    )
+    update rkat.memory_embedders set last_put = ${put}, vectors = vectors + (select count(*) from added)
+    where realm = ${realm} and embedder = ${embedderId} and exists (select 1 from added)`;
 }

@@ -1,4 +1,4 @@
-/** Tables of the memory, each of which a realm sees its own rows of. */
+/** Tables of the memory; a realm sees only its own rows. */
 export const MEMORY_TABLES = [
   "memory_realms",
   "memory_sessions",
@@ -11,9 +11,9 @@ export const MEMORY_TABLES = [
 ] as const;
 
 /**
- * What a realm remembers. Ids of chunks and numbers of batches are counted in the realm's row, whose lock makes those who
- * add wait for each other: they have no gaps, since what is given up gives its numbers back, and who has seen a number
- * has seen all below it. Texts are kept as JSON: a text of the database may not hold every character.
+ * The memory of a realm. Ids of chunks and numbers of batches are counted in the realm's row, whose lock serialises
+ * adding: a rollback returns its numbers, so there are no gaps, and a reader who has seen a number has seen all below it.
+ * Texts are stored as JSON: a text of PostgreSQL cannot hold every character.
  */
 export const MEMORY_SCHEMA: readonly string[] = [
   `create table rkat.memory_realms (
@@ -33,7 +33,7 @@ export const MEMORY_SCHEMA: readonly string[] = [
     is_dropped boolean not null,
     primary key (realm, id)
   )`,
-  // What happened, in its order: what a copy of the memory elsewhere follows.
+  // The changes in their order, which local copies of the memory follow.
   `create table rkat.memory_batches (
     realm text collate "C" not null,
     number bigint not null,
@@ -78,14 +78,14 @@ export const MEMORY_SCHEMA: readonly string[] = [
     primary key (realm, embedder, id)
   )`,
   `create index memory_vectors_by_put on rkat.memory_vectors (realm, embedder, put, id)`,
-  // How far the chunks are in the inverted table, which is made only where a process searches in the database.
+  // The progress of the inverted table, which is filled only if a process searches in the database.
   `create table rkat.memory_index (
     realm text collate "C" primary key,
     indexed_id bigint not null default 0,
     chunks bigint not null default 0,
     terms bigint not null default 0
   ) with (fillfactor = 50)`,
-  // Everything a ranking needs stands in the key's index: a common term has a row for every second chunk.
+  // The index of the key has all columns of a ranking: a common term has a row for every second chunk.
   `create table rkat.memory_terms (
     realm text collate "C" not null,
     key bigint not null,
@@ -96,10 +96,10 @@ export const MEMORY_SCHEMA: readonly string[] = [
   )`,
 ];
 
-/** What is found by its words alone needs no vector, and what was embedded once is not embedded again. */
+/** Chunks that are found by their words alone need no vector, and no text is embedded twice. */
 export const MEMORY_BY_WORDS: readonly string[] = [
   `alter table rkat.memory_chunks add column by_words boolean not null default false`,
-  // Of the text that a vector was made of.
+  // The hash of the embedded text.
   `alter table rkat.memory_vectors add column sum bigint`,
   `create index memory_vectors_by_sum on rkat.memory_vectors (realm, embedder, sum) where sum is not null`,
 ];

@@ -8,16 +8,16 @@ import { createMemoryLog, type MemoryLog } from "./memory-log.ts";
 export interface PostgresMemoryOptions {
   readonly connection: Connection;
   readonly realm: string;
-  /** Where a copy of the memory may lie, of this realm alone; it may be deleted. */
+  /** The folder for a local copy of this realm's memory; it may be deleted. */
   readonly folder: string;
-  /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
+  /** The version of the chunking: a session that was added under a lower version is added again from its log. */
   readonly version: number;
-  /** Where it is searched: in a copy on this machine, or in the database. */
+  /** Whether a local copy or the database is searched. */
   readonly way: "auto" | "local" | "database";
   readonly warn?: (sentence: string) => void;
 }
 
-/** What a realm remembers, shared by all machines that use its database; closing it leaves the database open. */
+/** The memory of a realm, shared by all machines that use its database; closing it leaves the database open. */
 export async function createPostgresMemory(options: PostgresMemoryOptions): Promise<MemoryStore> {
   const { folder, way, warn = () => {} } = options;
   const log = createMemoryLog(options);
@@ -30,12 +30,12 @@ export async function createPostgresMemory(options: PostgresMemoryOptions): Prom
   return createDatabaseMemory(log, warn);
 }
 
-/** Reading more chunks than these before the first search takes longer than somebody would wait. */
+/** Copying more chunks than this would delay the first search too long. */
 const CHUNKS_READ_MAX = 200_000;
-/** So few are brought into the table of the database meanwhile. */
+/** So few are indexed in the database meanwhile. */
 const CHUNKS_INDEXED_MAX = 10_000;
 
-/** Whether this machine has no copy yet of a large memory which the database can search at once. */
+/** Whether this machine has no copy yet of a large memory that the database can search right away. */
 async function isBetterThere({ connection, realm }: MemoryLog, followed: number): Promise<boolean> {
   const [row] = await connection.query<Record<"last_id" | "indexed_id" | "copied_id", number>>`
     select known.last_id, coalesce(done.indexed_id, 0) as indexed_id,

@@ -1,53 +1,53 @@
 import { createHash } from "node:crypto";
-import type { Signals } from "@rkat/core/ports/signals";
+import type { Signals } from "@rkat/core/ports/store";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { type Connection, createLook } from "./connection.ts";
 
-/** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
+/** The notifications on a realm's channel: a log grew, a turn must stop, the configuration changed. Ids and numbers only. */
 type Notification = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
 
 export interface Channel extends Signals {
-  say(word: Exclude<Notification, `log ${string}`>): void;
-  /** Calls `received` with every interrupt and change of the configuration that is said; what is returned ends it. */
+  notify(notification: Exclude<Notification, `log ${string}`>): void;
+  /** Calls `received` with every interrupt and change of the configuration until the returned function is called. */
   listen(received: (kind: "interrupt" | "config", what: string) => void): () => void;
 }
 
 export interface ChannelParts {
   readonly connection: Connection;
   readonly realm: string;
-  /** Whether notifications reach us; behind a pooler that gives connections away they do not. */
+  /** Whether notifications arrive; behind a pooler that reassigns connections they do not. */
   readonly isPooled: boolean;
   readonly warn: (sentence: string) => void;
 }
 
-/** Words are said together, off the path of what they tell of: within its transaction a word costs six times as much. */
-const SAY_MS = 10;
+/** Notifications are sent together, outside the transactions that cause them: inside, one costs six times as much. */
+const SEND_MS = 10;
 const PAYLOAD_CHARS_MAX = 7_500;
-/** How often logs are looked at that somebody hears: where notifications come, to make up for lost ones. */
+/** How often subscribed logs are polled: with notifications only for lost ones. */
 const LOOK_MS = 1_000;
-const LOOK_MS_DEAF = 100;
-/** So often in a row is a listening that heard nothing begun anew before it is given up. */
-const DEAF_MAX = 3;
+const LOOK_MS_SILENT = 100;
+/** How often in a row a silent LISTEN is restarted before it is given up. */
+const SILENT_MAX = 3;
 
-/** Words between the processes of a realm, by NOTIFY; whatever it loses is found by looking. */
+/** Notifications between the processes of a realm, by NOTIFY; lost ones are found by polling. */
 export function createChannel({ connection, realm, isPooled, warn }: ChannelParts): Channel {
   const name = `rkat_${createHash("sha256").update(realm).digest("hex").slice(0, 16)}`;
   const others = new Set<(kind: "interrupt" | "config", what: string) => void>();
   const listeners = createSessionListeners(() => attend());
-  /** The furthest each heard log is known to reach. */
+  /** The known end of each subscribed log. */
   const reached = new Map<string, number>();
-  /** The furthest that others said of it, and what only looking found the last time. */
-  const said = new Map<string, number>();
-  let unheardSessions = new Set<string>();
+  /** The end by the notifications of others, and the logs whose growth only the last poll found. */
+  const reported = new Map<string, number>();
+  let missedSessions = new Set<string>();
   let waiting = new Map<string, Notification>();
-  let saying: NodeJS.Timeout | undefined;
+  let sending: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   let everyMs = 0;
   let endListening: (() => Promise<void>) | undefined;
-  let deafness = isPooled ? DEAF_MAX : 0;
+  let silentStarts = isPooled ? SILENT_MAX : 0;
   let isOpening = false;
   let isClosed = false;
-  if (isPooled) warn("the database is behind a pooler: what other processes do is looked for, not listened to");
+  if (isPooled) warn("the database is behind a pooler: changes of other processes are found by polling");
 
   const watchLog = (sessionId: string, seq: number): void => {
     if (!listeners.hasListeners(sessionId) || seq <= (reached.get(sessionId) ?? 0)) return;
@@ -55,57 +55,59 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     listeners.emit(sessionId, seq);
   };
   const onPayload = (payload: string): void => {
-    deafness = 0;
+    silentStarts = 0;
     for (const line of payload.split("\n")) {
       const [kind, what = "", seq] = line.split(" ");
       if (kind === "log") {
-        unheardSessions.delete(what);
-        // Whoever may use the database may say anything: it is not taken for how far the log reaches.
-        if (listeners.hasListeners(what)) said.set(what, Number(seq));
+        missedSessions.delete(what);
+        // Any user of the database can send any notification, so it is not trusted as the end of the log.
+        if (listeners.hasListeners(what)) reported.set(what, Number(seq));
         if (Number(seq) > (reached.get(what) ?? 0)) listeners.emit(what, Number(seq));
       }
       if (kind === "interrupt" || kind === "config") for (const received of others) received(kind, what);
     }
   };
-  const say = (word: Notification, key: string = word): void => {
-    waiting.set(key, word);
-    saying ??= setTimeout(() => void sayAll(), SAY_MS).unref();
+  const send = (notification: Notification, key: string = notification): void => {
+    waiting.set(key, notification);
+    sending ??= setTimeout(() => void sendAll(), SEND_MS).unref();
   };
-  const sayAll = async (): Promise<void> => {
+  const sendAll = async (): Promise<void> => {
     const payloads = payloadsOf(waiting.values());
     waiting = new Map();
-    saying = undefined;
+    sending = undefined;
     try {
       await connection.runOnce((query) => query`select pg_notify(${name}, word) from unnest(${payloads}::text[]) word`);
     } catch {
-      // Whoever would have heard it finds it by looking.
+      // Receivers find it by polling.
     }
   };
 
-  /** Finds what nobody told, and whether notifications still come. */
+  /** Finds changes without a notification, and whether notifications still arrive. */
   const look = async (): Promise<void> => {
     const received = listeners.received();
     if (received.length === 0) return;
     const rows = await connection.query<{ id: string; last_seq: number }>`
       select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${received}::text[])`;
-    const isDeaf = [...unheardSessions].some((id) => listeners.hasListeners(id));
-    // Where a log ended when it was first looked at is no news.
-    const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, said.get(id) ?? 0);
-    unheardSessions = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
+    const isSilent = [...missedSessions].some((id) => listeners.hasListeners(id));
+    // The end of a log at the first poll is not a change.
+    const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, reported.get(id) ?? 0);
+    missedSessions = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
     for (const { id, last_seq } of rows) watchLog(id, last_seq);
-    if (isDeaf && endListening !== undefined) await listenAnew();
+    if (isSilent && endListening !== undefined) await restartListening();
   };
-  const listenAnew = async (): Promise<void> => {
-    // Of several that are begun at once all but the last would be left behind, and never closed.
+  const restartListening = async (): Promise<void> => {
+    // Of several concurrent starts all but the last would leak.
     if (isOpening) return;
     isOpening = true;
     await stopListening().finally(() => {
       isOpening = false;
     });
-    if (isClosed || deafness >= DEAF_MAX) return;
-    deafness += 1;
-    if (deafness === DEAF_MAX) {
-      warn("notifications of the database do not come: what other processes do is looked for, ten times a second");
+    if (isClosed || silentStarts >= SILENT_MAX) return;
+    silentStarts += 1;
+    if (silentStarts === SILENT_MAX) {
+      warn(
+        "notifications of the database do not arrive: changes of other processes are found by polling, ten times a second",
+      );
       return attend();
     }
     endListening = connection.listen(name, onPayload);
@@ -116,14 +118,14 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     await end?.();
   };
   const looks = createLook(look);
-  /** Listens and looks as long as somebody hears. */
+  /** Listens and polls while there are subscribers. */
   const attend = (): void => {
-    for (const known of [reached, said])
+    for (const known of [reached, reported])
       for (const id of known.keys()) if (!listeners.hasListeners(id)) known.delete(id);
     const isNeeded = !isClosed && (listeners.received().length > 0 || others.size > 0);
-    if (isNeeded && endListening === undefined && deafness < DEAF_MAX) void listenAnew();
-    const neededMs = !isNeeded ? 0 : deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS;
-    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (isNeeded && endListening === undefined && silentStarts < SILENT_MAX) void restartListening();
+    const neededMs = !isNeeded ? 0 : silentStarts >= SILENT_MAX ? LOOK_MS_SILENT : LOOK_MS;
+    // If readers come and go all the time, a timer that each of them restarted would never fire.
     if (neededMs === everyMs) return;
     clearInterval(timer);
     everyMs = neededMs;
@@ -134,10 +136,10 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     emit: (sessionId, seq) => {
       listeners.emit(sessionId, seq);
       if (listeners.hasListeners(sessionId)) reached.set(sessionId, Math.max(seq, reached.get(sessionId) ?? 0));
-      say(`log ${sessionId} ${seq}`, sessionId);
+      send(`log ${sessionId} ${seq}`, sessionId);
     },
     subscribe: listeners.subscribe,
-    say: (word) => say(word),
+    notify: (notification) => send(notification),
     listen: (received) => {
       others.add(received);
       attend();
@@ -149,22 +151,22 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     close: async () => {
       isClosed = true;
       clearInterval(timer);
-      clearTimeout(saying);
-      await Promise.all([waiting.size > 0 ? sayAll() : undefined, looks.settled()]);
+      clearTimeout(sending);
+      await Promise.all([waiting.size > 0 ? sendAll() : undefined, looks.settled()]);
       await stopListening();
     },
   };
 }
 
-function payloadsOf(words: Iterable<Notification>): string[] {
+function payloadsOf(notifications: Iterable<Notification>): string[] {
   const payloads: string[] = [];
   let payload = "";
-  for (const word of words) {
-    if (payload.length + word.length >= PAYLOAD_CHARS_MAX) {
+  for (const notification of notifications) {
+    if (payload.length + notification.length >= PAYLOAD_CHARS_MAX) {
       payloads.push(payload);
       payload = "";
     }
-    payload = payload === "" ? word : `${payload}\n${word}`;
+    payload = payload === "" ? notification : `${payload}\n${notification}`;
   }
   return payload === "" ? payloads : [...payloads, payload];
 }

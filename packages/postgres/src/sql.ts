@@ -1,4 +1,4 @@
-/** What a placeholder of a statement may stand for; an array is sent as the text of an array of the database. */
+/** A value of a placeholder; an array is sent as the text of a PostgreSQL array. */
 export type Value = string | number | boolean | null | Uint8Array | readonly (string | number | boolean)[];
 
 /** A part of a statement: the texts around its values, one more than there are values. */
@@ -26,7 +26,7 @@ export function sql(strings: readonly string[], ...given: readonly (Value | Sql)
   return new Sql(texts, values);
 }
 
-/** A part that is written as it is: a column, a whole statement. */
+/** A part without placeholders: a column, a whole statement. */
 export function raw(text: string): Sql {
   return new Sql([text]);
 }
@@ -41,7 +41,7 @@ export function toParameter(value: Value): string | number | boolean | null | Ui
   return `{${value.map((one) => (typeof one === "string" ? quoted(one) : String(one))).join(",")}}`;
 }
 
-/** As arrays of the database quote. JSON quotes the same but for control characters, twenty times as fast: most is JSON. */
+/** Quoted as in PostgreSQL arrays. JSON quotes the same except control characters, twenty times as fast; most values are JSON. */
 function quoted(text: string): string {
   const isAlike = !CONTROL.test(text) && text.isWellFormed();
   return isAlike ? JSON.stringify(text) : `"${text.replace(/["\\]/g, "\\$&")}"`;

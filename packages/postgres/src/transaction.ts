@@ -8,10 +8,10 @@ export type Query = <R extends object = Readonly<Record<string, unknown>>>(
   ...values: readonly (Value | Sql)[]
 ) => Promise<readonly R[]>;
 
-/** Statements on one connection: those given at once are sent at once, and done one after the other. */
+/** Statements on one connection: concurrent ones are sent at once and run in order. */
 export type Work<T> = (query: Query) => Promise<T>;
 
-/** Does work in one transaction, whole or not at all. */
+/** Runs work in one transaction. */
 export async function inTransaction<T>(query: Query, work: Work<T>, mode = ""): Promise<T> {
   await query`begin ${raw(mode)}`;
   let result: T;
@@ -26,10 +26,10 @@ export async function inTransaction<T>(query: Query, work: Work<T>, mode = ""): 
 }
 
 const TABLES = ["entries", "sessions", "blobs", "checkpoints", ...MEMORY_TABLES] as const;
-/** A large table takes longer than other statements may. */
+/** A large table takes longer than the limit of other statements. */
 const VACUUM_MS_MAX = 3_600_000;
 
-/** Leaves nothing in the tables of rows that were changed or deleted; who does not own them is not let, and told so by the database. */
+/** Removes changed and deleted rows from the files of the tables; the database warns a user who does not own them. */
 export async function vacuum(run: (work: Work<void>, answerMs: number) => Promise<void>): Promise<void> {
   await run(async (query) => {
     await query`set statement_timeout = 0`;

@@ -7,18 +7,18 @@ import type { Connection } from "./connection.ts";
 import { labelsOf } from "./rows.ts";
 import { sql } from "./sql.ts";
 
-/** How a row of each kind is folded from its log. */
+/** The folds of rows from logs, by kind. */
 export interface Folds {
   session(row: LogRow | undefined, id: string, entry: Entry<unknown>): LogRow;
   agent(row: LogRow | undefined, id: string, entry: Entry<unknown>): LogRow;
 }
 
-/** A row as it was kept, and what its log has come to so far. */
+/** A stored row, and the fold of its log so far. */
 interface Checked {
   readonly kept: KeptRow;
   end: number;
   folded: LogRow | undefined;
-  /** What is wrong with it: one fault a log, since the first one brings others. */
+  /** Its first fault; later faults may be consequences. */
   problem: string | undefined;
 }
 
@@ -38,13 +38,13 @@ interface KeptRow {
 const ROWS_A_PAGE = 200;
 const ENTRIES_A_PAGE = 500;
 const IDS_A_PAGE = 500;
-/** More than anybody reads; what is beyond is counted. */
+/** Further problems are only counted. */
 const PROBLEMS_MAX = 1_000;
 
 /**
- * Reads every entry of a realm and checks that each log is whole and its row what the log comes to, and that every blob
- * is what its id says; nothing is changed. It goes in pages, beside whoever writes: a log is checked up to where its row
- * ended when the page was read, and what stands there does not change any more.
+ * Reads every entry of a realm and checks that each log is complete, that its row is the fold of the log, and that every
+ * blob matches its id; nothing is changed. Reads pages beside concurrent writers: a log is checked up to the end in its
+ * row when the page was read, which does not change any more.
  */
 export async function verifyDatabase(
   { connection, realm }: { readonly connection: Connection; readonly realm: string },
@@ -67,7 +67,7 @@ export async function verifyDatabase(
       else if (strays.size < PROBLEMS_MAX) strays.add(entry.id);
     }
     for (const log of checked.values()) {
-      // A row without a log is that of somebody who is about to begin one.
+      // A row without a log belongs to a process that is about to begin one.
       if (log.kept.folded === null && log.kept.last_seq === 0 && log.end === 0) continue;
       counts[log.kept.kind === "agent" ? "agents" : "sessions"] += 1;
       const problem = log.problem ?? endFault(log, realm);
@@ -75,11 +75,11 @@ export async function verifyDatabase(
     }
     after = upTo;
   }
-  // Those that were begun since their page was read have rows by now.
+  // Logs that were begun after their page was read have rows by now.
   const known = await connection.query<{ id: string }>`
     select id from rkat.sessions where realm = ${realm} and id = any(${[...strays]}::text[])`;
   for (const { id } of known) strays.delete(id);
-  for (const id of strays) problems.push(`entries of ${id} are there without its row`);
+  for (const id of strays) problems.push(`entries of ${id} exist without its row`);
   const blobs = createBlobs(connection, realm);
   for (let ids = await blobs.ids("", IDS_A_PAGE); ids.length > 0; ids = await blobs.ids(ids.at(-1) ?? "", IDS_A_PAGE)) {
     for (const id of ids) {
@@ -87,7 +87,7 @@ export async function verifyDatabase(
         counts.bytes += (await blobs.get(id))?.data.length ?? 0;
       } catch (error) {
         problems.push(messageOf(error));
-        await blobs.ids("", 1); // Throws when it is the database that is away.
+        await blobs.ids("", 1); // Throws if the database is unreachable.
       }
       counts.blobs += 1;
     }
@@ -116,7 +116,7 @@ async function* entriesBetween(
   connection: Connection,
   { realm, after, upTo }: { readonly realm: string; readonly after: string; readonly upTo: string | undefined },
 ): AsyncGenerator<ReadEntry> {
-  // No seq is as large: entries of the session that was the last of the page before are passed over.
+  // No seq is as large: skips the entries of the last session of the page before.
   let last = { id: after, seq: Number.MAX_SAFE_INTEGER };
   for (;;) {
     const { id, seq } = last;
@@ -131,7 +131,7 @@ async function* entriesBetween(
   }
 }
 
-/** Takes the next entry of a log in. */
+/** Checks the next entry of a log. */
 function take(log: Checked, { id, seq, span, at_ms, body }: ReadEntry, folds: Folds): void {
   if (log.problem !== undefined || seq > log.kept.last_seq) return;
   if (seq !== log.end + 1) {
@@ -146,7 +146,7 @@ function take(log: Checked, { id, seq, span, at_ms, body }: ReadEntry, folds: Fo
   }
 }
 
-/** What is wrong at the end of a log, or with its row. */
+/** The fault at the end of a log, or of its row. */
 function endFault({ kept, end, folded }: Checked, realm: string): string | undefined {
   if (end < kept.last_seq) return `lacks seqs ${end + 1} to ${kept.last_seq}`;
   if (end > kept.last_seq || kept.goes_on) return `has entries beyond seq ${kept.last_seq}, where its row ends`;
@@ -160,13 +160,13 @@ function endFault({ kept, end, folded }: Checked, realm: string): string | undef
     has_open_turn: [kept.has_open_turn, folded.has_open_turn ?? false],
     labels: [parse(kept.labels), labelsOf(realm, folded.labels)],
   };
-  // What a row of before lacks, a later version may have begun to keep.
+  // A row of an older version may lack fields of a newer one.
   const fields = Object.entries(row).map(([name, value]) => [name, [value, valueIn(folded, name)]] as const);
   const wrong = [...Object.entries(columns), ...fields].find(([, [is, should]]) => !isDeepStrictEqual(is, should));
-  return wrong === undefined ? undefined : `has a row that is not what its log comes to: ${wrong[0]} differs`;
+  return wrong === undefined ? undefined : `has a row that differs from the fold of its log: ${wrong[0]} differs`;
 }
 
-/** As it would be kept. */
+/** As it would be stored. */
 function valueIn(folded: LogRow, name: string): unknown {
   return parse(JSON.stringify(new Map(Object.entries(folded)).get(name)) ?? "");
 }

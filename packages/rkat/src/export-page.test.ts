@@ -1,4 +1,4 @@
-import type { KeptPlaces } from "@rkat/core/contract/session-page";
+import type { KeptPlaces } from "@rkat/core/contract/wire/session-page";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";

@@ -1,9 +1,9 @@
 import { describeEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { EventCursor, EventPage } from "@rkat/core/contract/event-page";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
-import type { KeptContext, KeptPlaces, SessionPage } from "@rkat/core/contract/session-page";
+import type { EventCursor, EventPage } from "@rkat/core/contract/session-operations";
+import type { KeptContext, KeptPlaces, SessionPage } from "@rkat/core/contract/wire/session-page";
 import type { Runtime } from "@rkat/core/create-runtime";
 
 type SeqMessage = SessionHistory["messages"][number];

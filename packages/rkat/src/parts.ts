@@ -6,7 +6,7 @@ import type { tryHook } from "@rkat/core/composed-hooks";
 import type { subAgentsOf } from "@rkat/core/composed-tools";
 import type { Config } from "@rkat/core/config/config-schema";
 import type { JsonTable } from "@rkat/core/contract/input";
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import type { Runtime, RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { LocalServer } from "@rkat/core/providers/local-servers";

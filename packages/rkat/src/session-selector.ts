@@ -1,7 +1,7 @@
 import type { Compaction } from "@rkat/core/contract/compaction";
+import { parentageOf } from "@rkat/core/contract/describe-event";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
-import { parentageOf } from "@rkat/core/contract/sub-agents";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { parseSessionRef } from "@rkat/server/http/events";
 import type { Opened } from "./open-runtime.ts";

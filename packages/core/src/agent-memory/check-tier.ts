@@ -1,4 +1,4 @@
-import type { LongtermQuality } from "../contract/agent-receipt.ts";
+import type { LongtermQuality } from "../contract/agent.ts";
 import type { Message } from "../contract/message.ts";
 import { piecesOf } from "../grounding/exactness.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";

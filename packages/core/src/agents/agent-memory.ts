@@ -9,8 +9,15 @@ import {
   type Windows,
   waterfallNow,
 } from "../agent-memory/tiers.ts";
-import type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus, MemoryMetadata } from "../contract/agent.ts";
-import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
+import type {
+  AgentCompacted,
+  AgentContext,
+  AgentEntryBody,
+  AgentStatus,
+  LongtermQuality,
+  MemoryMetadata,
+  Remaking,
+} from "../contract/agent.ts";
 import type { Caller } from "../contract/caller.ts";
 import { messageOf } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";

@@ -1,9 +1,8 @@
 import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, AgentReceipt, Tier } from "../contract/agent.ts";
-import type { Receipt } from "../contract/compaction.ts";
+import { FORGOTTEN, type Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { OperationOutput } from "../contract/operations.ts";
 import type { MemorySource } from "../memory/memory-background.ts";
 import type { Clock } from "../ports/clock.ts";

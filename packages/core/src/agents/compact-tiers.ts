@@ -8,8 +8,7 @@ import {
 } from "../agent-memory/check-tier.ts";
 import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../agent-memory/tiers.ts";
 import { type Recover, writeReceipt } from "../compaction/receipt.ts";
-import type { AgentEntryBodyOf, Tier } from "../contract/agent.ts";
-import type { LongtermQuality, Remaking } from "../contract/agent-receipt.ts";
+import type { AgentEntryBodyOf, LongtermQuality, Remaking, Tier } from "../contract/agent.ts";
 import type { Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
 import { messageOf } from "../contract/error.ts";

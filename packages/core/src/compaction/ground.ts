@@ -3,7 +3,7 @@ import { messageOf } from "../contract/error.ts";
 import { type Judgement, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import { type Checked, checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
-import type { Judge, Verdict, Verdicts } from "../ports/judge.ts";
+import type { Judge, Verdict, Verdicts } from "../ports/compactor.ts";
 import { excerptOf } from "../state/transcript-text.ts";
 import { addUsage } from "../turn/cost.ts";
 import { type Asking, ask, waitFor } from "../turn/model-call.ts";

@@ -1,7 +1,7 @@
 import { type CompactionTrigger, RECALL_OUTPUT, type Receipt } from "../contract/compaction.ts";
-import type { Entry, EntryBody } from "../contract/entry.ts";
-import type { Mark } from "../contract/mark.ts";
+import { type Entry, EntryBody } from "../contract/entry.ts";
 import type { Message, ToolResultsMessage } from "../contract/message.ts";
+import { z } from "../contract/schema.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { Placed } from "../state/context.ts";
 import { applyEntry, foldSession, type WholeState } from "../state/whole-state.ts";
@@ -10,6 +10,36 @@ import { runEviction } from "./evict.ts";
 import { type BoundaryFacts, judgeBoundary, type Verdict } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 import { type CompactionJob, runCompaction } from "./run-compaction.ts";
+
+const count = z.number().int().nonnegative();
+
+/** What compactions say; everything else in a conversation is its messages. */
+const KINDS: ReadonlySet<EntryBody["kind"]> = new Set(["compacted", "compaction_failed", "event"]);
+
+/** What a compaction left in a conversation of another program, after so many of its messages. */
+export interface Mark {
+  readonly after: number;
+  readonly seq: number;
+  readonly body: EntryBody;
+}
+// Typed by its result: the declaration of the schema would repeat every entry.
+const Mark: z.ZodType<Mark> = z.object({
+  after: count,
+  seq: count,
+  body: EntryBody.refine(({ kind }) => KINDS.has(kind)),
+});
+
+/** The marks of a conversation as a store keeps them. */
+export interface StoredMarks {
+  readonly version: 1;
+  readonly marks: readonly Mark[];
+}
+const StoredMarks: z.ZodType<StoredMarks> = z.object({ version: z.literal(1), marks: z.array(Mark) });
+
+/** Reads a stored mark; undefined for one of another version or program. */
+export function readMarks(stored: unknown): readonly Mark[] | undefined {
+  return StoredMarks.safeParse(stored).data?.marks;
+}
 
 /** A conversation that the caller stores and passes as a whole before each model call. */
 export interface Conversation {

@@ -1,8 +1,7 @@
 import type { CompactionPolicy, CompactionTrigger, SeqRange } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../ports/compactor.ts";
-import type { Judge } from "../ports/judge.ts";
+import type { CompactionHooks, CompactionResult, Compactor, Curator, Judge } from "../ports/compactor.ts";
 import { activeCompaction, asKept, type Placed, prunedBy, rangesOf } from "../state/context.ts";
 import { findPrunable } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";

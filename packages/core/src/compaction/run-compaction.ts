@@ -1,19 +1,20 @@
-import type { CompactionTrigger, UserRule } from "../contract/compaction.ts";
+import type { Compaction, CompactionTrigger, CompactResult, KeptNative, UserRule } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
-import type { ToolSpec } from "../ports/model.ts";
-import { type Hash, messagesOf, type Placed, rangesOf } from "../state/context.ts";
+import type { JsonObject } from "../contract/session.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
+import { type CompactionRecord, type Hash, messagesOf, type Placed, rangesOf, withSkill } from "../state/context.ts";
 import type { WholeState } from "../state/whole-state.ts";
-import { addUsage } from "../turn/cost.ts";
-import { type Asking, waitFor } from "../turn/model-call.ts";
-import { isSummaryOf } from "../turn/native-summary.ts";
-import { estimateTokens } from "../turn/tokens.ts";
-import { economyOf, priceNote } from "./economy.ts";
-import { type Passed, passGates } from "./gates.ts";
-import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
-import { compactNatively } from "./native.ts";
+import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import { type Asking, ask, type ModelAnswer, waitFor } from "../turn/model-call.ts";
+import { hostOf, isSummaryOf, nativeSummaryIn } from "../turn/native-summary.ts";
+import { estimateTokens, toolTokens } from "../turn/tokens.ts";
+import { economyOf, priceNote, usualSummaryTokens } from "./economy.ts";
+import { foldCandidate, type Passed, passGates } from "./gates.ts";
+import { type Grounded, ground, judgeRequest, ungrounded, type Written } from "./ground.ts";
 import { keptOf, type Plan, partsOf } from "./plan.ts";
 import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
 import { basisOf, callHook, type Made, publishedEntry } from "./published.ts";
@@ -26,8 +27,16 @@ import {
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
-import { extracted, type Summarised, summarise, summariseByCascade } from "./summarise.ts";
+import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
+import {
+  cascadeRequests,
+  extracted,
+  quiet,
+  requestOf,
+  type Summarised,
+  summarise,
+  summariseByCascade,
+} from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 
 /** One compaction of a locked session. */
@@ -386,4 +395,208 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
   } catch (thrown) {
     throw new Rejected(messageOf(thrown));
   }
+}
+
+interface NativeWork {
+  readonly asking: Asking;
+  readonly compacting: Pick<Compacting, "native" | "compactor">;
+  readonly compactions: readonly CompactionRecord[];
+  /** The messages that leave the context, the system message first, including a replaced summary. */
+  readonly leaving: readonly Message[];
+  /** Whether the new summary is the first message. */
+  readonly isSummaryFirst: boolean;
+  readonly tools: readonly ToolSpec[];
+  readonly skill: string | undefined;
+  readonly instructions: string | undefined;
+}
+
+/** The provider's compaction, or why there is none. */
+interface NativeOutcome {
+  readonly native?: KeptNative;
+  readonly usage: Usage;
+  readonly notes: readonly string[];
+}
+
+const NOTHING: NativeOutcome = { usage: NO_USAGE, notes: [] };
+
+/** Several times the size of any provider's result; logs are read whole, so entries are bounded. */
+const NATIVE_BYTES_MAX = 512 * 1_024;
+
+/** Asks the provider to compact the messages that leave; a failure is noted and not retried. */
+async function compactNatively(work: NativeWork): Promise<NativeOutcome> {
+  const { asking, compacting, leaving } = work;
+  if (!compacting.native || leaving.every(({ role }) => role === "system")) return NOTHING;
+  const { compaction, provider } = asking.model;
+  if (compaction === undefined) return without(`${provider} has none for ${asking.model.modelId}`);
+  const refusal = refusalOf(work, compaction);
+  if (refusal !== undefined) return without(refusal);
+  const once = { ...quiet(asking), model: asCompacting(asking.model, compaction, work), retry: NO_RETRY(asking) };
+  // The provider compacts the whole request, so it is built where the instructions are known.
+  const answer = await ask(once, requestFor(work));
+  return answer.ok ? kept(asking.model, answer) : without(answer.failure.message);
+}
+
+const NO_RETRY = ({ retry }: Asking): Asking["retry"] => ({ ...retry, maxRetries: 0 });
+
+function without(why: string, usage: Usage = NO_USAGE): NativeOutcome {
+  return { usage, notes: [`no native compaction is stored with the summary: ${why}`] };
+}
+
+/** The estimate can be below the provider's count. */
+const WINDOW_SHARE = 0.9;
+
+function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): string | undefined {
+  const { asking, isSummaryFirst, instructions } = work;
+  const { provider, contextWindow = Number.POSITIVE_INFINITY } = asking.model;
+  if (!isSummaryFirst) return "the summary is not first in the context";
+  if (instructions !== undefined && !takesInstructions) return `${provider} accepts no instructions for it`;
+  const { messages, tools, maxOutputTokens = 0 } = requestFor(work);
+  const tokens = estimateTokens(messages) + toolTokens(tools) + maxOutputTokens;
+  if (tokens > contextWindow * WINDOW_SHARE) return `about ${tokens} tokens leave the context, too many for one call`;
+  return undefined;
+}
+
+/** Without the session's tools and system prompt a provider may reject the calls. */
+function requestFor(work: NativeWork): Omit<NativeRequest, "instructions"> {
+  const { asking, compacting, compactions, leaving, tools, skill } = work;
+  return {
+    messages: withSkill(leaving, skill),
+    tools,
+    maxOutputTokens: compacting.compactor.maxSummaryTokens(),
+    native: nativeSummaryIn(leaving, { model: asking.model, compactions, isOn: true }),
+  };
+}
+
+/** Wraps the provider's compaction as a model answer, so that it is timed, priced and interrupted like one. */
+function asCompacting(model: ModelClient, compaction: NativeCompaction, work: NativeWork): ModelClient {
+  const { provider, modelId, contextWindow, prices, url } = model;
+  const instructions = promptOf(work);
+  return {
+    provider,
+    modelId,
+    contextWindow,
+    prices,
+    url,
+    stream: (request, signal) => compaction.stream({ ...request, instructions }, signal),
+  };
+}
+
+/** Instructions replace the provider's own prompt, so they are sent with ours. */
+function promptOf({ compacting, instructions }: NativeWork): string | undefined {
+  if (instructions === undefined) return undefined;
+  const more = "Call no tools; answer with the summary alone.";
+  return `${compacting.compactor.compactionPrompt()}\n\nAdditional instructions: ${instructions}\n\n${more}`;
+}
+
+function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAnswer, { ok: true }>): NativeOutcome {
+  const { provider, modelId } = model;
+  const given = blocks.find((block) => block.block_type === "server_tool_content");
+  const item = given?.data.content;
+  if (!isObject(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
+  const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
+  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to store`, usage);
+  const host = hostOf(model);
+  const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
+  return { native, usage, notes: [] };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const PREVIEW = "preview";
+
+/**
+ * What compacting now would keep, drop and cost. No model is called, so there is no summary: the receipt lists what one
+ * would have to contain, `tokens_after` assumes one of the usual length, and the cost the longest one.
+ */
+export async function previewCompaction(
+  state: WholeState,
+  compacting: Compacting,
+  by: { model: ModelClient; clock: Clock; instructions: string | undefined },
+): Promise<CompactResult> {
+  const { model, clock, instructions } = by;
+  const { compactor, strategy } = compacting;
+  const prepared = prepare(state, compacting, {
+    trigger: "manual",
+    contextWindow: model.contextWindow,
+  });
+  if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
+  const { source, transcript, retained } = prepared;
+  const { plan, pruned, pinned } = retained;
+  const hasSummary = plan.discarded.length > 0;
+  const earlier = source.shown.map(({ message }) => message).find(isSummary)?.compaction_id;
+  const { rules } = await carryRules({
+    gone: originalsOf(transcript, { discarded: plan.discarded, pruned: [] }),
+    inherited: hasSummary ? inheritedRules(state, earlier) : [],
+    summary: "",
+    summaryTokensMax: compactor.maxSummaryTokens(),
+    yieldToEventLoop: clock.yieldToEventLoop,
+  });
+  const created_at = new Date(clock.now()).toISOString();
+  const summary = { summary: "", rules, created_at, compaction_id: PREVIEW };
+  const seq = state.lastSeq + 1;
+  const shown = foldCandidate(
+    { plan, pruned, reshape: "as_is" },
+    { transcript, compactions: state.compactions, pins: state.pins, seq, summary },
+  );
+  const summaryTokensMax = hasSummary ? compactor.maxSummaryTokens() : 0;
+  const leavingTokens = estimateTokens(messagesOf(plan.discarded));
+  const summaryTokens = usualSummaryTokens(compacting, leavingTokens);
+  const receipt = await writeReceipt({
+    gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
+    inherited: inheritedFrom(state, earlier),
+    saved: keptOf(plan).filter((placed) => retained.saved.has(placed)),
+    summary: summaryWithRules(summary),
+    tail: messagesOf(keptOf(plan).filter((placed) => !pinned.has(placed))),
+    pinned: messagesOf(keptOf(plan).filter((placed) => pinned.has(placed))),
+    pruned,
+    invented: [],
+    inventedCut: false,
+    unverified: [],
+    yieldToEventLoop: clock.yieldToEventLoop,
+    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.yieldToEventLoop),
+    ...workerFor(compacting, transcript, new AbortController().signal),
+  });
+  const compaction: Compaction = {
+    compaction_id: PREVIEW,
+    seq: 0,
+    created_at,
+    strategy,
+    trigger: "manual",
+    summary_by: hasSummary ? "model" : "none",
+    model: model.modelId,
+    notes: [...retained.notes],
+    summary: "",
+    summary_tokens: 0,
+    messages_before: source.shown.length,
+    messages_after: shown.length,
+    tokens_before: estimateTokens(messagesOf(source.shown)),
+    tokens_after: estimateTokens(messagesOf(shown)) + summaryTokens,
+    ...rangesIn(prepared),
+    reshape: "as_is",
+    receipt,
+    ...(rules.length === 0 ? {} : { rules }),
+    usage: { input_tokens: 0, output_tokens: 0 },
+    cadence: state.cadence,
+    undone: false,
+    expanded: [],
+  };
+  const asked = { asking: { clock, model }, compactor, shown: prepared.summarised, instructions };
+  const isCascade = strategy === CASCADE && compacting.curator === undefined;
+  const writing = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
+  const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
+  // A judge reads the summary, too.
+  const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
+  // A native compaction reads the discarded messages, and may write as much as a summary.
+  const native = compacting.native && model.compaction !== undefined ? [estimateTokens(prepared.leaving)] : [];
+  const nativeTokens = native.reduce((sum, tokens) => sum + tokens, 0);
+  const longest = summaryTokensMax * (1 + native.length);
+  const cost = {
+    input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax + nativeTokens : 0,
+    max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, longest) : 0,
+  };
+  const usage = { input_tokens: cost.input_tokens, output_tokens: summaryTokens };
+  const economy = economyOf(state, compacting, { model, clock, made: { ...compaction, usage } });
+  return { compacted: false, compaction: { ...compaction, cost, ...(economy === undefined ? {} : { economy }) } };
 }

@@ -4,8 +4,7 @@ import type { Reading } from "../compaction/reading.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { CompactionDefaults, CompactionSettings } from "../contract/compaction.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
-import type { Judge } from "../ports/judge.ts";
+import type { CompactionHooks, Compactor, Curator, Judge } from "../ports/compactor.ts";
 import type { ToolSpec } from "../ports/model.ts";
 import { estimateTokens, toolTokens } from "../turn/tokens.ts";
 

@@ -137,7 +137,7 @@ async function compactNow(
   if (input.preview) {
     const ready = await readyFor(parts, state, instructions);
     if (ready !== undefined) return { compacted: false, compaction: { ...describeReady(ready), cost: NO_COST } };
-    const { previewCompaction } = await import("../compaction/preview.ts");
+    const { previewCompaction } = await import("../compaction/run-compaction.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
   requireAnswered(state);
@@ -173,7 +173,7 @@ async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<Co
   return runCompaction(job);
 }
 
-const BY_HAND = "somebody asked for a compaction of what was said since as well";
+const BY_HAND = "a compaction that includes newer messages was requested";
 
 /** The entry that puts a prepared compaction into force; undefined if there is none that matches. */
 async function readyFor({ hash, clock }: CompactionParts, state: WholeState, instructions: string | undefined) {

@@ -1,12 +1,11 @@
 import { hash } from "node:crypto";
-import { compactConversation, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
+import { compactConversation, type Mark, receiptWithoutLog, type Shown } from "../compaction/kept-elsewhere.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { Receipt } from "../contract/compaction.ts";
 import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import type { Mark } from "../contract/mark.ts";
 import type { Message } from "../contract/message.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { createSystemClock } from "../runtime/system-clock.ts";

@@ -1,8 +1,7 @@
 import { isJsonTable, spellDuration } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { SubAgent, SubAgentBounds, SubAgentLimits } from "../ports/sub-agent.ts";
-import { CostLimit } from "./price-schema.ts";
-import { common, flag, oneOf, text, wait, whole } from "./values.ts";
+import { CostLimit, common, flag, oneOf, text, wait, whole } from "./values.ts";
 
 export const AGENTS_MAX = 64;
 export const PROMPT_BYTES_MAX = 65_536;

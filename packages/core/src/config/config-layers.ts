@@ -2,10 +2,16 @@ import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, unknownKeys } from "./config-problems.ts";
-import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
+import {
+  type Config,
+  ConfigFile,
+  type ConfiguredRules,
+  LIMIT_SPELLINGS,
+  SWITCHES,
+  withBothRules,
+  withUsersHooks,
+} from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
-import { withUsersHooks } from "./hooks-schema.ts";
-import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
 import { describeConfig, spellConfig } from "./spell-config.ts";
 
 /**

@@ -1,29 +1,226 @@
 import { CAPABILITIES } from "../contract/capability.ts";
 import { CompactionDefaults } from "../contract/compaction.ts";
+import { HookEntries, type HookEntry } from "../contract/hook.ts";
+import { Duration, isJsonTable, type JsonTable, spellDuration } from "../contract/input.ts";
+import { PermissionRules } from "../contract/permission.ts";
 import { fieldOf, z } from "../contract/schema.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import { SubAgents } from "./agents-schema.ts";
-import { OpenAi, Ui } from "./clients-schema.ts";
-import { Hooks } from "./hooks-schema.ts";
-import { FileRules, layersOf } from "./permission-layers.ts";
-import { CostLimit, Price } from "./price-schema.ts";
-import { Retention } from "./retention-schema.ts";
-import { Skills } from "./skills-schema.ts";
 import { EncryptionTable, MemoryIndex, StoreTable } from "./store-schema.ts";
-import { Shell, Tools } from "./tools-schema.ts";
 import {
   address,
+  CostLimit,
   common,
   flag,
   fraction,
   msOrNone,
   oneOf,
+  Price,
+  TIMER_MS_MAX,
   text,
   variableName,
   wait,
   waitOrNone,
   whole,
 } from "./values.ts";
+
+/** Rules of the configuration with their owner; rules of different owners are never mixed. */
+export interface ConfiguredRules {
+  /** `answer`: what people have allowed for the project by their answers. */
+  readonly from: "user" | "project" | "answer";
+  readonly rules: PermissionRules;
+}
+
+const answered = fieldOf(PermissionRules, "allow")
+  .clone()
+  .describe("what people have allowed for the project by their answers; rkat writes it");
+
+const FileRules = PermissionRules.extend({ answered });
+
+/** The rules of one file as a layer; none where it says nothing. */
+function layersOf({ answered: allow = [], ...rules }: z.infer<typeof FileRules>): readonly ConfiguredRules[] {
+  const layers: readonly ConfiguredRules[] = [
+    { from: "project", rules },
+    { from: "answer", rules: { allow } },
+  ];
+  return layers.filter((layer) => Object.values(layer.rules).some((patterns) => (patterns ?? []).length > 0));
+}
+
+/** The rules of the project by the keys of its file. */
+export function spellRules(layers: readonly ConfiguredRules[]): JsonTable {
+  const own = layers.filter(({ from }) => from !== "user");
+  return own.reduce<JsonTable>(
+    (table, { from, rules }) => joinRules(table, from === "answer" ? { answered: rules.allow } : rules),
+    {},
+  );
+}
+
+/** A table with the rules of both: the realm's own layer adds to what the file says and takes nothing of it away. */
+export function withBothRules(merged: JsonTable, file: JsonTable, realm: JsonTable): JsonTable {
+  if (!isJsonTable(file.permissions) || !isJsonTable(realm.permissions)) return merged;
+  return { ...merged, permissions: joinRules(file.permissions, realm.permissions) };
+}
+
+function joinRules(first: JsonTable, second: JsonTable): JsonTable {
+  const keys = new Set([...Object.keys(first), ...Object.keys(second)]);
+  return Object.fromEntries(
+    [...keys].map((key) => {
+      const [one, other] = [first[key], second[key]];
+      if (Array.isArray(one) && Array.isArray(other)) return [key, [...new Set([...one, ...other])]];
+      return [key, other ?? one];
+    }),
+  );
+}
+
+const error = 'write a duration longer than zero, like 90d, or "forever"';
+const keep = z.union([z.literal("forever"), Duration.refine((ms) => ms > 0, { error })], { error });
+
+const LABEL = /^[^=]+=/;
+
+/** How long sessions are kept. A key a label, not a list of rules: a later layer then changes one and leaves the others. */
+const Retention = z.strictObject({
+  sessions: keep
+    .optional()
+    .meta(
+      common("a session whose last change is longer ago is forgotten, as with rkat prune; without it, none is", "90d"),
+    ),
+  labels: z
+    .record(z.string(), keep)
+    .superRefine((labels, issues) => {
+      for (const label of Object.keys(labels).filter((one) => !LABEL.test(one)))
+        issues.addIssue({ code: "custom", path: [label], message: 'name the label as "key=value", like "team=core"' });
+    })
+    .prefault({})
+    .describe(
+      'the same for sessions with a label, such as `"team=core" = "30d"`, in the place of `retention.sessions`; of several labels the longest counts',
+    ),
+});
+
+export function spellRetention({ sessions, labels }: z.output<typeof Retention>) {
+  const spell = (kept: number | "forever") => (kept === "forever" ? kept : spellDuration(kept));
+  return {
+    ...(sessions === undefined ? {} : { sessions: spell(sessions) }),
+    labels: Object.fromEntries(Object.entries(labels).map(([label, kept]) => [label, spell(kept)])),
+  };
+}
+
+/** Commands that watch and guard the steps of turns. */
+const Hooks = z.strictObject({
+  entries: HookEntries.default([]).describe("commands that are called at steps of a turn; [hooks.md](hooks.md)"),
+  default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000).meta(common("the timeout of hooks that set none")),
+  payload_max_bytes: whole(1).default(131_072).describe("the largest payload of a hook; longer texts are cut"),
+  background_max_concurrency: whole(1)
+    .default(32)
+    .describe("how many background hooks run at once; further ones are skipped, with an event"),
+});
+
+/** Hooks of the user's own file and of a project's: nothing that a project says takes one of the user's away. */
+export function withUsersHooks(users: readonly HookEntry[], others: readonly HookEntry[]): HookEntry[] {
+  return [...users, ...others.filter(({ id }) => !users.some((one) => one.id === id))];
+}
+
+/** Skills, wherever they come from. */
+const Skills = z.strictObject({
+  enabled: flag.default(true).meta(common("whether sessions have skills; [skills.md](skills.md)", false)),
+});
+
+const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();
+const elsewhere = "of other runtimes of this contract; rkat has no such tools";
+
+const Tools = z
+  .strictObject({
+    default_timeout: wait.prefault("600s").meta(common("of one tool call")),
+    approval_timeout: wait.prefault("30m").describe("how long a call waits for approval; then it is denied"),
+    max_concurrent: whole(1).default(10).describe("calls of one answer that run at once"),
+    builtins_enabled: flag
+      .default(false)
+      .meta(
+        common(
+          "built-in tools of sessions of servers and the SDK that do not say: time, tasks, patches; a file that says `false` forbids them to all",
+          true,
+        ),
+      ),
+    shell_enabled: flag
+      .default(false)
+      .meta(common("the shell for those; a file that says `false` forbids it to all", true)),
+    memory: flag
+      .default(true)
+      .meta(common("`memory_search` and `search_project_history` for sessions that have tools", false)),
+    output_bytes_max: whole(1_024)
+      .default(65_536)
+      .describe("what of one output the model is shown; the rest stays reachable as a blob"),
+    // Written by other runtimes of this contract. Asking for what is not there is refused, not ignored; a schedule
+    // is on by default there, so `true` says nothing.
+    comms_enabled: absent.describe(elsewhere),
+    mob_enabled: absent.describe(elsewhere),
+    workgraph_enabled: absent.describe(elsewhere),
+    schedule_enabled: flag.optional().describe(elsewhere),
+  })
+  .transform((tools) => ({
+    default_timeout_ms: tools.default_timeout,
+    approval_timeout_ms: tools.approval_timeout,
+    max_concurrent: tools.max_concurrent,
+    builtins_enabled: tools.builtins_enabled,
+    shell_enabled: tools.shell_enabled,
+    memory: tools.memory,
+    output_bytes_max: tools.output_bytes_max,
+  }));
+
+const Shell = z
+  .strictObject({
+    program: text.optional().describe("without it, bash where there is one, else sh"),
+    timeout_secs: z
+      .number({ error: "write a number of seconds" })
+      .positive({ error: "write a number of seconds above 0" })
+      .max(TIMER_MS_MAX / 1_000, { error: "write at most 2147483 seconds" })
+      .default(30)
+      .describe("of one command"),
+    security_mode: oneOf(["unrestricted"])
+      .optional()
+      .describe("what the shell is: not a sandbox; [security.md](security.md)"),
+  })
+  .transform((shell) => ({ program: shell.program, timeout_ms: Math.max(1, Math.round(shell.timeout_secs * 1_000)) }));
+
+/** OpenAI's clients. */
+const OpenAi = z.strictObject({
+  enabled: flag
+    .optional()
+    .meta(
+      common(
+        "whether OpenAI's clients are served at `/v1`; without it, only where this machine alone is listened to",
+        true,
+      ),
+    ),
+  memory: oneOf(["session", "project"])
+    .default("session")
+    .meta(common("what sessions made there may recall: their own words, or those of the whole project", "project")),
+  tools: oneOf(["none", "memory", "safe", "workspace", "full"])
+    .default("none")
+    .meta(common("tools of ours that such a session has where its request names none", "memory")),
+});
+
+/** Pages with the `useChat` of the AI SDK. */
+const Ui = z
+  .strictObject({
+    enabled: flag
+      .optional()
+      .meta(
+        common(
+          "whether pages with useChat are served at `/ui`; without it, only where this machine alone is listened to",
+          true,
+        ),
+      ),
+    memory: oneOf(["session", "project"])
+      .default("session")
+      .meta(common("what chats of pages may recall: their own words, or those of the whole project", "project")),
+    tools: oneOf(["none", "memory", "safe", "workspace", "full"])
+      .default("memory")
+      .meta(common("tools of ours that a chat has where its page names none", "safe")),
+    grace: waitOrNone
+      .prefault("10s")
+      .describe("how long a turn runs without a reader, as while its page is reloaded; disabled: to its end"),
+  })
+  .transform(({ grace, ...ui }) => ({ ...ui, grace_ms: msOrNone(grace) }));
 
 const Agent = z.strictObject({
   model: text

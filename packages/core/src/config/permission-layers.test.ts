@@ -1,9 +1,9 @@
 import { loadConfig } from "@rkat/node/config/load-config";
 import { describe, expect, it } from "vitest";
-import { requirePermitted } from "./config-change.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
 import { defaultConfig } from "./settings.ts";
 import { spellConfig } from "./spell-config.ts";
+import { requirePermitted } from "./trust-requests.ts";
 
 const HOME = "/nobody/.rkat/config.toml";
 const PROJECT = "/p/rkat.toml";

@@ -1,10 +1,8 @@
 import { type JsonTable, spellDuration } from "../contract/input.ts";
-import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { z } from "../contract/schema.ts";
+import { type JsonSchema, withExamples } from "../contract/wire/requests.ts";
 import { spellSubAgents } from "./agents-schema.ts";
-import { type Config, ConfigFile } from "./config-schema.ts";
-import { spellRules } from "./permission-layers.ts";
-import { spellRetention } from "./retention-schema.ts";
+import { type Config, ConfigFile, spellRetention, spellRules } from "./config-schema.ts";
 import { withoutPassword } from "./store-schema.ts";
 
 /** Every key of the file, with its description. */

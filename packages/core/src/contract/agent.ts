@@ -1,11 +1,56 @@
-import { LongtermQuality, ReceiptCounts, Remaking, TierReceipts } from "./agent-receipt.ts";
-import { Receipt } from "./compaction.ts";
+import { Forgotten, Receipt } from "./compaction.ts";
 import { Usage } from "./event.ts";
-import { Forgotten } from "./forgotten.ts";
 import { cliFlag, positive } from "./input.ts";
 import { fieldOf, z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
+const share = z.number().min(0).max(1);
+
+/** The receipts of both summaries of a compaction. */
+const TierReceipts = z.object({ recent: Receipt, longterm: Receipt.optional() });
+
+/** A receipt in numbers. */
+const ReceiptCounts = z.object({
+  total: count.describe("specifics of what it sums up"),
+  in_summary: count.describe("of them, those it says"),
+  in_tail: count.describe("of them, those the other summary or a memory that is still shown says"),
+  recoverable: count.describe("of them, those only the log and memory have"),
+  lost: count.describe("of them, those that can be found nowhere any more"),
+  invented: count.describe("things it said that nothing it sums up says"),
+  unverified: count.describe("sentences of it whose claims nothing proved"),
+});
+
+/** How a long-term summary stands to what it was made of: the two summaries before it, or, made anew, the waterfall. */
+export const LongtermQuality = z.object({
+  sources: count.describe("specifics of what it was made of"),
+  kept: count.describe("of them, those it says"),
+  attainable: count.describe("of them, those that sentences of what it was made of say in the same room"),
+  invented: count.describe("sentences that say what none of its sources says and were not cut"),
+  shrinkage: z.number().nonnegative().describe("its length over that of what it was made of"),
+  quality: share.describe(
+    "what is kept of what could be, multiplied over all steps since it was last held against the short-term summaries",
+  ),
+});
+export type LongtermQuality = z.infer<typeof LongtermQuality>;
+
+/** What came of holding a long-term summary against the waterfall: every short-term summary there was. */
+export const Remaking = z.object({
+  outcome: z
+    .enum(["remade", "not_needed", "not_better", "failed"])
+    .describe(
+      "remade: it was made anew of them and that one stands; not_needed: it keeps what can be kept of them; " +
+        "not_better: made anew it would keep no more; failed: it could not be made anew",
+    ),
+  quality_before: share.describe("the quality that had it held against them"),
+  summaries: count.describe("short-term summaries it was held against"),
+  specifics: count.describe("specifics of theirs"),
+  kept_before: count.describe("of them, those it said before"),
+  kept_remade: count.optional().describe("of them, those it says when made anew"),
+  steps: count.describe("calls of the model that it took"),
+  reason: z.string().optional().describe("why it failed"),
+});
+export type Remaking = z.infer<typeof Remaking>;
+
 const number = z.number().int().positive();
 
 const METADATA_DEPTH_MAX = 32;
@@ -293,3 +338,127 @@ export const AgentReceipt = z.object({
   remaking: Remaking.optional().describe("the attempt to make the long-term summary anew; absent without one"),
 });
 export type AgentReceipt = z.infer<typeof AgentReceipt>;
+
+/** The rows of the table about agents. */
+export const AGENT_OPERATIONS = {
+  remember: {
+    summary: "Add a memory to an agent; a compaction that becomes due runs in the background.",
+    input: Remember,
+    output: Remembered,
+    rpc: "agent/remember",
+    http: "POST /agents/{agent}/memories",
+    mcp: "agent_remember",
+    mcpMemory: true,
+    cli: "rkat agent remember NAME TEXT",
+    scope: "run",
+    sees: "project",
+    audited: false,
+    effect: "adds",
+    requires: "session-store",
+  },
+  takeNote: {
+    summary: "Keep a private note of an agent, which its context shows when it is relevant.",
+    input: TakeNote,
+    output: z.object({ notes: z.number().int().describe("how many notes the agent has now") }),
+    rpc: "agent/note",
+    method: "note",
+    http: "POST /agents/{agent}/notes",
+    mcp: "agent_note",
+    mcpMemory: true,
+    mcpListed: false,
+    cli: "rkat agent note NAME TEXT",
+    scope: "run",
+    sees: "project",
+    audited: false,
+    effect: "adds",
+    requires: "session-store",
+  },
+  readAgentContext: {
+    summary: "Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.",
+    input: ReadAgentContext,
+    output: AgentContext,
+    rpc: "agent/context",
+    method: "context",
+    http: "GET /agents/{agent}/context",
+    mcp: "agent_context",
+    mcpMemory: true,
+    cli: "rkat agent context NAME",
+    scope: "read",
+    sees: "project",
+    requires: "session-store",
+  },
+  compactAgent: {
+    summary: "Compact an agent's memories now, whether or not it is due.",
+    input: OneAgent,
+    output: AgentCompacted,
+    rpc: "agent/compact",
+    method: "compact",
+    http: "POST /agents/{agent}/compact",
+    mcp: "agent_compact",
+    mcpMemory: true,
+    cli: "rkat agent compact NAME",
+    scope: "run",
+    runs: "agent_compaction",
+    sees: "project",
+    audited: false,
+    effect: "adds",
+    requires: "session-store",
+  },
+  readAgentStatus: {
+    summary: "Say what an agent remembers: counts, tiers, summaries, the last compaction and the next.",
+    input: OneAgent,
+    output: AgentStatus,
+    rpc: "agent/status",
+    method: "status",
+    http: "GET /agents/{agent}",
+    mcp: "agent_status",
+    mcpMemory: true,
+    cli: "rkat agent status NAME",
+    scope: "read",
+    sees: "project",
+    requires: "session-store",
+  },
+  readAgentHistory: {
+    summary: "Read the summaries an agent's memories ever had, newest first.",
+    input: ReadAgentHistory,
+    output: AgentHistory,
+    rpc: "agent/history",
+    method: "history",
+    http: "GET /agents/{agent}/history",
+    mcp: "agent_history",
+    mcpListed: false,
+    cli: "rkat agent history NAME",
+    scope: "read",
+    sees: "project",
+    requires: "session-store",
+  },
+  readAgentReceipt: {
+    summary:
+      "Read what a compaction of an agent kept, moved out of sight or lost, what its summaries invented, and their quality.",
+    input: ReadAgentReceipt,
+    output: AgentReceipt,
+    rpc: "agent/receipt",
+    method: "receipt",
+    http: "GET /agents/{agent}/receipt",
+    mcp: "agent_receipt",
+    mcpListed: false,
+    cli: "rkat agent receipt NAME",
+    scope: "read",
+    sees: "project",
+    requires: "session-store",
+  },
+  listAgents: {
+    summary: "List the agents of this project, by name.",
+    input: z.strictObject({}),
+    output: z.object({ agents: z.array(AgentSummary).describe("the agents, by name") }),
+    rpc: "agent/list",
+    http: "GET /agents",
+    mcp: "agent_list",
+    mcpMemory: true,
+    mcpListed: false,
+    cli: "rkat agent list",
+    scope: "read",
+    sees: "project",
+    requires: "session-store",
+  },
+} as const;

@@ -368,3 +368,12 @@ export const SummarySources = z.object({
     )
     .describe("the sentences of the summary in their order, headings left out; no seqs where no message says it"),
 });
+
+/** Which entries say less than they did, and of what they said a hash under a key that was destroyed. */
+export const Forgotten = {
+  forgetting_id: z.string(),
+  holes: z.array(SeqRange.extend({ mac: z.string() })),
+};
+
+/** What stands where something was forgotten. */
+export const FORGOTTEN = "[forgotten]";

@@ -2,9 +2,16 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ConfigTool } from "./config.ts";
 import { metaOf, unwrapped } from "./input.ts";
-import { EXTRA_TOOLS, objectSchemaOf, ResumeTool, RunTool } from "./mcp-tools.ts";
 import { OPERATIONS } from "./operations.ts";
-import { CallbackResult, CloseStream, ExternalTools, OpenStream, operationSchema, RegisterTools } from "./requests.ts";
+import { EXTRA_TOOLS, objectSchemaOf, ResumeTool, RunTool } from "./wire/mcp-tools.ts";
+import {
+  CallbackResult,
+  CloseStream,
+  ExternalTools,
+  OpenStream,
+  operationSchema,
+  RegisterTools,
+} from "./wire/requests.ts";
 
 /** Every field anywhere in a schema that says nothing of itself, by where it stands. */
 function undescribed(schema: z.core.$ZodType, path: string, seen = new Set<unknown>()): readonly string[] {

@@ -1,10 +1,8 @@
-import { Answer, AskedEntry, TurnInputs } from "./approval.ts";
-import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
+import { CompactionFacts, ContextPart, Forgotten, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
-import { Forgotten } from "./forgotten.ts";
-import { HooksOverride } from "./hook.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
+import { Answer, AskedEntry, TurnInputs } from "./permission.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";
@@ -52,7 +50,8 @@ const TurnSetup = z.object({
   mcp_servers: z.array(z.string()).optional(),
   /** Ids of the hooks that are functions of the program. */
   code_hooks: z.array(z.string()).optional(),
-  hooks_override: HooksOverride.optional(),
+  /** Its request changed the hooks; they may contain secrets, so they are not recorded. */
+  has_own_hooks: z.literal(true).optional(),
   /** A function of the program answers its approvals. */
   has_approver: z.literal(true).optional(),
   /** The result of calls that need approval, if no approver is available. */

@@ -1,7 +1,7 @@
-import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { HookPoint } from "./hook.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { Cost, Economy } from "./money.ts";
+import { Answer, AskedCall, approval_id } from "./permission.ts";
 import { RewriteRecord } from "./rewrite.ts";
 import { z } from "./schema.ts";
 

@@ -1,7 +1,5 @@
-import { AGENT_OPERATIONS } from "./agent-operations.ts";
-import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
-import type { Audited, Scope } from "./caller.ts";
-import { ACCESS_OPERATIONS } from "./caller.ts";
+import { AGENT_OPERATIONS } from "./agent.ts";
+import { ACCESS_OPERATIONS, type Audited, type Scope } from "./caller.ts";
 import { CAPABILITY_OPERATIONS, type Capability } from "./capability.ts";
 import {
   Compaction,
@@ -14,24 +12,36 @@ import {
   UndoResult,
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config.ts";
-import { EVENT_OPERATIONS } from "./event-page.ts";
-import { FORGET_OPERATIONS } from "./forget.ts";
-import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
+import { FORGET_OPERATIONS, PRUNE_OPERATIONS } from "./forget.ts";
 import { cliFlag, positive } from "./input.ts";
-import { ResumeTool, RunTool } from "./mcp-tools.ts";
 import { MEMORY_OPERATIONS } from "./memory.ts";
-import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
 import { PORTABLE_OPERATIONS } from "./portable.ts";
-import { PRUNE_OPERATIONS } from "./prune.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
-import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import { z } from "./schema.ts";
 import { CreateSession, DeferredSession, RunResult, SessionId, StartTurn } from "./session.ts";
-import { ReadContext, SessionContext } from "./session-context.ts";
-import { ForkedSession, MessagePage, SessionHistory, SessionInfo } from "./session-info.ts";
-import { ListSessions, SessionPage } from "./session-list.ts";
+import {
+  ForkedSession,
+  ListSessions,
+  MessagePage,
+  MODEL_CALL_OPERATIONS,
+  ReadContext,
+  SessionContext,
+  SessionHistory,
+  SessionInfo,
+  SessionPage,
+  USAGE_OPERATIONS,
+} from "./session-info.ts";
+import {
+  APPROVAL_OPERATIONS,
+  EVENT_OPERATIONS,
+  ExternalEvent,
+  ExternalEventOutcome,
+  InjectContext,
+  InjectedContext,
+  REWRITE_OPERATIONS,
+} from "./session-operations.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
-import { USAGE_OPERATIONS } from "./usage.ts";
+import { ResumeTool, RunTool } from "./wire/mcp-tools.ts";
 
 /** A row that changes something says whether that is audited; one whose input names no session, what callers see. */
 type Operation = Row &

@@ -1,9 +1,8 @@
-import { ClientResults, ClientTool, ClientTools, PendingCall } from "./client-tools.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { HooksOverride } from "./hook.ts";
 import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED } from "./input.ts";
-import { CONTENT_KINDS, type Content } from "./message.ts";
+import { ClientResults, ClientTool, ClientTools, CONTENT_KINDS, type Content, PendingCall } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";

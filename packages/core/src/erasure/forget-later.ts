@@ -2,8 +2,7 @@ import { messageOf } from "../contract/error.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { isRetentionSet } from "../state/retention.ts";
 import type { ForgettingParts } from "./forget-job.ts";
-import type { ForgettingService } from "./forgetting.ts";
-import type { Pruning, PruningParts } from "./pruning.ts";
+import type { ForgettingService, Pruning, PruningParts } from "./forgetting.ts";
 
 type Tools = Pick<ForgettingParts, "finder" | "newMac" | "verify">;
 
@@ -28,10 +27,7 @@ export function createForgettingLater(parts: LaterParts): {
   let opening: Promise<Opened> | undefined;
   const opened = (): Promise<Opened> => {
     opening ??= (async () => {
-      const [{ createForgetting }, { createPruning }] = await Promise.all([
-        import("./forgetting.ts"),
-        import("./pruning.ts"),
-      ]);
+      const { createForgetting, createPruning } = await import("./forgetting.ts");
       const forgetting = createForgetting({ ...parts, ...(await parts.tools()) });
       return { forgetting, pruning: createPruning({ ...parts, forgetting }) };
     })();
@@ -43,7 +39,7 @@ export function createForgettingLater(parts: LaterParts): {
     if (parts.runsInBackground && isRetentionSet(parts.retention())) await opened();
   };
   const begun = begin().catch((thrown) =>
-    parts.warn(`whether something is still to be forgotten cannot be told: ${messageOf(thrown)}`),
+    parts.warn(`cannot check whether an erasure is unfinished: ${messageOf(thrown)}`),
   );
   return {
     operations: {

@@ -1,10 +1,10 @@
 import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
+import { FORGOTTEN } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ForgetResult, Going } from "../contract/forget.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import { walkRows } from "../sessions/walk-rows.ts";

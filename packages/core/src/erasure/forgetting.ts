@@ -1,13 +1,28 @@
-import { holdSoon } from "../agents/agent-log.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
-import type { Forget, ForgetReceipt, ForgetResult } from "../contract/forget.ts";
+import { agentId, holdSoon } from "../agents/agent-log.ts";
+import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
+import type { Forget, ForgetReceipt, ForgetResult, PruneResult } from "../contract/forget.ts";
+import { spellDuration } from "../contract/input.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Forgettings, Scan, SignedReceipt } from "../ports/forgettings.ts";
-import type { Hold, SessionLocks } from "../ports/store.ts";
+import type { Forgettings, Hold, Scan, SessionLocks, SessionRow, SignedReceipt, Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
+import { walkOlder } from "../sessions/walk-rows.ts";
+import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../state/retention.ts";
+import { sentencesOf } from "../text/sentences.ts";
 import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll } from "./forget-job.ts";
-import { boundGoing, describeLog, everyLog, type ForgetReading, goingOf, type Target } from "./forget-logs.ts";
-import { chooseSessions, chooseTargets } from "./forget-targets.ts";
+import {
+  type AnyEntry,
+  boundGoing,
+  copiesIn,
+  describeLog,
+  everyLog,
+  type ForgetReading,
+  forksOf,
+  goingOf,
+  readLog,
+  requireLog,
+  type Target,
+  textsSaid,
+} from "./forget-logs.ts";
 
 /** The operations, and unfinished jobs of earlier processes. */
 export interface ForgettingService {
@@ -203,7 +218,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         return forgetSessions(ids, how);
       }),
     resume: () =>
-      inTurn(() => finishBegun().catch((thrown) => parts.warn(`what was to be forgotten waits: ${messageOf(thrown)}`))),
+      inTurn(() => finishBegun().catch((thrown) => parts.warn(`an unfinished erasure waits: ${messageOf(thrown)}`))),
     settled: async () => {
       await running;
     },
@@ -214,7 +229,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       try {
         await resumeOne(id, job);
       } catch (thrown) {
-        parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
+        parts.warn(`an erasure is incomplete and is tried again: ${messageOf(thrown)}`);
       }
     }
   }
@@ -287,6 +302,288 @@ function inOrder<T extends Target>(targets: readonly T[]): readonly T[] {
 
 /** The job continues, so the caller must not take it as refused. */
 function unfinished(thrown: unknown): RuntimeError {
-  const message = `not all is forgotten yet; it goes on with the next forgetting, or when the realm is next opened: ${messageOf(thrown)}`;
+  const message = `the erasure is incomplete; it continues with the next erasure, or when the realm is next opened: ${messageOf(thrown)}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: thrown });
+}
+
+/** The limits of the texts that are searched for afterwards. */
+const TEXTS_MAX = 400;
+const SENTENCE_CHARS_MIN = 24;
+const TEXT_CHARS_MIN = 4;
+
+/** The target of an erasure: which logs, and which texts identify the rest. */
+async function chooseTargets(reading: ForgetReading, { finder }: ForgettingParts, input: Forget): Promise<Chosen> {
+  const { query_exact, agent } = input;
+  if (query_exact !== undefined) {
+    const finds = finder([query_exact]);
+    const foundBlobs = await blobsWith(reading, finds);
+    const targets: Target[] = [];
+    for await (const { entries, ...log } of everyLog(reading)) {
+      for (const { body } of entries) {
+        const said = JSON.stringify(body);
+        await reading.clock.yieldToEventLoop();
+        if (!finds(said) && !foundBlobs.some((id) => said.includes(id))) continue;
+        targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
+        break;
+      }
+    }
+    return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, restated: [] };
+  }
+  if (agent !== undefined) return chooseAgent(reading, agent, input.memory);
+  const wanted = input.messages ?? [{ session_id: input.session_id ?? "", seq: input.seq }];
+  const bySession = Map.groupBy(wanted, ({ session_id }) => session_id);
+  const gone: AnyEntry[] = [];
+  const targets: Target[] = [];
+  for (const [id, messages] of bySession) {
+    const entries = await readLog(reading, { kind: "session", id });
+    requireLog(entries, `session ${id}`);
+    const seqs = messages.flatMap(({ seq }) => seq ?? []);
+    const isAll = seqs.length === 0;
+    for (const seq of seqs) requireMessage(entries, id, seq);
+    const own = entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq)));
+    // One by one: there may be more than one call accepts.
+    for (const entry of own) gone.push(entry);
+    targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
+  }
+  for (const id of await forksOf(reading, new Set(bySession.keys())))
+    targets.push({ kind: "session", id, isAll: false, seqs: [], isCopy: true });
+  const target = input.messages !== undefined ? "messages" : input.seq === undefined ? "session" : "message";
+  return { target, targets, copies: copiesIn(gone), foundBlobs: [], ...toLookFor(textsSaid(gone)) };
+}
+
+const BLOBS_A_PAGE = 100;
+
+/** Blobs with the text. */
+async function blobsWith(
+  { store: { blobs }, clock }: ForgetReading,
+  finds: (bytes: Uint8Array) => boolean,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (
+    let page = await blobs.ids("", BLOBS_A_PAGE);
+    page.length > 0;
+    page = await blobs.ids(page.at(-1) ?? "", BLOBS_A_PAGE)
+  ) {
+    for (const id of page) {
+      const blob = await blobs.get(id);
+      if (blob !== undefined && finds(blob.data)) found.push(id);
+      await clock.yieldToEventLoop();
+    }
+  }
+  return found;
+}
+
+/** Only whole sessions: copies and restatements in other sessions stay. */
+async function chooseSessions(reading: ForgetReading, ids: readonly string[]): Promise<Chosen> {
+  const said: string[] = [];
+  for (const id of ids) {
+    for (const text of textsSaid(await readLog(reading, { kind: "session", id }))) said.push(text);
+  }
+  const targets = ids.map((id): Target => ({ kind: "session", id, isAll: true, seqs: [], isCopy: false }));
+  return { target: "sessions", targets, copies: [], foundBlobs: [], texts: toLookFor(said).texts, restated: [] };
+}
+
+async function chooseAgent(reading: ForgetReading, agent: string, memory: number | undefined): Promise<Chosen> {
+  const id = agentId(agent);
+  const entries = await readLog(reading, { kind: "agent", id });
+  requireLog(entries, `agent ${agent}`);
+  const isWanted = ({ body }: AnyEntry): boolean =>
+    memory === undefined || (body.kind === "memory_added" && body.number === memory);
+  const gone = entries.filter(isWanted);
+  if (gone.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `memory: agent ${agent} has no memory ${memory}`);
+  const isAll = memory === undefined;
+  const seqs = isAll ? [] : gone.map(({ seq }) => seq);
+  const targets: Target[] = [{ kind: "agent", id, agent, isAll, seqs, isCopy: false }];
+  return { target: isAll ? "agent" : "memory", targets, copies: [], foundBlobs: [], ...toLookFor(textsSaid(gone)) };
+}
+
+/** Each message that a rewrite inserted counts by itself, as forks copy it. */
+function messagesIn(entry: AnyEntry): readonly AnyEntry[] {
+  const { seq, body } = entry;
+  if (body.kind !== "rewritten" || !("messages" in body.to)) return [entry];
+  return body.to.messages.map((message, at) => ({
+    ...entry,
+    seq: seq + at,
+    span: 1,
+    body: { kind: "imported", message },
+  }));
+}
+
+function holdsSeq({ seq, span }: AnyEntry, wanted: number): boolean {
+  return seq <= wanted && wanted < seq + span;
+}
+
+function requireMessage(entries: readonly AnyEntry[], id: string, seq: number): void {
+  const entry = entries.find((one) => holdsSeq(one, seq));
+  if (
+    entry !== undefined &&
+    (textsSaid([entry]).length > 0 || "message" in entry.body || entry.body.kind === "rewritten")
+  )
+    return;
+  throw new RuntimeError(
+    "SESSION_NOT_FOUND",
+    `seq: session ${id} has no message at ${seq}; rkat session show lists them`,
+  );
+}
+
+/** Texts that prove the erasure: short ones whole, and sentences from all over long ones. */
+function toLookFor(said: readonly string[]): Pick<Job, "texts" | "restated"> {
+  const pieces = said.flatMap((text) => {
+    if (text.length <= 2 * SENTENCE_CHARS_MIN) return [text.trim()];
+    return sentencesOf(text).filter((sentence) => sentence.length >= SENTENCE_CHARS_MIN);
+  });
+  // A quotation may omit the end of a sentence.
+  const bare = pieces.map((piece) => piece.replace(/[.!?]$/u, ""));
+  const all = [...new Set(bare)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
+  const step = Math.max(1, all.length / TEXTS_MAX);
+  const texts = Array.from({ length: Math.min(all.length, TEXTS_MAX) }, (_, at) => all[Math.floor(at * step)] ?? "");
+  return { texts, restated: said };
+}
+
+export interface PruningParts {
+  readonly store: Pick<Store, "sessions" | "locks">;
+  readonly clock: Clock;
+  readonly forgetting: Pick<ForgettingService, "forgetSessions" | "resume">;
+  /** The configured retention. */
+  readonly retention: () => Retention;
+  /** Whether due sessions are pruned in the background. */
+  readonly runsInBackground: boolean;
+  /** Receives a sentence about background pruning and its failures. */
+  readonly warn: (sentence: string) => void;
+}
+
+/** Erases sessions whose retention has ended. */
+export interface Pruning extends Pick<Service, "prune"> {
+  close(): Promise<void>;
+}
+
+/** Entries erased at once, which are in memory together. */
+const ENTRIES_MAX = 50_000;
+/** Lets a server finish starting first. */
+const FIRST_AFTER_MS = 5 * 60_000;
+const EVERY_MS = 60 * 60_000;
+const BACKGROUND_SESSIONS = 100;
+/** The lock of background pruning, shared by all processes of the realm. */
+const PRUNER = "retention";
+
+export function createPruning(parts: PruningParts): Pruning {
+  const { store, clock, forgetting } = parts;
+  const prune: Service["prune"] = async ({ dry_run, limit }, { caller }) => {
+    const retention = parts.retention();
+    if (!isRetentionSet(retention)) {
+      const message =
+        'retention: nothing says how long sessions are kept; write [retention] sessions = "90d" in the configuration';
+      throw invalid(message);
+    }
+    const { due, more, inTurn } = await findDue(parts, retention, limit);
+    if (dry_run) {
+      const held = await Promise.all(due.map(({ row }) => store.locks.isHeld(row.session_id)));
+      const free = due.filter((_, at) => held[at] === false);
+      const sessions = free.map((one) => ({ ...describeDue(one), title: one.row.title }));
+      return { dry_run, sessions, more, busy: inTurn + due.length - free.length };
+    }
+    const done = await forgetting.forgetSessions(
+      due.map(({ row }) => row.session_id),
+      {
+        by: caller?.name,
+        isStillDue: async (id) => {
+          const row = await store.sessions.get(id);
+          return row !== undefined && !isAwaited(row) && dueBy(row, retention, clock.now()) !== undefined;
+        },
+      },
+    );
+    const { ids = new Set<string>(), ...proof } = done ?? {};
+    const gone = due.filter(({ row }) => ids.has(row.session_id));
+    return { dry_run, sessions: gone.map(describeDue), more, busy: inTurn + due.length - gone.length, ...proof };
+  };
+
+  const stop = new AbortController();
+  const pruneInBackground = async (): Promise<void> => {
+    let pruner: Hold | undefined;
+    for (let waitMs = FIRST_AFTER_MS; ; waitMs = EVERY_MS) {
+      await clock.sleep(waitMs, stop.signal, "background");
+      if (stop.signal.aborted) break;
+      try {
+        pruner ??= await holdIfFree(store.locks, PRUNER);
+        if (pruner === undefined || !isRetentionSet(parts.retention())) continue;
+        // An erasure that an ended process left unfinished.
+        await forgetting.resume();
+        const { sessions, more, receipt } = await prune({ dry_run: false, limit: BACKGROUND_SESSIONS }, {});
+        if (receipt !== undefined) parts.warn(sentenceOf(sessions.length, more, receipt.forgetting_id));
+      } catch (thrown) {
+        parts.warn(`pruning is incomplete and is tried again in an hour: ${messageOf(thrown)}`);
+      }
+    }
+    await pruner?.release();
+  };
+  const background = parts.runsInBackground && isRetentionSet(parts.retention()) ? pruneInBackground() : undefined;
+  return {
+    prune,
+    close: async () => {
+      stop.abort();
+      await background;
+    },
+  };
+}
+
+interface Due {
+  readonly row: SessionRow;
+  readonly rule: RetentionRule;
+}
+
+/** The oldest due sessions, as many as may be pruned at once, and how many more are due. */
+async function findDue(
+  { store, clock }: PruningParts,
+  retention: Retention,
+  limit: number,
+): Promise<{ readonly due: readonly Due[]; readonly more: number; readonly inTurn: number }> {
+  const nowMs = clock.now();
+  const shortestMs = shortestKeepMs(retention);
+  if (shortestMs === Number.POSITIVE_INFINITY) return { due: [], more: 0, inTurn: 0 };
+  let oldest: Due[] = [];
+  let [found, inTurn] = [0, 0];
+  for await (const row of walkOlder(store.sessions, nowMs - shortestMs)) {
+    await clock.yieldToEventLoop();
+    const rule = dueBy(row, retention, nowMs);
+    if (rule === undefined) continue;
+    if (isAwaited(row) || (row.has_open_turn && (await store.locks.isHeld(row.session_id)))) {
+      inTurn += 1;
+      continue;
+    }
+    found += 1;
+    oldest.push({ row, rule });
+    // Rows come in descending order of update.
+    if (oldest.length >= 2 * limit) oldest = oldest.slice(-limit);
+  }
+  const due = together(oldest.slice(-limit).reverse());
+  return { due, more: found - due.length, inTurn };
+}
+
+/** Whether its turn waits for approval, while no process holds it; a turn cut off by a crash does not. */
+function isAwaited({ waiting_calls = 0 }: SessionRow): boolean {
+  return waiting_calls > 0;
+}
+
+/** The first of them that fit into memory together, at least one. */
+function together(oldest: readonly Due[]): readonly Due[] {
+  let entries = 0;
+  const end = oldest.findIndex(({ row }, at) => {
+    entries += row.last_seq;
+    return at > 0 && entries > ENTRIES_MAX;
+  });
+  return end === -1 ? oldest : oldest.slice(0, end);
+}
+
+function describeDue({ row, rule: { rule, keep } }: Due): PruneResult["sessions"][number] {
+  return {
+    session_id: row.session_id,
+    updated_at: new Date(row.updated_at_ms).toISOString(),
+    rule,
+    kept_for: keep === "forever" ? keep : spellDuration(keep),
+  };
+}
+
+function sentenceOf(sessions: number, more: number, id: string): string {
+  const rest = more === 0 ? "" : `; ${more} more go later`;
+  return `${sessions} ${sessions === 1 ? "session was" : "sessions were"} kept long enough and forgotten, receipt ${id}${rest}`;
 }

@@ -6,7 +6,7 @@ import { collectOffers, figuresIn } from "../text/numbers.ts";
 import { stemsOf } from "../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
-import { spellingsOf } from "./same-place.ts";
+import { spellingsOf } from "./occurrence.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
 
 /** A sentence of a summary and its source messages, the likeliest first; none if no message contains it. */

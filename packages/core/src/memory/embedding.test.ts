@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { batchOf, EVERYTHING, textsOf } from "../../../../test/support/memory-chunks.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
-import type { Embedder } from "../ports/embedder.ts";
-import type { MemoryStore } from "../ports/memory.ts";
+import type { Embedder, MemoryStore } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { createEmbedding } from "./embedding.ts";
 

@@ -1,7 +1,6 @@
 import { messageOf } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, MemoryStore, Scope, Wanted } from "../ports/memory.ts";
+import type { Chunk, Embedder, MemoryStore, Scope, Wanted } from "../ports/memory.ts";
 import { passageFor } from "../recall/chunk.ts";
 
 /** Loads an embedder on first use; called again with the end of its use. */

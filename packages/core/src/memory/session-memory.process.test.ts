@@ -6,8 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../../test/support/virtual-clock.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../create-runtime.ts";
-import type { Embedder } from "../ports/embedder.ts";
-import type { MemoryStore } from "../ports/memory.ts";
+import type { Embedder, MemoryStore } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { createSessionMemory } from "./session-memory.ts";
 

@@ -1,6 +1,6 @@
 import { readSections } from "../compaction/shown-messages.ts";
+import { FORGOTTEN } from "../contract/compaction.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
@@ -128,7 +128,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   /** The next search indexes it again. The status shows the problem, and the warning is emitted once. */
   const failed = (thrown: unknown): void => {
     if (problem === undefined)
-      parts.warn?.(`what is said is not all findable until the memory works again: ${messageOf(thrown)}`);
+      parts.warn?.(`new messages cannot be searched until the memory works again: ${messageOf(thrown)}`);
     problem = messageOf(thrown);
   };
   const flush = (): Promise<void> => {

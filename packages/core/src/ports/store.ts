@@ -1,9 +1,8 @@
+import type { Token } from "../contract/caller.ts";
 import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Delegated, SessionSettings } from "../contract/session.ts";
-import type { Forgettings } from "./forgettings.ts";
-import type { Signals } from "./signals.ts";
 
 /** The append-only logs of sessions and agents: the source of truth. */
 export interface EventLog<B = EntryBody> {
@@ -178,4 +177,126 @@ export interface DatabaseVerification {
   readonly blobs: number;
   readonly bytes: number;
   readonly problems: readonly string[];
+}
+
+/**
+ * Signals between processes that a session's log grew: ids and seqs, never content. The receiver reads the log. A
+ * signal may be lost or repeated; growth is noticed within a second anyway.
+ */
+export interface Signals {
+  /**
+   * Signals to all subscribers of the session, in any process, that its log reaches `seq`. Never throws, never waits.
+   */
+  emit(sessionId: string, seq: number): void;
+  /**
+   * Calls `listener` when the log may have grown to `seq`; returns the function that unsubscribes. `listener` returns
+   * at once.
+   */
+  subscribe(sessionId: string, listener: (seq: number) => void): () => void;
+  close(): Promise<void>;
+}
+
+/** The stored configuration layer of a realm. */
+export interface KeptLayer {
+  /** The number of changes; 0 before the first. */
+  readonly generation: number;
+  readonly layer: Readonly<Record<string, unknown>>;
+}
+
+export interface LayerBefore {
+  readonly generation: number;
+  layer(): KeptLayer["layer"];
+}
+
+/** Stores the configuration layer of a realm. */
+export interface ConfigStore {
+  /** Its name in error sentences. */
+  readonly name: string;
+  /** The current layer; throws INVALID_PARAMS with the file if it is unreadable. */
+  read(): KeptLayer;
+  /** Whether the stored layer differs from the last one read or written here. Cheap: called before every turn. */
+  hasChanged(): boolean;
+  /**
+   * Stores the result of `make`, one writer at a time across processes; resolves when it is durable. An error of `make`
+   * rejects without a change. The old layer is read only on request, so that an unreadable one can be replaced.
+   */
+  change(make: (before: LayerBefore) => KeptLayer["layer"]): Promise<KeptLayer>;
+}
+
+/** Stores the tokens of a realm, without their secrets. */
+export interface TokenStore {
+  /** Whether tokens were ever made: from then on, requests need one. */
+  isInUse(): boolean;
+  /** The readable tokens by name; changes of another machine are seen within a second. */
+  read(): readonly Token[];
+  /** Changes whenever a token is made or revoked; undefined while unknown. */
+  state(nowMs: number): string | undefined;
+  /** Stores a token; false if its name is taken. */
+  add(token: Token): Promise<boolean>;
+  /** Deletes a token; false if there is none of the name. */
+  remove(name: string): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * Encrypts stored data with the realm's key. Each owner, a log's id or the name of shared data, has a key of its own,
+ * so that destroying that key makes the owner's data unreadable for ever.
+ */
+export interface Seal {
+  /** Whether plain data may date from before encryption; otherwise plain data is not accepted. */
+  readonly hasPlain: boolean;
+  /** Whether the owner has a key, so that its data can be read. */
+  has(owner: string): boolean;
+  /** Encrypted bytes that open only at the same `place`; the owner's key is durable before its first use. */
+  seal(owner: string, plain: Uint8Array, place: Uint8Array): Uint8Array;
+  /** Throws SESSION_STORE_ERROR, detected by `isUnreadable`, if the key is gone or the bytes were changed. */
+  open(owner: string, sealed: Uint8Array, place: Uint8Array): Uint8Array;
+  /** 32 bytes derived from the owner's key and a purpose, always the same: for masks of data at fixed places. */
+  secret(owner: string, purpose: string): Uint8Array;
+  /** Destroys the owner's key; does nothing without one. */
+  destroy(owner: string): Promise<void>;
+}
+
+/** The owners of data that all sessions of a realm share. */
+export const SHARED_OWNERS = { blobs: "blobs", index: "index", memory: "memory", forgotten: "forgotten" } as const;
+
+/** Where a text was found: a file or a table row, without the text. */
+export interface ScanMatch {
+  readonly place: string;
+  /** The index of the text; -1 if a place could not be read completely and may hold any. */
+  readonly text: number;
+  readonly form: string;
+}
+
+export interface Scan {
+  readonly places: number;
+  readonly bytes: number;
+  readonly matches: readonly ScanMatch[];
+  /** Matches that are not listed. */
+  readonly more: number;
+}
+
+export interface SignedReceipt {
+  /** The signed JSON, verbatim. */
+  readonly receipt: string;
+  readonly signature: string;
+  readonly public_key: string;
+}
+
+/** A store's part in erasing: durable jobs, a scan of all data, and signed receipts. */
+export interface Forgettings {
+  /** Stores a job durably before anything is changed; replaces one with the same id. */
+  begin(id: string, job: string): Promise<void>;
+  /** Unfinished jobs, oldest first. */
+  unfinished(): Promise<readonly { readonly id: string; readonly job: string }[]>;
+  /** Deletes a job without a trace. */
+  end(id: string): Promise<void>;
+  /** Searches every byte of the realm for texts in any form, except open jobs. */
+  scan(texts: readonly string[], onProgress?: (done: { places: number; bytes: number }) => void): Promise<Scan>;
+  /** Signs a receipt with the realm's key and stores it. */
+  keep(receipt: string): Promise<SignedReceipt>;
+  /** Known back-ups of the realm, which still hold what is erased later. */
+  backups?(): Promise<readonly { readonly place: string; readonly at_ms: number }[]>;
+  /** Newest last. */
+  receipts(): Promise<readonly SignedReceipt[]>;
 }

@@ -1,6 +1,6 @@
 import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/capability.ts";
 import type { ModelPrices, Rates } from "../contract/money.ts";
-import { CONTRACT_VERSION } from "../contract/version.ts";
+import { CONTRACT_VERSION } from "../contract/wire/version.ts";
 
 export interface KnownModel {
   readonly provider: string;

@@ -1,6 +1,6 @@
-import { chatMessages } from "../contract/chat-wire.ts";
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Message, StopReason } from "../contract/message.ts";
+import { chatMessages } from "../contract/wire/openai.ts";
 import type { ModelClient, ModelPart, ModelRequest, ToolSpec } from "../ports/model.ts";
 import { asRecord, countOf, type Loose, openLines, toolUseBlock } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";

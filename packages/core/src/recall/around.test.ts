@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Scope } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
-import { turnsAround } from "./around.ts";
 import { toChunk } from "./chunk.ts";
+import { turnsAround } from "./recall.ts";
 
 const EVERYTHING: Scope = { discardedOnly: false };
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk } from "../ports/memory.ts";
+import type { Chunk, Embedder } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { passageFor, toChunk } from "./chunk.ts";
 import { createRecall, foldDuplicates } from "./recall.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { datesAskedFor, datesNamedIn, dateTermsOf } from "./date-terms.ts";
+import { datesAskedFor, datesNamedIn, dateTermsOf } from "./chunk.ts";
 
 /** A Sunday. */
 const NOW = Date.UTC(2026, 10, 15, 12);

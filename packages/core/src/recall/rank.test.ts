@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, LexicalMatches } from "../ports/memory.ts";
+import type { Chunk, Embedder, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
 import { createLikeness, createScore, descending, exactnessOf, fuse, idsBeside, rankInContext } from "./rank.ts";
 

@@ -1,5 +1,4 @@
-import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
+import type { Chunk, Embedder, LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
 import { plainWords, rarity, termsOf } from "../text/terms.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Embedder } from "../ports/embedder.ts";
-import type { MemoryStore } from "../ports/memory.ts";
+import type { Embedder, MemoryStore } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { toChunk } from "./chunk.ts";
 import { createRecall } from "./recall.ts";

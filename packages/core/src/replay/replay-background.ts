@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import type { ReplayClock } from "./replay-clock.ts";
+import type { Clock } from "../ports/clock.ts";
 
 /**
  * Background summaries in a replay. A replay has no real time: a summary is done when the recording's clock has
@@ -97,5 +97,51 @@ export function createBackgroundTurns(clock: ReplayClock): BackgroundTurns {
       moves += 1;
       for (let round = 0; round < ROUNDS; round += 1) await new Promise((resolve) => setImmediate(resolve));
     },
+  };
+}
+
+/** A clock with the recording's times: it is advanced explicitly and never goes back. */
+export interface ReplayClock extends Clock {
+  moveTo(ms: number): void;
+}
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+/** Its randomness and ids are the same in every replay. */
+export function createReplayClock(startMs: number): ReplayClock {
+  let nowMs = startMs;
+  let ids = 0;
+  const sleepers = new Set<Sleeper>();
+  return {
+    now: () => nowMs,
+    random: () => 0.5,
+    newId: () => {
+      ids += 1;
+      return `00000000-0000-7000-8000-${ids.toString(16).padStart(12, "0")}`;
+    },
+    // Only the recording decides the order, or two replays would differ.
+    yieldToEventLoop: () => undefined,
+    moveTo: (ms) => {
+      nowMs = Math.max(nowMs, ms);
+      const due = [...sleepers].filter(({ atMs }) => atMs <= nowMs).sort((a, b) => a.atMs - b.atMs);
+      for (const { wake } of due) wake();
+    },
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        if (signal.aborted || ms <= 0) return resolve();
+        const sleeper: Sleeper = {
+          atMs: nowMs + ms,
+          wake: () => {
+            sleepers.delete(sleeper);
+            signal.removeEventListener("abort", sleeper.wake);
+            resolve();
+          },
+        };
+        sleepers.add(sleeper);
+        signal.addEventListener("abort", sleeper.wake, { once: true });
+      }),
   };
 }

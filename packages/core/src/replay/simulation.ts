@@ -9,7 +9,7 @@ import type {
   Simulation,
   Specifics,
   SummariesBy,
-} from "../contract/simulation.ts";
+} from "../contract/wire/simulation.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { type Probe, probesOf } from "../runtime/probes.ts";
 import { foldSession } from "../state/whole-state.ts";

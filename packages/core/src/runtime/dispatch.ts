@@ -9,7 +9,7 @@ import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput, requireNames } from "../contract/input.ts";
 import { type OperationInput, type OperationName, type OperationOutput, operationOf } from "../contract/operations.ts";
 import type { z } from "../contract/schema.ts";
-import { CONTRACT_VERSION } from "../contract/version.ts";
+import { CONTRACT_VERSION } from "../contract/wire/version.ts";
 import type { ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Listener } from "../sessions/event-queue.ts";

@@ -1,9 +1,9 @@
-import type { Remember } from "../contract/approval.ts";
+import { questionIn } from "../contract/describe-event.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
-import { questionIn } from "../contract/sub-agents.ts";
-import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
+import type { Remember } from "../contract/permission.ts";
+import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";

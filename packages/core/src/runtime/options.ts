@@ -1,6 +1,6 @@
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
-import type { FieldNames } from "../contract/wire-table.ts";
+import type { FieldNames } from "../contract/wire/wire-table.ts";
 
 /** A wire name in TypeScript's spelling: `max_tokens` is `maxTokens`. */
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`

@@ -2,7 +2,7 @@ import type { AgentStore } from "../agents/agent-log.ts";
 import { parseDuration } from "../contract/input.ts";
 import type { Cost } from "../contract/money.ts";
 import type { OperationInput } from "../contract/operations.ts";
-import type { UsageReport } from "../contract/usage.ts";
+import type { UsageReport } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FoldRow, LogRow, Spent, Store } from "../ports/store.ts";
 import { createRowWatch, type RowWatch, walkRows } from "../sessions/walk-rows.ts";

@@ -4,13 +4,12 @@ import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
-import { belowCeiling } from "../runtime/ceiling.ts";
-import type { Service } from "../runtime/dispatch.ts";
+import { belowCeiling, requireToolScope } from "../runtime/ceiling.ts";
+import { requireLeft, type Service } from "../runtime/dispatch.ts";
 import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import type { SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
 import type { WAITING } from "../turn/turn.ts";
 import { CANCELLED, closeLeftovers } from "../turn/turn-end.ts";
-import { overrideHooks } from "./hooks.ts";
 import { appendEntries, giveTools, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { callerAgain, withinCeiling } from "./turn-input.ts";
 import type { Current } from "./turn-operations.ts";
@@ -25,6 +24,8 @@ interface AdoptionParts {
   readonly current: Current;
   readonly run: SubAgents["run"];
   readonly untilOver: UntilOver;
+  /** The US dollars that a caller has spent today. */
+  spentToday(name: string): Promise<number>;
   /** Reports turns that this process cannot continue. */
   warn(sentence: string): void;
 }
@@ -63,36 +64,25 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const { setup = {} } = turn ?? {};
     const missing: string[] = [];
     const caller = setup.caller && callerAgain(setup.caller);
-    const orMissing = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
-      try {
-        return await work();
-      } catch {
-        missing.push(what);
-        return undefined;
-      }
-    };
-    const model = await orMissing(`model ${settings.model}`, () =>
-      began.models.resolve(settings.model, settings.provider),
-    );
-    const hooks = await orMissing("hooks of its request", () =>
-      overrideHooks(began.hooks, setup.hooks_override, caller),
-    );
+    const model = await began.models.resolve(settings.model, settings.provider).catch(() => undefined);
+    if (model === undefined) missing.push(`model ${settings.model}`);
     const { overlay } = setup;
     const tools = chooseTools(began, { state, tools: own }, overlay, caller);
-    const hookIds = (hooks ?? began.hooks.hooks).map(({ id }) => id);
+    const hookIds = began.hooks.hooks.map(({ id }) => id);
     const { code_tools = [], mcp_servers = [], code_hooks = [] } = setup;
     missing.push(
       ...code_tools.filter((name) => !tools.has(name)).map((name) => `tool ${name}`),
       ...mcp_servers.filter((name) => !began.mcpServers.includes(name)).map((name) => `MCP server ${name}`),
       ...code_hooks.filter((id) => !hookIds.includes(id)).map((id) => `hook ${id}`),
+      ...(setup.has_own_hooks === true ? ["the hooks of its request"] : []),
       ...(setup.has_approver === true && !hasApprover ? ["an approval handler"] : []),
     );
-    const allowed = belowCeiling(settings.tools, began.defaults.ceiling);
-    const isBelow = JSON.stringify(allowed) === JSON.stringify(settings.tools);
+    const allowed = new Map<string, unknown>(Object.entries(belowCeiling(settings.tools, began.defaults.ceiling)));
+    const isBelow = Object.entries(settings.tools).every(([name, value]) => allowed.get(name) === value);
     if (!isBelow || withinCeiling(settings, began.defaults) !== settings)
       missing.push("a ceiling that allows its settings");
     const rest = { prompt: undefined, instructions: [], traceparent: undefined, added: [], isAdopted: true };
-    const inputs = { ...rest, overlay, caller, hooks, unattended: setup.unattended, toolChoice: toolChoiceOf(state) };
+    const inputs = { ...rest, overlay, caller, unattended: setup.unattended, toolChoice: toolChoiceOf(state) };
     return { began, missing, model, inputs };
   };
 
@@ -104,6 +94,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     requireUnfinished(session.state);
     const { began, missing, model, inputs } = await inputsFor(session, hasApprover);
     if (model === undefined || missing.length > 0) throw cannot(session.state, missing);
+    if (inputs.caller !== undefined) await requireLeft(inputs.caller, parts.spentToday);
     return parts.run(began, session, { ...inputs, model, signal } satisfies TurnInput);
   };
 
@@ -167,6 +158,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     finishTurn: async ({ session_id }, call) => {
       const session = await live.findFresh(session_id);
       requireUnfinished(session.state);
+      requireToolScope(call.caller, session.state.settings.tools, parts.current().defaults.ceiling);
       if (call.tools !== undefined) giveTools(session, call.tools);
       return parts.untilOver(session, call, (signal) =>
         adopt(session, { signal, hasApprover: call.hasApprover === true }),

@@ -1,13 +1,14 @@
-import type { Approval } from "../contract/approval-operations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";
+import type { Approval } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
-import { isWaiting, type SessionState } from "../state/session-state.ts";
+import { textOfEntry } from "../state/entry-events.ts";
+import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import { TIMEOUT } from "../turn/approval.ts";
 import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { closeWaiting, type TurnOutcome } from "../turn/turn-end.ts";
@@ -26,6 +27,7 @@ interface ApprovalParts {
   resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
   /** Aborts when the runtime closes; the approval stays open and can be answered in another process. */
   readonly ending: AbortSignal;
+  readonly resumesTurns: boolean;
   /** Adds rules to the project's permissions. */
   allowInProject(rules: readonly string[]): Promise<void>;
 }
@@ -140,9 +142,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
           if (clock.now() >= expiryOf(state)) await expire(session);
         } else {
           const isHeld = session.isRunning || (await store.locks.isHeld(sessionId));
-          // Twice: the holder may just be releasing the session.
-          if (!isHeld && !wasHeld)
-            throw new RuntimeError("AGENT_ERROR", "the process that went on with the turn ended");
+          // Twice: the holder may just be releasing the session. Where turns are resumed, another process continues it.
+          if (!isHeld && !wasHeld && !parts.resumesTurns)
+            throw new RuntimeError("AGENT_ERROR", "the process that continued the turn ended");
           wasHeld = isHeld;
         }
         woken = Promise.withResolvers<void>();
@@ -279,18 +281,28 @@ function left({ sessionId, approval }: SessionState): RuntimeError {
   return new RuntimeError("REQUEST_CANCELLED", message, { details });
 }
 
-/** The outcome of the newest turn, read from the log; undefined while it runs. Throws as the turn did. */
-async function resultOf({ log }: Store, session: LiveSession): Promise<RunResult | undefined> {
+/** The outcome of a turn, by default the newest, read from the log; undefined while it runs. Throws as the turn did. */
+export async function resultOf(
+  { log }: Store,
+  session: LiveSession,
+  turnSeq = session.state.turn?.seq ?? 1,
+): Promise<RunResult | undefined> {
   const { state } = session;
-  if (state.isTurnOpen || session.isRunning) return undefined;
-  const entries = await log.read(state.sessionId, 1, Number.MAX_SAFE_INTEGER);
-  const from = entries.findLastIndex(({ body }) => body.kind === "turn_opened");
+  const isNewest = turnSeq === (state.turn?.seq ?? 1);
+  if (isNewest && (isUnfinished(state) || session.isRunning)) return undefined;
+  const entries = await log.read(state.sessionId, turnSeq, Number.MAX_SAFE_INTEGER);
+  const next = entries.findIndex(({ seq, body }) => seq > turnSeq && OPENS.has(body.kind));
+  const own = next < 0 ? entries : entries.slice(0, next);
   const of = <K extends EntryBody["kind"]>(kind: K) =>
-    entries.slice(from).filter((entry): entry is Entry<EntryBodyOf<K>> => entry.body.kind === kind);
+    own.filter((entry): entry is Entry<EntryBodyOf<K>> => entry.body.kind === kind);
   const end = of("turn_closed").at(-1)?.body.end;
   if (end === undefined) return undefined;
-  const text = end.status === "completed" && end.text_seq !== undefined ? (state.lastText?.text ?? "") : "";
-  const toolCalls = of("tool_results").flatMap(({ body }) => body.calls.filter(({ counted }) => counted)).length;
+  const textSeq = end.status === "completed" ? end.text_seq : undefined;
+  const spoken =
+    textSeq === undefined ? undefined : own.find(({ seq, span }) => seq <= textSeq && textSeq < seq + span);
+  const text = spoken === undefined || textSeq === undefined ? "" : textOfEntry(spoken, textSeq);
+  const ran = [...of("tool_results"), ...of("results_held")].flatMap(({ body }) => body.calls);
+  const toolCalls = ran.filter(({ counted }) => counted).length;
   return toResult(session, {
     end,
     text,
@@ -299,6 +311,8 @@ async function resultOf({ log }: Store, session: LiveSession): Promise<RunResult
     extraction: extractionIn(of("event")),
   });
 }
+
+const OPENS: ReadonlySet<EntryBody["kind"]> = new Set(["turn_opened", "turn_continued"]);
 
 function extractionIn(events: readonly Entry<EntryBodyOf<"event">>[]): TurnOutcome["extraction"] {
   for (const { body } of events.toReversed()) {

@@ -1,9 +1,9 @@
 import type { EntryBody } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../contract/inject.ts";
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
+import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { BlobStore, Store } from "../ports/store.ts";

@@ -1,5 +1,5 @@
+import type { Mark, StoredMarks } from "../compaction/kept-elsewhere.ts";
 import { messageOf } from "../contract/error.ts";
-import type { Mark, StoredMarks } from "../contract/mark.ts";
 
 /** Stores compacted conversations beyond the process: any key-value table of texts. */
 export interface PrefixStore {
@@ -106,7 +106,7 @@ function remember<V>(map: Map<string, V>, key: string, value: V, max: number): v
 async function marksIn(text: string | null | undefined): Promise<readonly Mark[] | undefined> {
   if (text === undefined || text === null) return undefined;
   // The schema is loaded only with a store.
-  const { readMarks } = await import("../contract/mark.ts");
+  const { readMarks } = await import("../compaction/kept-elsewhere.ts");
   return readMarks(parse(text));
 }
 

@@ -1,6 +1,6 @@
 import type { Entry } from "../contract/entry.ts";
-import type { ModelCalls } from "../contract/model-call.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import type { ModelCalls } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";

@@ -1,10 +1,9 @@
 import type { Compaction } from "../contract/compaction.ts";
 import type { AgentEvent } from "../contract/event.ts";
-import type { EventPage } from "../contract/event-page.ts";
 import type { Content } from "../contract/message.ts";
 import type { MessageInput, ReplacementInput, RewriteCommit } from "../contract/rewrite.ts";
-import type { RewriteResult, TranscriptRevision } from "../contract/rewrite-operations.ts";
 import type { RunResult } from "../contract/session.ts";
+import type { EventPage, RewriteResult, TranscriptRevision } from "../contract/session-operations.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
 import {

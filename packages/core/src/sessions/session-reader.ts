@@ -1,8 +1,13 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import type { SessionContext } from "../contract/session-context.ts";
-import type { SessionHistory, SessionInfo, SessionSummary, UnfinishedTurn } from "../contract/session-info.ts";
-import { CONTRACT_VERSION } from "../contract/version.ts";
+import type {
+  SessionContext,
+  SessionHistory,
+  SessionInfo,
+  SessionSummary,
+  UnfinishedTurn,
+} from "../contract/session-info.ts";
+import { CONTRACT_VERSION } from "../contract/wire/version.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { type Hash, isIn } from "../state/context.ts";

@@ -31,6 +31,7 @@ import {
   type LiveSessions,
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
+import { createRepeats } from "./repeats.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
@@ -102,6 +103,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
+    resumesTurns: parts.resumesTurns,
     allowInProject: parts.allowInProject,
     ending: ending.signal,
   });
@@ -115,10 +117,21 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
   const { resumesTurns, warn } = parts;
-  const adoption = createAdoption({ store, clock, live, locked, current, run, untilOver, warn });
+  const adoption = createAdoption({
+    ...{ store, clock, live, locked, current, run, untilOver, warn },
+    spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
+  });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
   const skills = skillsFor(parts, live, current);
-  const turns = createTurnOperations(parts, { live, locked, skills, current, untilOver, run });
+  const turns = createTurnOperations(parts, {
+    live,
+    locked,
+    skills,
+    current,
+    untilOver,
+    run,
+    repeat: createRepeats({ store, live, untilOver: approvals.untilOver, finishTurn: adoption.finishTurn }),
+  });
 
   const sizesOf = createSizes(current);
   const service: Service = {

@@ -100,6 +100,7 @@ type Sample =
   | { readonly refused: object; readonly value: unknown };
 
 const BOTH: Readonly<Record<string, Sample>> = {
+  idempotency_key: { value: "once" },
   prompt: { value: "Something else." },
   model: { value: "offline" },
   provider: { value: "nobody" },

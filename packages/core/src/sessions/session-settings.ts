@@ -6,8 +6,7 @@ import { CompactionDefaults, type CompactionSettings } from "../contract/compact
 import { invalid, RuntimeError } from "../contract/error.ts";
 import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
-import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
-import type { Judge } from "../ports/judge.ts";
+import type { CompactionHooks, Compactor, Curator, Judge } from "../ports/compactor.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits } from "../runtime/ceiling.ts";
 import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "../runtime/options.ts";

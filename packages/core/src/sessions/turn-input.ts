@@ -1,7 +1,7 @@
-import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
+import type { Progress } from "../contract/permission.ts";
 import type { SessionSettings, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { withinLimits } from "../runtime/ceiling.ts";

@@ -1,6 +1,7 @@
 import { requireReachableFor } from "../compactions/compaction-part.ts";
 import type { Preparations } from "../compactions/preparations.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
+import { RuntimeError } from "../contract/error.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
@@ -24,6 +25,7 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
+import { type Repeat, requestKeyOf } from "./repeats.ts";
 import {
   overrideSettings,
   requireNothingSince,
@@ -65,12 +67,15 @@ interface TurnOperationParts {
   readonly current: Current;
   readonly untilOver: UntilOver;
   readonly run: SubAgents["run"];
+  readonly repeat: Repeat;
 }
 
 /** The operations that run turns. */
 export function createTurnOperations(
-  parts: Pick<FixedParts, "store" | "clock" | "checkInWorker"> & { readonly capabilities: ReadonlySet<Capability> },
-  { live, locked, skills, current, untilOver, run: runTurn }: TurnOperationParts,
+  parts: Pick<FixedParts, "store" | "clock" | "checkInWorker" | "hash"> & {
+    readonly capabilities: ReadonlySet<Capability>;
+  },
+  { live, locked, skills, current, untilOver, run: runTurn, repeat }: TurnOperationParts,
 ): Pick<Service, "createSession" | "startTurn" | "resumeSession"> {
   const { store, clock } = parts;
   const { yieldToEventLoop } = clock;
@@ -84,6 +89,11 @@ export function createTurnOperations(
     requireMayPrepare(input.shell_env, call.caller);
     if (input.output_schema !== undefined)
       await compileSchema(input.output_schema, "output_schema", parts.checkInWorker);
+    const request = requestKeyOf(input, call.caller, parts.hash);
+    const before = request && (await live.find(request.sessionId).catch(ignoreMissing));
+    if (request !== undefined && before !== undefined) {
+      return (await repeat(before, request.key, call)) ?? { session_id: request.sessionId };
+    }
     const began = current();
     const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
     const model = await began.models.resolve(input.model, input.provider);
@@ -106,7 +116,7 @@ export function createTurnOperations(
     const isDeferred = initial_turn === "deferred";
     requireTools(clientTools(settings), "client_tools");
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
-    const session_id = clock.newId();
+    const session_id = request?.sessionId ?? clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
     const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
     const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
@@ -116,7 +126,7 @@ export function createTurnOperations(
     await runSessionHooks(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const recorded = recordedOf(input, call);
+    const recorded = recordedOf(call, request?.key);
     const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks, recorded };
     const run = (signal: AbortSignal) => runTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
@@ -127,6 +137,9 @@ export function createTurnOperations(
     if (call.tools !== undefined) requireTools(call.tools);
     requireMayAllow(input.permissions, call.caller);
     const session = await live.find(input.session_id);
+    const request = requestKeyOf(input, call.caller, parts.hash);
+    const repeated = request && (await repeat(session, request.key, call));
+    if (repeated !== undefined) return repeated;
     return untilOver(session, call, async (signal) => {
       const { state } = session;
       requireNotWaiting(state, clock);
@@ -164,7 +177,7 @@ export function createTurnOperations(
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const recorded = recordedOf(input, call);
+      const recorded = recordedOf(call, request?.key);
       const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
       return runTurn(began, session, { ...turn, ...asked });
     });
@@ -173,15 +186,16 @@ export function createTurnOperations(
   return { createSession, startTurn, resumeSession: startTurn };
 }
 
+function ignoreMissing(thrown: unknown): undefined {
+  if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
+  throw thrown;
+}
+
 /** The inputs that another process needs to continue the turn. */
-function recordedOf(
-  { hooks_override, idempotency_key }: Pick<StartTurn, "hooks_override" | "idempotency_key">,
-  { hasApprover }: CallContext,
-): TurnInput["recorded"] {
+function recordedOf({ hasApprover }: CallContext, request_key: string | undefined): TurnInput["recorded"] {
   return {
-    ...(hooks_override === undefined || hooks_override === null ? {} : { hooks_override }),
     ...(hasApprover === undefined ? {} : { has_approver: hasApprover }),
-    ...(idempotency_key === undefined ? {} : { request_key: idempotency_key }),
+    ...(request_key === undefined ? {} : { request_key }),
   };
 }
 

@@ -1,6 +1,5 @@
-import type { PendingCall } from "../contract/client-tools.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { ToolUseBlock } from "../contract/message.ts";
+import type { PendingCall, ToolUseBlock } from "../contract/message.ts";
 import type { RunResult } from "../contract/session.ts";
 import { totalTokens } from "../turn/cost.ts";
 import type { TurnOutcome } from "../turn/turn-end.ts";

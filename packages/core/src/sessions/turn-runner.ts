@@ -80,7 +80,7 @@ export interface TurnInput {
   /** Continues the unfinished turn of a process that is gone. */
   readonly isAdopted?: boolean | undefined;
   /** Inputs that are only recorded, for a process that continues the turn. */
-  readonly recorded?: Pick<TurnSetup, "hooks_override" | "has_approver" | "request_key"> | undefined;
+  readonly recorded?: Pick<TurnSetup, "has_approver" | "request_key"> | undefined;
   readonly signal: AbortSignal;
   /** The answer to calls that need approval if there is no approver. */
   readonly unattended: Unattended | undefined;
@@ -214,6 +214,7 @@ function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSet
     ...(code.length === 0 ? {} : { code_tools: code }),
     ...(servers.size === 0 ? {} : { mcp_servers: [...servers] }),
     ...(hooks.length === 0 ? {} : { code_hooks: hooks.map(({ id }) => id) }),
+    ...(input.hooks === undefined ? {} : { has_own_hooks: true as const }),
     ...(unattended === undefined ? {} : { unattended: typeof unattended === "string" ? unattended : NO_APPROVER }),
     tool_choice: toolChoice,
   };

@@ -71,6 +71,7 @@ function keepState(state: SessionState) {
     allowedBy: state.allowedBy,
     heldNotices: state.heldNotices.map(({ seq }) => seq),
     injected: [...state.injected],
+    requests: [...state.requests],
     lastText: lastText?.seq ?? 0,
     archived: state.archived,
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
@@ -179,6 +180,7 @@ export function restoreState(
     allowed: [...new Set(allowed)],
     heldNotices,
     injected: new Map(kept.injected),
+    requests: new Map(kept.requests),
     lastText: spoken?.role === "block_assistant" ? { seq: lastText, text: assistantText(spoken) } : undefined,
   };
   measure(state);

@@ -3,7 +3,7 @@ import type { Usage } from "../contract/event.ts";
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import type { PartKind, SessionContext } from "../contract/session-context.ts";
+import type { PartKind, SessionContext } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { contentTokens, estimateTokens } from "../turn/tokens.ts";

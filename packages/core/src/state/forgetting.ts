@@ -1,6 +1,5 @@
-import type { EvictionReason, SeqRange } from "../contract/compaction.ts";
-import type { Entry, EntryBody } from "../contract/entry.ts";
-import { FORGOTTEN } from "../contract/forgotten.ts";
+import { type EvictionReason, FORGOTTEN, type SeqRange } from "../contract/compaction.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
 import { stemsOf } from "../text/words.ts";
 
@@ -207,13 +206,12 @@ const KEPT: ReadonlySet<string> = new Set(
   `kind role block_type type status model provider id tool_use_id created_at compaction_id approval_id forgetting_id mac
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
-  terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point job_id`.split(
-    /\s+/u,
-  ),
+  terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point
+  tool_choice job_id`.split(/\s+/u),
 );
 /** Whether a text is the program's own: a known word, an id, or a tool name. */
 function isKept(text: string, key: string, isTool: IsTool): boolean {
-  return KEPT.has(key) || (key === NAME && isTool(text)) || (key === "reason" && EVICTED.has(text));
+  return KEPT.has(key) || (key === NAME && isTool(text)) || (key === "reason" && REASONS.has(text));
 }
 
 const NAME = "name";
@@ -225,14 +223,17 @@ function keyOf(name: string, parent: string): string {
 
 /** Fields whose names and values are free text. */
 const OPEN: ReadonlySet<string> = new Set(
-  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output".split(
+  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output value".split(
     " ",
   ),
 );
 /** Fields of another exchange, or that hide their content. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file", "permissions"]);
-/** Reasons of evictions, in a field that is free text elsewhere. */
-const EVICTED: ReadonlySet<string> = new Set(["superseded", "failed", "large"] satisfies EvictionReason[]);
+/** Reasons of evictions and adoptions, in a field that is free text elsewhere. */
+const REASONS: ReadonlySet<string> = new Set(["superseded", "failed", "large", "process_ended", "released"] satisfies (
+  | EvictionReason
+  | EntryBodyOf<"turn_adopted">["reason"]
+)[]);
 /** Fields whose items are each a rule. */
 const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask", "deny"]);
 /** Hashes of content, from which a short text could be guessed. */

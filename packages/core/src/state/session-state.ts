@@ -83,6 +83,8 @@ export interface SessionState extends ShownState, DelegatedState {
   heldNotices: readonly Placed[];
   /** Seqs of texts injected under a key, newest last. */
   readonly injected: Map<string, number>;
+  /** Seqs of turns by the key of their request, newest last. */
+  readonly requests: Map<string, number>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
 }
@@ -179,6 +181,7 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     allowedBy: [],
     heldNotices: [],
     injected: new Map(),
+    requests: new Map(),
     lastText: undefined,
     archived: false,
   };
@@ -198,6 +201,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ah
     warned: new Set(state.warned),
     pins: new Set(state.pins),
     injected: new Map(state.injected),
+    requests: new Map(state.requests),
   };
   for (const body of bodies) {
     advance(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
@@ -254,7 +258,7 @@ export function advance(state: SessionState, entry: Entry): void {
       state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
-      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, seq);
+      if (body.idempotency_key !== undefined) rememberKey(state.injected, body.idempotency_key, seq);
       if (body.message.skill !== undefined) state.pins.add(seq);
       if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
       else place(state, { seq, message: body.message });
@@ -398,6 +402,7 @@ const JOBS_ENDED_MAX = 100;
 
 function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): void {
   state.isTurnOpen = true;
+  if (setup.request_key !== undefined) rememberKey(state.requests, setup.request_key, entry.seq);
   state.turn = {
     seq: entry.seq,
     setup,
@@ -461,8 +466,8 @@ export function callsIn({ blocks }: AssistantMessage): readonly ToolUseBlock[] {
 
 const KEYS_MAX = 1_000;
 
-function rememberKey(state: SessionState, key: string, seq: number): void {
-  state.injected.set(key, seq);
-  const [oldest] = state.injected.keys();
-  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
+function rememberKey(keys: Map<string, number>, key: string, seq: number): void {
+  keys.set(key, seq);
+  const [oldest] = keys.keys();
+  if (keys.size > KEYS_MAX && oldest !== undefined) keys.delete(oldest);
 }

@@ -1,15 +1,23 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
-import type { Forgettings, SignedReceipt } from "../ports/forgettings.ts";
-import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
+import type {
+  Blob,
+  ConfigStore,
+  FoldRow,
+  Forgettings,
+  KeptLayer,
+  LogRow,
+  SessionLocks,
+  SignedReceipt,
+  Store,
+} from "../ports/store.ts";
 import { pageOf } from "./page.ts";
 import { makeKey, signReceipt } from "./receipts.ts";
 import { createTally } from "./scan-tally.ts";
 import { createSessionListeners } from "./session-listeners.ts";
 
-/** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
+/** A store that lives as long as the process: for experiments, tests, and sessions that are never resumed. */
 export function createStoreInMemory<B, R extends LogRow>(options: {
   foldRow: FoldRow<B, R>;
   now?: () => number;
@@ -134,12 +142,12 @@ export function createConfigInMemory(): ConfigStore {
   };
 }
 
-/** What a store holds, one place after the other. */
+/** The contents of a store, place by place. */
 type Held = () => Iterable<{ readonly place: string; readonly bytes: Uint8Array }>;
 
 const PIECE_BYTES = 256 * 1_024;
 
-/** Forgettings that last as long as the process; `held` is everything that is looked at. */
+/** Erasures that last as long as the process; `held` is everything that is scanned. */
 function createForgettingsInMemory(held: Held): Forgettings {
   const jobs = new Map<string, string>();
   const kept: SignedReceipt[] = [];
@@ -155,7 +163,7 @@ function createForgettingsInMemory(held: Held): Forgettings {
       for (const { place, bytes } of held()) {
         for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
           finder.read(bytes.subarray(at, at + PIECE_BYTES));
-          // Others have their turn.
+          // Other work runs in between.
           await new Promise(setImmediate);
         }
         tally.bytes(bytes.length);

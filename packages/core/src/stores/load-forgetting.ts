@@ -1,4 +1,4 @@
-/** What a forgetting needs of this machine, loaded when something is forgotten. */
+/** What an erasure needs of Node, loaded by the first erasure. */
 export async function loadForgettingTools() {
   return (await import("./forgetting-tools.ts")).FORGETTING_TOOLS;
 }

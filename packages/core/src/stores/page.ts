@@ -1,13 +1,13 @@
 import type { LogRow, RowQuery } from "../ports/store.ts";
 
-/** A page of rows that are all at hand. */
+/** A page of rows that are all in memory. */
 export function pageOf<R extends LogRow>(rows: Iterable<R>, query: RowQuery): readonly R[] {
   const { after, max } = query;
   const best: R[] = [];
   for (const row of rows) {
     if (!isAskedFor(row, query) || (after !== undefined && byUpdate(after, row) >= 0)) continue;
     best.push(row);
-    // All of them need not be sorted to know the first.
+    // The first rows are known without sorting all.
     if (best.length >= 2 * max + SPARE_ROWS) cut(best, max);
   }
   return cut(best, max);
@@ -21,7 +21,7 @@ function cut<R extends LogRow>(rows: R[], max: number): readonly R[] {
   return rows;
 }
 
-/** Whether a row is one of those asked for, wherever a page of them begins. */
+/** Whether a row matches a query, regardless of where the page begins. */
 export function isAskedFor(
   row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "has_open_turn" | "updated_at_ms">,
   { archived, labels = {}, waiting, open, updatedSinceMs = 0 }: RowQuery,

@@ -1,8 +1,7 @@
 import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
-import { similarityFromMean } from "./recall-mean-similarity.ts";
-import { type Matched, type Postings, rankPostings } from "./recall-rank-postings.ts";
+import { type Matched, type Postings, rankPostings, similarityFromMean } from "./recall-rank-postings.ts";
 
-/** What is kept of a session. */
+/** The chunks of a session. */
 interface SessionChunks {
   readonly cursor: number;
   readonly discarded: MemoryBatch["discarded"];
@@ -12,15 +11,15 @@ interface SessionChunks {
 
 interface Row {
   readonly chunk: Omit<Chunk, "before" | "after">;
-  /** Where it stands among the chunks of its session. */
+  /** Its index among the chunks of its session. */
   readonly place: number;
   readonly terms: ReadonlyMap<string, number>;
   readonly byWordsAlone: boolean;
-  /** How many terms it has, each as often as it occurs. */
+  /** The number of its terms, with repetitions. */
   readonly length: number;
 }
 
-/** A memory store that lives as long as the process: every search looks at every chunk. */
+/** A memory store that lives as long as the process: every search reads every chunk. */
 export function createMemoryStoreInMemory(): MemoryStore {
   const sessions = new Map<string, SessionChunks>();
   const dropped = new Set<string>();
@@ -62,7 +61,7 @@ export function createMemoryStoreInMemory(): MemoryStore {
       const taken = session?.cursor ?? 0;
       const ids: number[] = session?.ids ?? [];
       if (dropped.has(session_id) || cursor <= taken) return;
-      // Made before the first is kept: a batch that cannot be read to its end leaves nothing.
+      // Built before the first is stored, so that an unreadable batch changes nothing.
       const added = chunks
         .filter(({ seq }) => seq > taken)
         .map((chunk, index) => toRow(chunk, { session_id, id: lastId + 1 + index, place: ids.length + index }));

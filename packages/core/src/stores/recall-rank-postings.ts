@@ -1,16 +1,16 @@
 import type { LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
 import { LENGTH_SHARE, rarity, SATURATION } from "../text/terms.ts";
 
-/** The chunks of a scope that hold a term: ids ascending, and how often each holds it. */
+/** The chunks of a scope with a term: ascending ids, and the count of the term in each. */
 export interface Postings {
   readonly term: string;
   readonly ids: Uint32Array;
   readonly counts: Uint32Array;
 }
 
-/** What a scope holds of the terms asked for. */
+/** The postings of the query's terms in a scope. */
 export interface Matched {
-  /** One a term, each term once. */
+  /** One per term. */
   readonly postings: readonly Postings[];
   /** Chunks in the scope, and the sum of their lengths in terms. */
   readonly chunks: number;
@@ -58,4 +58,47 @@ function bestOf(values: Float64Array, first: number, { max, equalsMax }: Bounds)
     if (best.length === max) least = best.at(-1)?.value ?? 0;
   }
   return best;
+}
+
+/** Stored vectors: of any length, since only their directions count. */
+type Numbers = ArrayLike<number>;
+
+/** The similarity of two vectors relative to the mean of many. */
+type SimilarityFromMean = (vector: Numbers) => number;
+
+/** The mean of fewer vectors would depend on single ones. */
+export const MEAN_VECTORS_MIN = 64;
+
+/**
+ * The cosine between a question and vectors relative to the mean of `all`: most of what the texts of one scope share with
+ * a question they share with each other, which would hide their differences. Undefined for too few vectors.
+ */
+export function similarityFromMean(question: Numbers, all: readonly Numbers[]): SimilarityFromMean | undefined {
+  if (all.length < MEAN_VECTORS_MIN) return undefined;
+  const mean = new Float64Array(question.length);
+  for (const vector of all) addTo(mean, vector, 1 / (lengthOf(vector) * all.length));
+  const asked = Float64Array.from(mean, (value) => -value);
+  addTo(asked, question, 1 / lengthOf(question));
+  const [askedLength, questionDotMean, meanSquares] = [lengthOf(asked), dot(asked, mean), dot(mean, mean)];
+  return (vector) => {
+    const length = lengthOf(vector);
+    const squares = 1 - (2 * dot(vector, mean)) / length + meanSquares;
+    const away = askedLength * Math.sqrt(Math.max(0, squares));
+    return away === 0 ? 0 : (dot(asked, vector) / length - questionDotMean) / away;
+  };
+}
+
+function addTo(sum: Float64Array, vector: Numbers, share: number): void {
+  for (let index = 0; index < sum.length; index += 1) sum[index] = (sum[index] ?? 0) + (vector[index] ?? 0) * share;
+}
+
+function dot(a: Numbers, b: Numbers): number {
+  let sum = 0;
+  for (let index = 0; index < a.length; index += 1) sum += (a[index] ?? 0) * (b[index] ?? 0);
+  return sum;
+}
+
+/** 1 for a zero vector, since it is a divisor. */
+function lengthOf(vector: Numbers): number {
+  return Math.sqrt(dot(vector, vector)) || 1;
 }

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
-import type { SignedReceipt } from "../ports/forgettings.ts";
+import type { SignedReceipt } from "../ports/store.ts";
 
 const KIND = "ed25519";
 
@@ -9,19 +9,19 @@ export function makeKey(): string {
   return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** Signs the very bytes of a receipt; throws for a key that is none. */
+/** Signs the exact bytes of a receipt; throws for an invalid key. */
 export function signReceipt(receipt: string, key: string): SignedReceipt {
   const privateKey = createPrivateKey(key);
   const public_key = createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
   return { receipt, signature: sign(null, Buffer.from(receipt), privateKey).toString("base64"), public_key };
 }
 
-/** Whether a receipt is, to the byte, what the owner of its key signed; whose key it is has to be known otherwise. */
+/** Whether a receipt is exactly what the owner of its key signed; who that is must be known otherwise. */
 export function verifyReceipt({ receipt, signature, public_key }: SignedReceipt): boolean {
   const key = publicKey(public_key);
   if (key === undefined) return false;
   const bytes = Buffer.from(signature, "base64");
-  // Node reads over what is no base64: only the one way to write a signature is one.
+  // Node skips invalid base64; only the canonical spelling is accepted.
   return bytes.toString("base64") === signature && verify(null, Buffer.from(receipt), key, bytes);
 }
 
@@ -30,7 +30,7 @@ function publicKey(pem: string): KeyObject | undefined {
     const key = createPublicKey(pem);
     return key.asymmetricKeyType === KIND ? key : undefined;
   } catch {
-    // What is no key has signed nothing.
+    // An invalid key has signed nothing.
     return undefined;
   }
 }

@@ -1,14 +1,60 @@
-import { BREAK, symbolsOf } from "./scan-symbols.ts";
+/** Stands for white space of any kind and length. */
+export const SPACE = 0x20;
+/** Stands for anything that is not a letter: UTF-8 never contains this byte. */
+export const BREAK = 0xff;
 
-/** A text in one of the ways it is normalised. */
+const ASCII_END = 0x80;
+const BMP_END = 0x1_0000;
+/** Letters beyond have no case. */
+const CACHED_END = 0x2_0000;
+/** What an unpaired surrogate becomes. */
+const REPLACEMENT = 0xfffd;
+const SURROGATES = { high: 0xd800, low: 0xdc00, end: 0xe000 };
+
+const WHITE = /^\s$/u;
+const folded: (Uint8Array | undefined)[] = [];
+const encoder = new TextEncoder();
+
+/** The bytes that a letter counts as, regardless of case and composition; none for white space. */
+export function symbolsOf(point: number): Uint8Array {
+  const known = folded[point];
+  if (known !== undefined) return known;
+  const symbols = fold(point);
+  if (point < CACHED_END) folded[point] = symbols;
+  return symbols;
+}
+
+const NOTHING = new Uint8Array();
+const BROKEN = Uint8Array.of(BREAK);
+
+function fold(point: number): Uint8Array {
+  if (point === REPLACEMENT || (point >= SURROGATES.high && point < SURROGATES.end)) return BROKEN;
+  const letter = String.fromCodePoint(point);
+  // Control characters are treated like white space, escaped or not.
+  if (point < SPACE || point === 0x7f || WHITE.test(letter)) return NOTHING;
+  if (point < ASCII_END) return encoder.encode(letter.toLowerCase());
+  return encoder.encode([...letter.normalize("NFD")].map(foldCase).join(""));
+}
+
+/** Letters that become several when their case changes stay as they are, as in Unicode's simple folding. */
+function foldCase(letter: string): string {
+  const upper = letter.toUpperCase();
+  const one = isOne(upper) ? upper : letter;
+  const lower = one.toLowerCase();
+  return isOne(lower) ? lower : one;
+}
+
+const isOne = (text: string): boolean => text.length === ((text.codePointAt(0) ?? 0) < BMP_END ? 1 : 2);
+
+/** A text in one of its normal forms. */
 export interface Pattern {
   readonly text: number;
   readonly symbols: readonly number[];
 }
 
-/** Finds all patterns at once, one step a symbol, by the automaton of Aho and Corasick. */
+/** Finds all patterns at once, one step per symbol: an Aho–Corasick automaton. */
 export interface Automaton {
-  /** By state and class of the symbol: the next state; what it is less than zero by says that a pattern ends there. */
+  /** The next state by state and class of the symbol; it is negative if a pattern ends there. */
   readonly next: Int32Array;
   readonly classes: Uint8Array;
   /** Whether a pattern can begin with a unit of UTF-16, or with a byte of UTF-8. */
@@ -21,7 +67,7 @@ export interface Automaton {
 const BYTES = 256;
 const UNITS = 0x1_0000;
 
-/** States are numbered by where their row of `next` begins. */
+/** The number of a state is the beginning of its row in `next`. */
 export function createAutomaton(patterns: readonly Pattern[]): Automaton {
   const classes = classesOf(patterns);
   const width = Math.max(...classes) + 1;
@@ -42,7 +88,7 @@ export function createAutomaton(patterns: readonly Pattern[]): Automaton {
     ends.set(state, [...(ends.get(state) ?? []), pattern]);
   }
   const firstUnits = firstUnitsOf(next, classes);
-  // The longest end of each state that another pattern begins with.
+  // For each state, its longest suffix that is a prefix of another pattern.
   const shorter = new Int32Array(most);
   const ending = new Uint8Array(most);
   const rows = [0];
@@ -52,7 +98,7 @@ export function createAutomaton(patterns: readonly Pattern[]): Automaton {
     if (ends.has(state) || (state !== 0 && ending[back / width] === 1)) ending[state / width] = 1;
     for (let kind = 0; kind < width; kind += 1) {
       const to = next[state + kind] ?? 0;
-      // States are visited by their depth, so that of `back` has all of its ways by now.
+      // States are visited by depth, so that the row of `back` is complete by now.
       const other = state === 0 ? 0 : (next[back + kind] ?? 0);
       if (to === 0) {
         next[state + kind] = other;
@@ -79,7 +125,7 @@ export function createAutomaton(patterns: readonly Pattern[]): Automaton {
   };
 }
 
-/** Symbols that no pattern has are of class 0, which leads nowhere. */
+/** Symbols that occur in no pattern have class 0, which leads nowhere. */
 function classesOf(patterns: readonly Pattern[]): Uint8Array {
   const classes = new Uint8Array(BYTES);
   let count = 0;

@@ -1,16 +1,16 @@
-import type { Scan, ScanMatch } from "../ports/forgettings.ts";
+import type { Scan, ScanMatch } from "../ports/store.ts";
 import type { FoundText } from "./scan.ts";
 
-/** More than anybody reads; what is beyond is counted. */
+/** Further matches are only counted. */
 const MATCHES_MAX = 1_000;
-const TOLD_BYTES = 4 * 1_024 * 1_024;
+const REPORTED_BYTES = 4 * 1_024 * 1_024;
 
-/** Counts what a scan looked at, and lists what it found. */
+/** Counts what a scan has read, and lists its matches. */
 export interface Tally {
   bytes(count: number): void;
-  /** Another place was looked at. */
+  /** Counts another scanned place. */
   place(place: string, found: readonly FoundText[]): void;
-  /** More of a place that was counted before. */
+  /** More matches of a place that was counted before. */
   also(place: string, found: readonly FoundText[]): void;
   end(): Scan;
 }
@@ -27,7 +27,7 @@ export function createTally(onProgress: (done: { places: number; bytes: number }
   return {
     bytes: (count) => {
       bytes += count;
-      if (bytes - reportedBytes < TOLD_BYTES) return;
+      if (bytes - reportedBytes < REPORTED_BYTES) return;
       reportedBytes = bytes;
       onProgress({ places, bytes });
     },

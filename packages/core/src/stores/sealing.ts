@@ -8,14 +8,14 @@ import {
   randomFillSync,
 } from "node:crypto";
 import { RuntimeError } from "../contract/error.ts";
-import type { Seal } from "../ports/seal.ts";
+import type { Seal } from "../ports/store.ts";
 
-/** Where the wrapped keys of owners are kept. */
+/** The store of the wrapped keys of owners. */
 export interface KeyRing {
-  /** Whether something plain was kept before there were keys. */
+  /** Whether unencrypted data was stored before there were keys. */
   readonly hasPlain: boolean;
   find(owner: string): string | undefined;
-  /** Keeps a key, durably, unless the owner has one by now; returns the one that counts. */
+  /** Stores a key durably unless the owner has one by now; returns the valid one. */
   add(owner: string, wrapped: string): string;
   remove(owner: string): void;
 }
@@ -24,14 +24,14 @@ const ALGORITHM = "aes-256-gcm";
 export const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** No text of ours begins with it, so what is sealed is told from what is plain by its first byte. */
+/** No plain text of ours begins with it, so the first byte shows whether data is sealed. */
 const SEALED = 1;
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
-/** So much longer is what is sealed. */
+/** The bytes that sealing adds. */
 export const SEAL_BYTES = HEAD_BYTES;
 const KEYS_MAX = 10_000;
 
-/** Whether bytes were sealed, where what is plain is a text. */
+/** Whether bytes are sealed, if the plain data is text. */
 export function isSealed(bytes: Uint8Array): boolean {
   return bytes[0] === SEALED;
 }
@@ -75,7 +75,7 @@ export function createSeal(realmKey: KeyObject, ring: KeyRing): Seal {
   };
 }
 
-/** What something that is kept must be opened with, undefined where it is plain; throws where it must not be so. */
+/** The key for stored data, undefined if it is plain; throws if it must not be plain. */
 export function sealOn(kept: Uint8Array, seal: Seal | undefined, what: string): Seal | undefined {
   if (!isSealed(kept)) {
     if (seal?.hasPlain !== false) return undefined;
@@ -85,7 +85,7 @@ export function sealOn(kept: Uint8Array, seal: Seal | undefined, what: string): 
   throw unreadable(`${what} is sealed; name the realm's key in [encryption]`);
 }
 
-/** What stands for a realm's key where it must not be known. */
+/** A fingerprint of a realm's key. */
 export function idOfKey(realmKey: KeyObject): string {
   return createHmac("sha256", realmKey).update("the id of a realm's key").digest("hex").slice(0, ID_DIGITS);
 }
@@ -103,7 +103,7 @@ export function unwrapKey(realmKey: KeyObject, owner: string, wrapped: string): 
 const nonces = Buffer.alloc(NONCE_BYTES * 256);
 let nextNonce = nonces.length;
 
-/** From the system's source of chance, many at a time: asking it took longer than sealing. */
+/** From the system's random source, many at a time: one call per nonce took longer than sealing. */
 function takeNonce(): Buffer {
   if (nextNonce >= nonces.length) {
     randomFillSync(nonces);
@@ -152,12 +152,12 @@ function changed(owner: string): RuntimeError {
   );
 }
 
-/** What is told of sealed bytes that cannot be read. */
+/** The error for sealed bytes that cannot be read. */
 function unreadable(message: string): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: UNREADABLE });
 }
 
-/** Whether something failed because sealed bytes cannot be read, which is no matter of any other owner's. */
+/** Whether the cause of a failure is unreadable sealed bytes, which concern one owner only. */
 export function isUnreadable(thrown: unknown): boolean {
   return thrown instanceof RuntimeError && thrown.cause === UNREADABLE;
 }

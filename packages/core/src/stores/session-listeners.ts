@@ -1,13 +1,13 @@
-import type { Signals } from "../ports/signals.ts";
+import type { Signals } from "../ports/store.ts";
 
-/** Who hears which session in this process. */
+/** The subscribers of each session in this process. */
 export interface SessionListeners extends Pick<Signals, "emit" | "subscribe"> {
-  /** The sessions somebody hears. */
+  /** The sessions with a subscriber. */
   received(): readonly string[];
   hasListeners(sessionId: string): boolean;
 }
 
-/** `changed` is called when a session is heard for the first time, and when nobody hears it any more. */
+/** Calls `changed` when a session gets its first subscriber, and when it loses its last. */
 export function createSessionListeners(changed: () => void = () => {}): SessionListeners {
   const listeners = new Map<string, Set<(seq: number) => void>>();
   return {
@@ -15,7 +15,7 @@ export function createSessionListeners(changed: () => void = () => {}): SessionL
       for (const received of listeners.get(sessionId) ?? []) received(seq);
     },
     subscribe: (sessionId, received) => {
-      // Its own, so that whoever hears twice is told twice and ends each by itself.
+      // A function per subscription, so that a caller who subscribes twice is called twice and ends each separately.
       const own = (seq: number): void => received(seq);
       const others = listeners.get(sessionId);
       if (others === undefined) listeners.set(sessionId, new Set([own]));

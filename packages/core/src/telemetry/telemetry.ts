@@ -5,7 +5,6 @@ import type { StopReason } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { AskedRecall, Telemetry, Watch, WatchedWork } from "../ports/telemetry.ts";
 import type { Tool, ToolCallContext } from "../ports/tool.ts";
-import { providerName, type UndecidedChat, watchModel } from "./chat-spans.ts";
 import {
   type Attributes,
   contentOf,
@@ -15,8 +14,11 @@ import {
   messageIn,
   type OpenSpan,
   partsOf,
+  providerName,
   type Spans,
   textContent,
+  type UndecidedChat,
+  watchModel,
 } from "./spans.ts";
 
 /** The tracer of the application's provider; without one its spans are dropped. */

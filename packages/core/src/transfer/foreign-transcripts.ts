@@ -1,8 +1,8 @@
 import { isJsonTable } from "../contract/input.ts";
 import type { ContentBlock, Message } from "../contract/message.ts";
-import { ChatMessage } from "../contract/openai-chat.ts";
 import type { MessageInput } from "../contract/rewrite.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { ChatMessage } from "../contract/wire/openai.ts";
 import { readJson, refused } from "./portable-log.ts";
 
 /** A conversation of another program as the beginning of a session. */
@@ -178,7 +178,7 @@ export function readShared(value: unknown, place: string): ForeignTranscript {
     const { from, value: text } = turn;
     switch (Object.hasOwn(SPEAKERS, from) ? SPEAKERS[from] : undefined) {
       case undefined:
-        throw refused(where, `from: nobody is known by the name ${JSON.stringify(from.slice(0, 40))}`);
+        throw refused(where, `from: unknown role ${JSON.stringify(from.slice(0, 40))}`);
       case "system":
         return { by: "system", text };
       case "user":

@@ -158,7 +158,7 @@ function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>
 /** Folds and hashes a log as it arrives: a log that cannot be folded could never be opened. */
 export interface LogCheck {
   add(entry: Entry, place: string): void;
-  /** The hash of all entries; throws INVALID_PARAMS where what the model is shown cannot be told. */
+  /** The hash of all entries; throws INVALID_PARAMS if the context cannot be folded. */
   end(place: string): string;
 }
 
@@ -169,7 +169,7 @@ export function createLogCheck(sessionId: string): LogCheck {
     try {
       fold();
     } catch (thrown) {
-      throw refused(place, `the log cannot be followed from here on: ${messageOfError(thrown)}`);
+      throw refused(place, `the log cannot be read from here on: ${messageOfError(thrown)}`);
     }
   };
   return {
@@ -191,8 +191,8 @@ export function createLogCheck(sessionId: string): LogCheck {
 const BLOB_ID = /sha256:[0-9a-f]{64}/g;
 
 /**
- * The blobs that an entry names: what users attached, and what tools gave. What a model or a user only wrote proves nothing:
- * whoever has heard of an id could write it.
+ * The blobs that an entry names: attachments of users and outputs of tools. An id in mere text proves nothing: anyone who
+ * knows an id can write it.
  */
 export function blobsNamedIn(body: EntryBody): readonly string[] {
   const ids = messagesIn(body).flatMap((message) => {
@@ -209,10 +209,10 @@ function messagesIn(body: EntryBody): readonly Message[] {
   return body.kind === "rewritten" && "messages" in body.to ? body.to.messages : [];
 }
 
-/** How deep JSON may be nested that is brought from outside: deeper, whoever writes it again may fail. */
+/** The depth of imported JSON: deeper values could not be serialised again. */
 const DEPTH_MAX = 500;
 
-/** JSON of a line; throws INVALID_PARAMS for what is none, no object, or nested too deep. */
+/** The JSON object of a line; throws INVALID_PARAMS if it is invalid or nested too deep. */
 export function readJson(line: string, place: string): Readonly<Record<string, unknown>> {
   if (isTooDeep(line)) throw refused(place, `it is nested deeper than ${DEPTH_MAX}`);
   let value: unknown;

@@ -29,7 +29,7 @@ interface PortableParts {
 
 type Importing = OperationInput<"importSession">;
 
-/** The operations that carry a session elsewhere and bring it in, entry by entry as it was. */
+/** The operations that export and import a session entry by entry. */
 export function createPortableSessions(parts: PortableParts): Pick<Service, "exportSession" | "importSession"> {
   const { store, clock } = parts;
   return {
@@ -59,7 +59,7 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
   };
 }
 
-/** The entries of a call, each such as a log may hold; a whole log is also folded before anything of it is kept. */
+/** The validated entries of a call; a whole log is also folded before any of it is stored. */
 async function readPage(input: Importing, { yieldToEventLoop }: Clock): Promise<readonly Entry[]> {
   const { after, into, last_seq, source_session_id } = input;
   if (after > 0 && into === undefined) throw refused("into", "give the session_id that the first call answered");
@@ -89,7 +89,7 @@ function requireSame(sha256: string, input: Importing): void {
   }
 }
 
-/** So many copies of one export may lie beside each other. */
+/** The most copies of one export. */
 const BESIDE_MAX = 1_000;
 
 /**

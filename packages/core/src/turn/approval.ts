@@ -1,7 +1,7 @@
-import type { AskedCall, Progress } from "../contract/approval.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ToolUseBlock } from "../contract/message.ts";
+import type { AskedCall, Progress } from "../contract/permission.ts";
 import type { Clock } from "../ports/clock.ts";
 import { isWaiting, type PendingApproval, type SessionState } from "../state/session-state.ts";
 

@@ -1,8 +1,8 @@
 import type { Compacting } from "../compaction/prepare.ts";
-import type { Progress } from "../contract/approval.ts";
 import type { EntryBody, TurnSetup } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
 import type { Content, Message } from "../contract/message.ts";
+import type { Progress } from "../contract/permission.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";

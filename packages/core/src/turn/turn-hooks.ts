@@ -1,6 +1,6 @@
-import type { Progress } from "../contract/approval.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { Progress } from "../contract/permission.ts";
 import type { HookSubject } from "../ports/hook.ts";
 import { denialText, endOfDenial, type HookDenial, type Hooks } from "./hooks.ts";
 import type { ModelAnswer } from "./model-call.ts";

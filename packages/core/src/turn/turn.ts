@@ -1,6 +1,6 @@
-import type { AskedCall, Progress } from "../contract/approval.ts";
 import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { AskedCall, Progress } from "../contract/permission.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
 import { foldAhead } from "../state/session-state.ts";

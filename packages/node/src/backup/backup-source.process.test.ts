@@ -6,7 +6,7 @@ import { below, chance } from "../../../../test/compaction/chances.ts";
 import { createRandom } from "../../../../test/crash/random.ts";
 import { idOf } from "../../../../test/support/entries.ts";
 import { encodeRecord } from "../log/record.ts";
-import { cutLogs } from "./backup-source.ts";
+import { cutLogs } from "./backup.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-cut-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

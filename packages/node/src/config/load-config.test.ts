@@ -56,6 +56,7 @@ describe("defaults", () => {
       budget: {},
       ceiling: { limits: {} },
       limits: { max_sessions: 100_000 },
+      turns: { resume: true, attempts: 3 },
       retry: {
         max_retries: 3,
         initial_delay_ms: 500,

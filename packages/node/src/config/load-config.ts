@@ -1,14 +1,25 @@
+import { open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import {
+  AGENTS_MAX,
+  AgentBody,
+  AgentHead,
+  agentNameProblem,
+  agentOf,
+  PROMPT_BYTES_MAX,
+} from "@rkat/core/config/agents-schema";
 import { type Compose, composeLayers, isSet, VARIABLES } from "@rkat/core/config/config-layers";
-import type { Config } from "@rkat/core/config/config-schema";
-import type { ConfiguredRules } from "@rkat/core/config/permission-layers";
+import { describeProblems } from "@rkat/core/config/config-problems";
+import type { Config, ConfiguredRules } from "@rkat/core/config/config-schema";
+import { flag, oneOf, text, wait } from "@rkat/core/config/values";
+import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import { z } from "@rkat/core/contract/schema";
 import type { Skill } from "@rkat/core/ports/skill";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
-import { loadAgentFiles } from "./agent-files.ts";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { loadMcpServers } from "./mcp-servers.ts";
+import { readFrontMatter } from "./front-matter.ts";
 import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
@@ -144,4 +155,243 @@ function hookFilesOf(path: string | undefined, table: JsonTable | undefined): Re
   const { entries = [] } = isJsonTable(table?.hooks) ? table.hooks : {};
   const ids = Array.isArray(entries) ? entries.filter(isJsonTable).map(({ id }) => String(id)) : [];
   return path === undefined ? {} : Object.fromEntries(ids.map((id) => [id, path]));
+}
+
+const NAME_CHARS_MAX = 64;
+
+const words = z.string({ error: "write a text in quotes" });
+const texts = z.record(z.string(), words, { error: 'write a table of texts, like { NAME = "value" }' });
+const address = z
+  .url({ protocol: /^https?$/, error: "write an address like https://example.com/mcp" })
+  .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
+    error: "write the address without a user name or password, and put what gives access into headers",
+  });
+
+const Server = z
+  .strictObject({
+    name: text.max(NAME_CHARS_MAX, { error: `write a name of at most ${NAME_CHARS_MAX} characters` }),
+    transport: oneOf(["stdio", "streamable-http", "sse"]).optional(),
+    command: text.optional(),
+    args: z.array(words, { error: 'write a list of texts, like ["-y", "a-server"]' }).optional(),
+    env: texts.optional(),
+    url: address.optional(),
+    headers: texts.optional(),
+    /** Of one call. */
+    timeout: wait.optional(),
+    connect_timeout: wait.optional(),
+    /** Another spelling of `connect_timeout`. */
+    connect_timeout_secs: z
+      .number({ error: "write a number of seconds" })
+      .positive({ error: "write a number of seconds above 0" })
+      .max(86_400, { error: "write at most 86400 seconds" })
+      .optional(),
+    enabled: flag.default(true),
+    tools: z.array(text, { error: 'write a list of names of tools, like ["search"]' }).optional(),
+  })
+  .superRefine((given, issues) => {
+    const refuse = (key: keyof typeof given, message: string) => {
+      if (given[key] !== undefined) issues.addIssue({ code: "custom", path: [key], message });
+    };
+    if (given.command === undefined && given.url === undefined) {
+      const message = "write the program to start, or the server's address as url";
+      issues.addIssue({ code: "custom", path: ["command"], message });
+    } else if (given.url === undefined) {
+      if (given.transport !== "stdio") refuse("transport", 'a command is spoken with by "stdio", so remove the key');
+      refuse("headers", "headers are for a url; a command is given env");
+    } else {
+      refuse("command", "a server has a command or a url, so remove one of the two");
+      refuse("args", "args are for a command, so remove the key");
+      refuse("env", "env is for a command; a url is given headers");
+      if (given.transport === "stdio")
+        refuse("transport", 'a url is reached by "streamable-http" or "sse", so write one');
+    }
+    if (given.connect_timeout !== undefined)
+      refuse("connect_timeout_secs", "connect_timeout is there, so remove the key");
+  })
+  .transform((given): McpServerConfig => {
+    const { name, command = "", args, env, url, headers, transport, enabled, tools, timeout: timeoutMs } = given;
+    const seconds = given.connect_timeout_secs;
+    const connectTimeoutMs = given.connect_timeout ?? (seconds === undefined ? undefined : seconds * 1_000);
+    const any = { name, timeoutMs, connectTimeoutMs, enabled, tools };
+    if (url === undefined) return { ...any, command, args, env };
+    return { ...any, url, headers, transport: transport === "sse" ? "sse" : "streamable-http" };
+  });
+
+/** The whole of `mcp.toml`. */
+const McpFile = z
+  .strictObject({ servers: z.array(Server, { error: "write each server as a table, [[servers]]" }).default([]) })
+  .superRefine(({ servers }, issues) => {
+    for (const [index, { name }] of servers.entries()) {
+      if (servers.findIndex((server) => server.name === name) === index) continue;
+      const message = "another server of this file has the name, so give this one its own";
+      issues.addIssue({ code: "custom", path: ["servers", index, "name"], message });
+    }
+  });
+
+const FILE = join(".rkat", "mcp.toml");
+
+interface LoadedMcpServers {
+  readonly servers: readonly McpServerConfig[];
+  /** The files they come from, the weaker first. */
+  readonly files: readonly string[];
+  /** The project's file, when it is not the user's own and has servers. */
+  readonly brought: BroughtFile | undefined;
+}
+
+/** Reads the servers of the user and, where they are trusted, of the project; of two with one name the project's holds. */
+async function loadMcpServers(places: ConfigPlaces, trust: Trust): Promise<LoadedMcpServers> {
+  const { home, readFile } = places;
+  // In the home folder the file is the user's, which is read anyway.
+  const project = await findUpwards(places, (folder) => (folder === home ? [] : [FILE]));
+  const own = await readIfThere(join(home, FILE), readFile);
+  const theirs = project && trust.servers(project, parseServers(project));
+  const named = [...(own === undefined ? [] : parseServers(own)), ...(theirs?.admitted ?? [])];
+  const servers = new Map(named.map((server) => [server.name, server]));
+  const files = [own, project].flatMap((file) => file?.path ?? []);
+  return { servers: [...servers.values()], files, brought: theirs?.brought };
+}
+
+function parseServers(file: FoundFile): readonly McpServerConfig[] {
+  const raw = parseToml(file.text, file.path);
+  const parsed = McpFile.safeParse(raw);
+  if (parsed.success) return parsed.data.servers;
+  const problems = describeProblems(parsed.error, { raw, schema: McpFile, sourceOf: () => file.path });
+  throw new RuntimeError("INVALID_PARAMS", problems[0] ?? `${file.path} is invalid`, { details: { problems } });
+}
+
+interface LoadedAgents {
+  /** Those of the project before those of the user, none with the name of an earlier one. */
+  readonly agents: readonly SubAgent[];
+  /** The folders they come from, the weaker first. */
+  readonly files: readonly string[];
+  /** The project's folder, as one file with the texts of all, when it is not the user's own. */
+  readonly brought: BroughtFile | undefined;
+  /** A sentence for each file that cannot be used, which is left out. */
+  readonly problems: readonly string[];
+  /** A sentence for each former folder that still has files. */
+  readonly advice: readonly string[];
+}
+
+const FOLDER = join(".rkat", "sub-agents");
+const FORMER_FOLDER = join(".rkat", "agents");
+const ENDING = ".md";
+const PARENTS_MAX = 256;
+
+/** Reads the sub-agents of the user and, where they are trusted, of the project. */
+async function loadAgentFiles({ cwd, home }: ConfigPlaces, trust: Trust): Promise<LoadedAgents> {
+  const project = await findFolder(cwd, home);
+  const own = await readFolders(home);
+  const theirs = project && trust.agents({ path: project.path, text: project.text }, project.agents);
+  const near = theirs?.admitted ?? [];
+  const far = own.agents.filter(({ name }) => near.every((one) => one.name !== name));
+  return {
+    agents: [...near, ...far.map((agent): SubAgent => ({ ...agent, from: "user" }))],
+    files: [...own.folders, ...(project?.folders ?? [])],
+    brought: theirs?.brought,
+    problems: [...(project?.problems ?? []), ...own.problems],
+    advice: [...(project?.advice ?? []), ...own.advice],
+  };
+}
+
+interface AgentFolders extends FoundFile, Pick<LoadedAgents, "problems" | "advice"> {
+  readonly agents: readonly SubAgent[];
+  /** Those of the two that have a sub-agent. */
+  readonly folders: readonly string[];
+}
+
+/** The nearest folder upwards that has such files; the home folder is not the project's. */
+async function findFolder(cwd: string, home: string): Promise<AgentFolders | undefined> {
+  let folder = cwd;
+  for (let depth = 0; depth < PARENTS_MAX; depth += 1) {
+    const found = folder === home ? undefined : await readFolders(folder);
+    if (found !== undefined && found.agents.length + found.problems.length > 0) return found;
+    const parent = dirname(folder);
+    if (parent === folder) return undefined;
+    folder = parent;
+  }
+  return undefined;
+}
+
+/** Reads the folder and the former one as one, so that a file that was moved between them stays trusted. */
+async function readFolders(root: string): Promise<AgentFolders> {
+  const [path, former] = [join(root, FOLDER), join(root, FORMER_FOLDER)];
+  const [now, before] = [await namesIn(path), await namesIn(former)];
+  const names = [...new Set([...now, ...before])].sort();
+  const agents: SubAgent[] = [];
+  const texts: [string, string][] = [];
+  const problems: string[] = [];
+  const folders = new Set<string>();
+  if (names.length > AGENTS_MAX) {
+    const rest = names.length - AGENTS_MAX;
+    problems.push(`${path} has ${rest} sub-agents too many, which are left out: keep ${AGENTS_MAX} files in it`);
+  }
+  for (const name of names.slice(0, AGENTS_MAX)) {
+    try {
+      const folder = now.includes(name) ? path : former;
+      if (folder === path && before.includes(name))
+        throw invalid(join(former, name), `${join(path, name)} is the same sub-agent; remove one of the two files`);
+      const file = { path: join(folder, name), text: await readSmall(join(folder, name)) };
+      agents.push(await parseAgent(file, name.slice(0, -ENDING.length)));
+      texts.push([name, file.text]);
+      folders.add(folder);
+    } catch (thrown) {
+      problems.push(`a sub-agent is left out: ${asRuntimeError(thrown).message}`);
+    }
+  }
+  const advice = before.length === 0 ? [] : [`${former}: sub-agents are now read from ${path}; move the files there`];
+  return {
+    path: now.length > 0 ? path : former,
+    text: JSON.stringify(texts),
+    agents,
+    problems,
+    advice,
+    folders: [...folders],
+  };
+}
+
+/** The names of sub-agent files; none where the folder is missing or cannot be read. */
+async function namesIn(path: string): Promise<readonly string[]> {
+  const names = await readdir(path).catch((): string[] => []);
+  return names.filter((name) => name.endsWith(ENDING) && !name.startsWith("."));
+}
+
+/** Reads a whole regular file of at most 64 KiB. */
+async function readSmall(path: string): Promise<string> {
+  try {
+    // Checked before opening: opening a pipe would block until it has a writer.
+    const { size } = await stat(path).then((found) => (found.isFile() ? found : Promise.reject(new Error("no file"))));
+    if (size > PROMPT_BYTES_MAX) throw invalid(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
+    const handle = await open(path, "r");
+    try {
+      const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(PROMPT_BYTES_MAX) });
+      return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, bytesRead));
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    if (cause instanceof RuntimeError) throw cause;
+    if (cause instanceof TypeError) throw invalid(path, "it is not text; save it as UTF-8", cause);
+    throw invalid(path, "it cannot be read; check that it is a file, and its permissions", cause);
+  }
+}
+
+async function parseAgent(file: FoundFile, name: string): Promise<SubAgent> {
+  const { table: raw, body } = await readFrontMatter(file);
+  const wrongName = agentNameProblem(name);
+  if (wrongName !== undefined) throw invalid(file.path, `rename the file: ${wrongName}`);
+  const head = AgentHead.safeParse(raw);
+  if (!head.success) {
+    const [problem] = describeProblems(head.error, { raw, schema: AgentHead, sourceOf: () => file.path });
+    throw new RuntimeError("INVALID_PARAMS", problem ?? `${file.path} is invalid`);
+  }
+  const { name: said = name, ...row } = head.data;
+  if (said !== name)
+    throw invalid(file.path, `its name is ${JSON.stringify(said)}; write ${name}, as the file is named`);
+  const prompt = AgentBody.safeParse(body.trim());
+  if (!prompt.success) throw invalid(file.path, "write its prompt below the front matter");
+  return agentOf(name, { ...row, prompt: prompt.data });
+}
+
+function invalid(path: string, what: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${path}: ${what}`, { cause });
 }

@@ -20,8 +20,8 @@ import {
 } from "@rkat/core/config/trust-requests";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { JsonTable } from "@rkat/core/contract/input";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import type { FoundFile } from "./config-file.ts";
 
 /** A project's file with requests that only the user can allow. */

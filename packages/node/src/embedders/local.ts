@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import type { ModelAnswer } from "./model-child.ts";
 import { type Asset, clipped } from "./word-pieces.ts";
 

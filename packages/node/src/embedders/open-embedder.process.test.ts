@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
 import { createHashingEmbedder, createStaticEmbedder, openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";

@@ -1,5 +1,5 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { packageFile } from "@rkat/core/ports/package-file";
 import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
 import { type Asset, createTokenizer, readAsset, readVocabulary, type Tokenize, toUnitLength } from "./word-pieces.ts";

@@ -1,6 +1,6 @@
 import type { EmbeddingModelV4 } from "@ai-sdk/provider";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Embedder } from "@rkat/core/ports/embedder";
+import type { Embedder } from "@rkat/core/ports/memory";
 import { toUnitLength } from "./word-pieces.ts";
 
 /** The batch size for providers without a limit. */

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
-import type { ConfigStore, KeptLayer, LayerBefore } from "@rkat/core/ports/config-store";
+import type { ConfigStore, KeptLayer, LayerBefore } from "@rkat/core/ports/store";
 import { openPrivateDb } from "../tables/private-db.ts";
 import { syncFolder } from "./segments.ts";
 

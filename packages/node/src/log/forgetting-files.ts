@@ -19,8 +19,7 @@ import {
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { SessionId } from "@rkat/core/contract/session";
-import type { Forgettings, SignedReceipt } from "@rkat/core/ports/forgettings";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
+import { type Forgettings, type Seal, SHARED_OWNERS, type SignedReceipt } from "@rkat/core/ports/store";
 import { makeKey, signReceipt } from "@rkat/core/stores/receipts";
 import { sealOn } from "@rkat/core/stores/sealing";
 import { waitForLock, writeWhole } from "../tables/table-file.ts";
@@ -183,7 +182,7 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
   }
-  const message = `${path} is damaged: nobody knows what was to be forgotten; ask for it again, and delete the file`;
+  const message = `${path} is damaged, so its erasure is unknown; request it again, and delete the file`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 

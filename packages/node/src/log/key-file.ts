@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
+import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { createSeal, idOfKey, type KeyRing, unwrapKey, wrapKey } from "@rkat/core/stores/sealing";
 import { waitForLock, writeWhole } from "../tables/table-file.ts";
 import { unlock } from "./file-locks.ts";

@@ -1,5 +1,4 @@
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
-import type { LogRow, RowQuery } from "@rkat/core/ports/store";
+import { type LogRow, type RowQuery, type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { pageOf } from "@rkat/core/stores/page";
 import { openPrivateDb, type Table } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";

@@ -1,7 +1,6 @@
 import type { Entry, NewEntry } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { SHARED_OWNERS } from "@rkat/core/ports/seal";
-import type { EventLog, FoldRow, LogRow } from "@rkat/core/ports/store";
+import { type EventLog, type FoldRow, type LogRow, SHARED_OWNERS } from "@rkat/core/ports/store";
 import type { Leases } from "./leases.ts";
 import type { LogIndex } from "./log-index.ts";
 import { isGap, type RecordPlace, readPlaces, readRecord } from "./read-places.ts";

@@ -1,21 +1,38 @@
-import { randomUUID } from "node:crypto";
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { createHash, randomUUID } from "node:crypto";
+import {
+  appendFileSync,
+  existsSync,
+  type FSWatcher,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  watch,
+} from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Seal } from "@rkat/core/ports/seal";
-import type { CheckpointStore, FoldRow, LogRow, Store } from "@rkat/core/ports/store";
+import {
+  type BlobStore,
+  type CheckpointStore,
+  type FoldRow,
+  type LogRow,
+  type Seal,
+  SHARED_OWNERS,
+  type Signals,
+  type Store,
+} from "@rkat/core/ports/store";
 import { isUnreadable, sealOn } from "@rkat/core/stores/sealing";
+import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { bootId } from "@rkat/core/tools/process-identity";
 import { isSoundDb } from "../tables/table-file.ts";
-import { createBlobFiles } from "./blob-files.ts";
 import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
 import { createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
 import { finishRewrites } from "./rewrite-records.ts";
 import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
-import { createFolderSignals } from "./signals.ts";
 import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
 
 const INDEX = "index.db";
@@ -281,3 +298,211 @@ function createCheckpointFiles(folder: string, seal?: Seal): CheckpointStore {
 }
 
 const PLACE = Buffer.from("checkpoint");
+
+const BLOB_ID = /^sha256:([0-9a-f]{64})$/;
+
+/** Blobs as files named by content hash; the first line has the media type and its checksum. */
+function createBlobFiles(folder: string, newId: () => string, seal?: Seal): BlobStore {
+  const fileOf = (hash: string): string => join(folder, hash.slice(0, 2), hash);
+  /** The parts of a file: first line and content, or both encrypted. */
+  const partsOf = (hash: string, mediaType: string, data: Uint8Array): readonly (string | Uint8Array)[] => {
+    if (seal === undefined) return [firstLine(mediaType), data];
+    return [
+      seal.seal(SHARED_OWNERS.blobs, Buffer.concat([Buffer.from(firstLine(mediaType)), data]), Buffer.from(hash)),
+    ];
+  };
+  const plainOf = (hash: string, kept: Buffer): Buffer => {
+    const by = sealOn(kept, seal, fileOf(hash));
+    return by === undefined ? kept : Buffer.from(by.open(SHARED_OWNERS.blobs, kept, Buffer.from(hash)));
+  };
+  return {
+    put: async ({ mediaType, data }) => {
+      const hash = createHash("sha256").update(data).digest("hex");
+      const path = fileOf(hash);
+      const temporary = join(folder, hash.slice(0, 2), `${newId()}.tmp`);
+      try {
+        await mkdir(join(folder, hash.slice(0, 2)), { recursive: true, mode: 0o700 });
+        const file = await open(temporary, "wx", 0o600);
+        try {
+          // A single call may write only a part.
+          for (const part of partsOf(hash, mediaType, data)) await file.writeFile(part);
+          await file.sync();
+        } finally {
+          await file.close();
+        }
+        await rename(temporary, path);
+        // A file survives a power cut only if its parent folders were synced.
+        for (const parent of [dirname(path), folder]) await syncFolder(parent);
+      } catch (cause) {
+        // A leftover that cannot be removed does no harm.
+        await rm(temporary, { force: true }).catch(() => {});
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new RuntimeError("SESSION_STORE_ERROR", `cannot keep a blob: ${why}`, { cause });
+      }
+      return `sha256:${hash}`;
+    },
+    get: async (blobId) => {
+      const hash = BLOB_ID.exec(blobId)?.[1];
+      if (hash === undefined) return undefined;
+      const kept = await readFile(fileOf(hash)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return undefined;
+        throw error;
+      });
+      if (kept === undefined) return undefined;
+      const bytes = plainOf(hash, kept);
+      const line = bytes.indexOf(10);
+      const mediaType = bytes.toString("utf8", 0, Math.max(0, line - CHECKSUM_CHARS));
+      const data = bytes.subarray(line + 1);
+      const isSound =
+        bytes.toString("utf8", 0, line + 1) === firstLine(mediaType) &&
+        createHash("sha256").update(data).digest("hex") === hash;
+      if (!isSound) throw new RuntimeError("SESSION_STORE_ERROR", `${fileOf(hash)} is damaged: it is not ${blobId}`);
+      return { mediaType, data };
+    },
+    ids: async (after, max) => {
+      const ids: string[] = [];
+      // Folders are named by the first two digits of their blobs.
+      for (const name of (await namesIn(folder)).filter(
+        (prefix) => `sha256:${prefix}` >= after.slice(0, PREFIX_CHARS),
+      )) {
+        if (ids.length >= max) break;
+        const hashes = (await namesIn(join(folder, name))).map((hash) => `sha256:${hash}`);
+        ids.push(...hashes.filter((id) => BLOB_ID.test(id) && id > after));
+      }
+      return ids.slice(0, max);
+    },
+    remove: async (blobId) => {
+      const hash = BLOB_ID.exec(blobId)?.[1];
+      if (hash !== undefined) await rm(fileOf(hash), { force: true });
+    },
+  };
+}
+
+const PREFIX_CHARS = "sha256:00".length;
+
+/** The names in a folder, in order; none if it is missing. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
+    throw error;
+  });
+  return [...names].sort();
+}
+
+/** A blank and eight digits. */
+const CHECKSUM_CHARS = 9;
+
+function firstLine(mediaType: string): string {
+  return `${mediaType} ${crc32(mediaType)
+    .toString(16)
+    .padStart(CHECKSUM_CHARS - 1, "0")}\n`;
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+interface FolderSignalParts {
+  /** Where the segments are. */
+  readonly folder: string;
+  /** Reads what other processes appended; `grown` is called for each session that they appended to. */
+  catchUp(): void;
+  /** Where a session's log ends, as far as it is read. */
+  endOf(sessionId: string): number;
+  readonly warn: (sentence: string) => void;
+}
+
+interface FolderSignals extends Signals {
+  /** Takes in that another process appended to a session. */
+  grown(sessionId: string): void;
+}
+
+/** Changes that follow each other quickly are looked at together. */
+const GATHER_MS = 5;
+/** Logs that somebody hears are looked at this often whatever the system tells, and oftener where it tells nothing. */
+const LOOK_MS = 1_000;
+const LOOK_MS_BLIND = 50;
+
+/**
+ * Other processes of the folder tell by appending: the system wakes us when a segment grows. Nobody hears, nothing is
+ * watched; nothing grows, next to nothing is done.
+ */
+function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts): FolderSignals {
+  const listeners = createSessionListeners(() => attend());
+  let watcher: FSWatcher | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let gathering: NodeJS.Timeout | undefined;
+  let isBlind = false;
+  let isUnreadable = false;
+  let everyMs = 0;
+
+  /** Nobody waits for what a timer does: what it throws would end the process. */
+  const attempt = (work: () => void): void => {
+    try {
+      work();
+      isUnreadable = false;
+    } catch (error) {
+      // Whoever reads the log is told as well; the next look tries again.
+      if (!isUnreadable) warn(`what other processes append cannot be read: ${messageOf(error)}`);
+      isUnreadable = true;
+    }
+  };
+  const read = (): void => {
+    gathering = undefined;
+    attempt(catchUp);
+  };
+  /** What is in a segment that was filled and closed since is found by where the logs end. */
+  const look = (): void =>
+    attempt(() => {
+      catchUp();
+      for (const id of listeners.received()) grown(id);
+    });
+  const grown = (sessionId: string): void => {
+    if (listeners.hasListeners(sessionId)) listeners.emit(sessionId, endOf(sessionId));
+  };
+  const openWatcher = (): void => {
+    try {
+      watcher = watch(folder, { persistent: false }, () => {
+        gathering ??= setTimeout(read, GATHER_MS).unref();
+      });
+      watcher.on("error", blind);
+    } catch (error) {
+      blind(error);
+    }
+  };
+  /** The system has no more watches to give, or none for such a folder. */
+  const blind = (error: unknown): void => {
+    if (!isBlind) warn(`${folder} cannot be watched, and is looked at instead: ${messageOf(error)}`);
+    isBlind = true;
+    attend();
+  };
+  const rest = (): void => {
+    watcher?.close();
+    watcher = undefined;
+    clearInterval(timer);
+    timer = undefined;
+    clearTimeout(gathering);
+    gathering = undefined;
+  };
+  const attend = (): void => {
+    const neededMs = listeners.received().length === 0 ? 0 : isBlind ? LOOK_MS_BLIND : LOOK_MS;
+    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (neededMs === everyMs) return;
+    rest();
+    everyMs = neededMs;
+    if (neededMs === 0) return;
+    timer = setInterval(look, neededMs).unref();
+    if (!isBlind) openWatcher();
+  };
+  return {
+    emit: listeners.emit,
+    subscribe: listeners.subscribe,
+    grown,
+    close: async () => rest(),
+  };
+}

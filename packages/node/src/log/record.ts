@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Entry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
+import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "@rkat/core/stores/sealing";
 import type { SegmentIo } from "./segments.ts";
 

@@ -5,8 +5,8 @@ import { pipeline } from "node:stream/promises";
 import { Worker } from "node:worker_threads";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import type { Scan } from "@rkat/core/ports/forgettings";
 import { workerFile } from "@rkat/core/ports/package-file";
+import type { Scan } from "@rkat/core/ports/store";
 import { createFinder, type Finder, type FoundText, requireTexts } from "@rkat/core/stores/scan";
 import { createTally, type Tally } from "@rkat/core/stores/scan-tally";
 

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Seal } from "@rkat/core/ports/seal";
+import type { Seal } from "@rkat/core/ports/store";
 
 /** What a segment needs of the file system, so that a test can make any call fail. */
 export interface SegmentIo {

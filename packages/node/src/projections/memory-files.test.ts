@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import type { Vault, VaultMemory } from "@rkat/core/ports/vault";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import { createVault } from "./vault.ts";
-import { nodeVaultCalls, type VaultCalls } from "./vault-files.ts";
+import { createVault, nodeVaultCalls, type VaultCalls } from "./vault.ts";
 
 const created_at_ms = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const created_at = "2026-01-02T03:04:05.678Z";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fc } from "../../../../test/support/property.ts";
-import { numberedName, numberOf, parseMarkdown, toMarkdown } from "./vault-files.ts";
+import { numberedName, numberOf, parseMarkdown, toMarkdown } from "./vault.ts";
 
 const parsed = (text: string) => {
   const { fields, body } = parseMarkdown(text);

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { VaultTiers } from "@rkat/core/ports/vault";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createVault } from "./vault.ts";
-import { nodeVaultCalls } from "./vault-files.ts";
+import { createVault, nodeVaultCalls } from "./vault.ts";
 
 let folder: string;
 let warnings: string[];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../../../test/crash/random.ts";
-import { createScanner, type Scanner } from "./scanner.ts";
+import { createScanner, type Scanner } from "./nearest.ts";
 import { layoutFor } from "./simd.ts";
 
 const IDS = 3_000;

@@ -1,5 +1,5 @@
 import type { Chunk, ChunkSource, LogMark, MemoryBatch, NewChunk } from "@rkat/core/ports/memory";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
+import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { openPrivateDb, type PrivateDb, type Table } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";
 

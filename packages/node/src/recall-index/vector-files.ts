@@ -2,7 +2,7 @@ import { createCipheriv, createHash, createSecretKey, type KeyObject } from "nod
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/seal";
+import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import type { ScanLayout } from "./simd.ts";
 
 /**

@@ -1,5 +1,5 @@
+import { unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
 import { callHint, toolName } from "../commands/event-words.ts";
 import { counted, oneLine } from "../io.ts";
 

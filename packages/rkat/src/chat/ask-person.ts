@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline/promises";
-import type { Approval } from "@rkat/core/contract/approval-operations";
+import { unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import { asRuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { JsonObject } from "@rkat/core/contract/session";
-import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
+import type { Approval } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { patchLines, patchOf } from "../commands/work-lines.ts";

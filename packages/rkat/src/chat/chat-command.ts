@@ -201,7 +201,8 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
     return print("/help lists commands, Ctrl-D ends.");
   }
   const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
-  const cut = state === "interrupted" ? " Its last turn was cut off." : "";
+  const finish = `rkat resume ${shortId(sessionId)}`;
+  const cut = state === "interrupted" ? ` Its last turn is unfinished; ${finish} finishes it.` : "";
   print(
     `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${withoutControls(model)}.${cut} /help lists commands.`,
   );

@@ -1,5 +1,4 @@
-import type { ModelCalls } from "@rkat/core/contract/model-call";
-import type { PartKind, SessionContext } from "@rkat/core/contract/session-context";
+import type { ModelCalls, PartKind, SessionContext } from "@rkat/core/contract/session-info";
 import { alignColumns, counted, createPaint, grouped, type Io, type Paint } from "../io.ts";
 
 const COLUMNS_DEFAULT = 80;

@@ -128,7 +128,7 @@ function askingFlags(flags: RunFlags): RunFlags {
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
   const { outputSchema, answer } = start;
   const flags = start.sessionId === undefined ? askingFlags(start.flags) : start.flags;
-  const attended = answer === undefined ? { unattended: UNATTENDED } : {};
+  const attended = answer === undefined ? { unattended: UNATTENDED } : { hasApprover: true as const };
   const asker = answer && createAsker(io, opened.runtime.dispatch, answer);
   // Fails before the first prompt is typed, not after.
   const isCompactionAskedFor = (flags.compactThreshold ?? flags.evict ?? flags.evictAt) !== undefined;

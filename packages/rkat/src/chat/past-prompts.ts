@@ -1,5 +1,5 @@
+import { parentageOf } from "@rkat/core/contract/describe-event";
 import type { Content } from "@rkat/core/contract/message";
-import { parentageOf } from "@rkat/core/contract/sub-agents";
 import type { Opened } from "../open-runtime.ts";
 
 const SESSIONS_MAX = 30;

@@ -1,8 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { extname } from "node:path";
+import { parentageOf } from "@rkat/core/contract/describe-event";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
-import { parentageOf } from "@rkat/core/contract/sub-agents";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { print } from "../command-row.ts";
 import { piecesOf } from "../commands/export-session.ts";

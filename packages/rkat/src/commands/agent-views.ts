@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import type { AgentHistory, AgentReceipt, AgentStatus } from "@rkat/core/contract/agent";
-import type { LongtermQuality, Remaking } from "@rkat/core/contract/agent-receipt";
+import type { AgentHistory, AgentReceipt, AgentStatus, LongtermQuality, Remaking } from "@rkat/core/contract/agent";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import type { OpenedCall, View } from "../command-row.ts";
 import { alignColumns, counted, grouped, indented, momentText, oneLine } from "../io.ts";

@@ -1,5 +1,5 @@
-import type { Approval } from "@rkat/core/contract/approval-operations";
 import { RuntimeError } from "@rkat/core/contract/error";
+import type { Approval } from "@rkat/core/contract/session-operations";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { showCalls } from "../chat/ask-person.ts";
 import { type CommandRow, command, type OpenedCall, onOpened, onSession, print } from "../command-row.ts";

@@ -1,6 +1,5 @@
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { ForgetReceipt, ForgetResult, Going } from "@rkat/core/contract/forget";
-import type { PruneResult } from "@rkat/core/contract/prune";
+import type { ForgetReceipt, ForgetResult, Going, PruneResult } from "@rkat/core/contract/forget";
 import { Option } from "commander";
 import { askLine, canAsk } from "../chat/ask-person.ts";
 import { type Call, type CommandRow, command, type OpenedCall, onOpened, print, show } from "../command-row.ts";

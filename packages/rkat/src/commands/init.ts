@@ -1,7 +1,7 @@
 import { lstat, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { JsonSchema } from "@rkat/core/contract/requests";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { isErrno, readIfThere } from "@rkat/node/config/realm";
 import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";

@@ -1,8 +1,7 @@
 import { join, resolve } from "node:path";
 import { invalid } from "@rkat/core/contract/error";
 import type { ForgetResult, Going } from "@rkat/core/contract/forget";
-import { type Mention, mentionsInSession, mentionsOfAgent } from "@rkat/core/transfer/personal-data";
-import { fenced } from "@rkat/core/transfer/transcript-formats";
+import { fenced, type Mention, mentionsInSession, mentionsOfAgent } from "@rkat/core/transfer/transcript-formats";
 import { Option } from "commander";
 import { command, onOpened } from "../command-row.ts";
 import { type Pair, pairs, repeated } from "../flags.ts";

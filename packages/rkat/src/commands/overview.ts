@@ -1,7 +1,7 @@
 import type { CapabilityStatus, CatalogModel, ModelsCatalog } from "@rkat/core/contract/capability";
 import { RuntimeError } from "@rkat/core/contract/error";
+import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { SkillRow } from "@rkat/core/contract/skill";
-import type { UsageReport } from "@rkat/core/contract/usage";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withGeneral } from "@rkat/core/sub-agents/sub-agent-settings";

@@ -6,7 +6,7 @@ import type { MarkdownStream } from "../chat/markdown.ts";
 import { type Call, type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
 import { ensureModel } from "../first-run.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
-import { withRuntime, withSessions } from "../open-runtime.ts";
+import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { openActivityRow } from "../progress.ts";
 import { findSession, SESSION_MISSING } from "../session-selector.ts";
@@ -20,7 +20,16 @@ import {
   stdinFlag,
   withHooksOverride,
 } from "./run-flags.ts";
-import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
+import {
+  finishTurn,
+  judge,
+  resumeSession,
+  startSession,
+  type Turn,
+  turnChange,
+  watchTurn,
+  withSessionRef,
+} from "./start-turn.ts";
 import { askForTrust } from "./trust.ts";
 import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
 
@@ -58,18 +67,20 @@ export function resumeRows(
   const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
   return [
     command("resume [SESSION] [PROMPT…]", {
-      text: "Continue a session with a further turn. Without a prompt, on a terminal, it opens a chat in the session, or in one that you choose.",
+      text: "Continue a session with a further turn. Without a prompt it finishes a turn whose process ended, or, on a terminal, opens a chat in the session, or in one that you choose.",
       usage: "[SESSION PROMPT…] [options]",
       flags,
       examples: [
         ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
         ['rkat resume ~1 "go on"', "the one before the last"],
+        ["rkat resume ~1", "finish its last turn, if its process ended before the turn did"],
         ["rkat resume", "choose one from a list, and chat in it"],
       ],
       notes,
       run: async (call: Call<RunFlags>) => {
         const { invocation, io, flags, self } = call;
         const [session, ...words] = self.args;
+        if (session !== undefined && words.length === 0 && (await finishesTurn(call, session))) return;
         if (session !== undefined && (words.length > 0 || !canAsk(io))) return runWords(call, words, session);
         requirePerson(io, flags);
         invocation.exitWith(await talk(invocation, session === undefined ? flags : { ...flags, resume: session }));
@@ -95,6 +106,19 @@ async function runWords(
   invocation.exitWith(await runTurn(invocation, words, resume === undefined ? flags : { ...flags, resume }));
 }
 
+/** Finishes the unfinished turn of a session; false if it has none. */
+async function finishesTurn({ invocation, flags, io }: Call<RunFlags>, session: string): Promise<boolean> {
+  return withSessions(invocation, async (opened) => {
+    const sessionId = await findSession(opened, session);
+    const { unfinished_turn } = await opened.runtime.readSession(sessionId);
+    if (unfinished_turn === undefined) return false;
+    const attended = canAsk(io) ? {} : { unattended: UNATTENDED };
+    const turn = finishTurn(opened, { sessionId, signal: io.interrupt, ...attended });
+    invocation.exitWith(await showTurn(invocation, opened, flags, turn));
+    return true;
+  });
+}
+
 /** Throws where no person can choose a session. */
 function requirePerson(io: Io, { file }: RunFlags): void {
   if (!canAsk(io)) {
@@ -117,7 +141,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
   return open(invocation, async (opened) => {
     if (resume === undefined) await mentionMissingMemory(io, opened.runtime, flags);
     const turn = { prompt, signal: io.interrupt, ...(canAsk(io) ? {} : { unattended: UNATTENDED }) };
-    const { stream, limits } =
+    const started =
       resume === undefined
         ? startSession(opened, { ...turn, flags, outputSchema })
         : resumeSession(opened, {
@@ -125,24 +149,34 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
             sessionId: await findSession(opened, resume),
             change: turnChange(flags, outputSchema),
           });
-    const { io: above, row } = openActivityRow(io);
-    const asker = createAsker(above, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
-    const activity = createActivity(row);
-    activity.begin(`asking ${flags.model ?? opened.config.agent.model ?? "the model"}`);
-    const result = await watchTurn({
-      stream,
-      view: await chooseView(above, flags),
-      complete: withSessionRef(opened),
-      onEvent: (event) => {
-        asker.onEvent(event);
-        activity.onEvent(event);
-      },
-    }).finally(activity.end);
-    const verdict = judge(result, limits);
-    if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
-    // After Ctrl-C the exit code is that of the interrupt, whatever the turn's outcome.
-    return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
+    return showTurn(invocation, opened, flags, started);
   });
+}
+
+/** Shows a turn to its end; returns the exit code. */
+async function showTurn(
+  { io }: Invocation,
+  opened: Opened,
+  flags: RunFlags,
+  { stream, limits }: Turn,
+): Promise<number> {
+  const { io: above, row } = openActivityRow(io);
+  const asker = createAsker(above, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
+  const activity = createActivity(row);
+  activity.begin(`asking ${flags.model ?? opened.config.agent.model ?? "the model"}`);
+  const result = await watchTurn({
+    stream,
+    view: await chooseView(above, flags),
+    complete: withSessionRef(opened),
+    onEvent: (event) => {
+      asker.onEvent(event);
+      activity.onEvent(event);
+    },
+  }).finally(activity.end);
+  const verdict = judge(result, limits);
+  if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
+  // After Ctrl-C the exit code is that of the interrupt, whatever the turn's outcome.
+  return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
 }
 
 /** Refuses flags that contradict each other. */

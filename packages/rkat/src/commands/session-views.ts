@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { parentageOf } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { EventPage } from "@rkat/core/contract/event-page";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
 import type { Cost } from "@rkat/core/contract/money";
 import type { OperationOutput } from "@rkat/core/contract/operations";
-import type { SessionContext } from "@rkat/core/contract/session-context";
-import type { SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
-import { parentageOf } from "@rkat/core/contract/sub-agents";
+import type { SessionContext, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
+import type { EventPage } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";
@@ -49,6 +48,7 @@ export async function showSession(
   const rows = [
     ["session", info.session_id],
     ["state", info.state],
+    ...(info.unfinished_turn === undefined ? [] : [["unfinished", unfinishedText(info.unfinished_turn)]]),
     ["model", `${info.model} (${info.provider})`],
     ["messages", grouped(info.message_count)],
     ["tokens", grouped(info.total_tokens)],
@@ -63,7 +63,13 @@ export async function showSession(
   if (info.last_assistant_text !== undefined)
     io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
   if (info.state === "archived") return;
-  print(io, paint.dim(`Resume with: rkat resume ${shortId(session_id)} PROMPT`));
+  const finish = info.unfinished_turn === undefined ? "" : `Finish its turn with: rkat resume ${shortId(session_id)}. `;
+  print(io, paint.dim(`${finish}Resume with: rkat resume ${shortId(session_id)} PROMPT`));
+}
+
+function unfinishedText({ since, attempt, missing }: NonNullable<SessionInfo["unfinished_turn"]>): string {
+  const ran = `its process ended after ${since}, attempt ${attempt}`;
+  return missing === undefined ? ran : `${ran}; missing here: ${missing.map(withoutControls).join(", ")}`;
 }
 
 /** How often a session was compacted. Only a session that was is read for it. */

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Simulation } from "@rkat/core/contract/simulation";
+import type { Simulation } from "@rkat/core/contract/wire/simulation";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 

@@ -32,7 +32,7 @@ interface FirstTurn {
 export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
   const { prompt, flags, outputSchema, signal, unattended } = first;
   const fields = { ...sessionFields(flags, config, outputSchema), prompt };
-  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
+  const call = { signal, ...attendance(unattended) };
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
     runtime.dispatch("createSession", fields, { ...call, listener }) as Promise<RunResult>;
@@ -54,12 +54,26 @@ interface FurtherTurn {
 /** Starts a further turn of a session. */
 export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn): Turn {
   const { sessionId, prompt, change, signal, unattended } = further;
-  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
+  const call = { signal, ...attendance(unattended) };
   const fields = { ...change, session_id: sessionId, prompt };
   // Without a store a session exists only in the process that created it.
   const operation = isKept ? "resumeSession" : "startTurn";
   const stream = streamOf((listener) => runtime.dispatch(operation, fields, { ...call, listener }));
   return { stream, limits: undefined };
+}
+
+/** Continues the unfinished turn of a session. */
+export function finishTurn({ runtime }: Opened, of: Pick<FurtherTurn, "sessionId" | "signal" | "unattended">): Turn {
+  const call = { signal: of.signal, ...attendance(of.unattended) };
+  const stream = streamOf((listener) =>
+    runtime.dispatch("finishTurn", { session_id: of.sessionId }, { ...call, listener }),
+  );
+  return { stream, limits: undefined };
+}
+
+/** Whether a person at this terminal answers approvals, or why none can. */
+function attendance(unattended: FurtherTurn["unattended"]): Pick<CallContext, "unattended" | "hasApprover"> {
+  return unattended === undefined ? { hasApprover: true } : { unattended };
 }
 
 /** What the flags change for a further turn, as on the wire; flags that only a new session can have are refused. */

@@ -1,6 +1,5 @@
-import { describeEvent, seconds } from "@rkat/core/contract/describe-event";
+import { describeEvent, seconds, unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
 import { oneLine } from "../io.ts";
 
 /** A line for what sub-agents do, indented by how deep they are; undefined for what is not theirs, and for the rest. */

@@ -1,8 +1,7 @@
-import { Scope } from "@rkat/core/contract/caller";
+import { Scope, type Token } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { parseDuration, spellDuration } from "@rkat/core/contract/input";
-import type { Token } from "@rkat/core/contract/token";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import { makeStateFolder, realmNameIn } from "@rkat/node/config/realm";
 import { createToken, openTokens, revokeToken } from "@rkat/server/http/token-files";
 import { InvalidArgumentError, Option } from "commander";

@@ -1,8 +1,8 @@
 import type { AgentContext, ContentBlock, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import { questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
-import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import { createEventQueue, type Listener } from "@rkat/core/sessions/event-queue";

@@ -1,6 +1,6 @@
 import type { AgentContext, PermissionOption } from "@agentclientprotocol/sdk";
-import type { AskedCall } from "@rkat/core/contract/approval";
 import type { AgentEventOf } from "@rkat/core/contract/event";
+import type { AskedCall } from "@rkat/core/contract/permission";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { describeCall } from "./tool-calls.ts";
 

@@ -1,7 +1,6 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
 import { invalid } from "@rkat/core/contract/error";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
-import type { Tool } from "@rkat/core/ports/tool";
+import type { McpServerConfig, Tool } from "@rkat/core/ports/tool";
 
 /** The MCP servers that a client brings for one session. */
 export interface SessionServers {

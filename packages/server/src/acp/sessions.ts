@@ -10,7 +10,7 @@ import type { ModelsCatalog } from "@rkat/core/contract/capability";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { fillContent } from "@rkat/core/sessions/media";
 import type { Tasks } from "./plan.ts";

@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { McpServerConfig } from "@rkat/core/ports/mcp-server";
+import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { realmOfFolder } from "@rkat/node/config/realm";
 import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { createJournal, type LogForm } from "../http/journal.ts";

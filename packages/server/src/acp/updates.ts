@@ -1,8 +1,7 @@
 import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
-import { describeEvent } from "@rkat/core/contract/describe-event";
+import { describeEvent, unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent, AgentEventOf, Usage } from "@rkat/core/contract/event";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
-import { unwrapSubAgentEvent } from "@rkat/core/contract/sub-agents";
 import { type Tasks, takeTasks } from "./plan.ts";
 import { promptBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";

@@ -1,10 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
-import type { Caller, Scope } from "@rkat/core/contract/caller";
+import type { Caller, Scope, Token } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { Token } from "@rkat/core/contract/token";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import type { Operator } from "./operator.ts";
 import { digestOf } from "./token-files.ts";
 

@@ -1,5 +1,5 @@
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { EventEnvelope } from "@rkat/core/contract/event-page";
+import type { EventEnvelope } from "@rkat/core/contract/session-operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
 import { isRecord } from "./incoming.ts";

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
-import { operationSchema } from "@rkat/core/contract/requests";
+import { operationSchema } from "@rkat/core/contract/wire/requests";
 import type { Facts } from "./journal.ts";
 
 export interface LoggedFailure {

@@ -1,5 +1,5 @@
 import { ERRORS, RuntimeError, type WireError } from "@rkat/core/contract/error";
-import type { EventEnvelope } from "@rkat/core/contract/event-page";
+import type { EventEnvelope } from "@rkat/core/contract/session-operations";
 import { sessionIdIn, toHybrid } from "./events.ts";
 import type { Fault, RequestId } from "./incoming.ts";
 import { type Frame, LINE_BYTES_MAX } from "./lines.ts";

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv6 } from "node:net";
 import type { Caller } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
 /** Which requests are accepted. */

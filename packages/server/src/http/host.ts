@@ -1,4 +1,4 @@
-import { CONTRACT_VERSION } from "@rkat/core/contract/version";
+import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { backendOf } from "@rkat/node/config/realm";
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { Observer, Vitals } from "@rkat/core/ports/observer";
+import type { Observer, Vitals } from "@rkat/core/ports/telemetry";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { failureFacts } from "./failure-facts.ts";
 import type { Facts, Journal, Level } from "./journal.ts";

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Vitals } from "@rkat/core/ports/observer";
+import type { Vitals } from "@rkat/core/ports/telemetry";
 import type { Metrics, Sample } from "./metrics.ts";
 
 interface ProcessCounts {

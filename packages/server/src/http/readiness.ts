@@ -2,7 +2,7 @@ import { statfs, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { Vitals } from "@rkat/core/ports/observer";
+import type { Vitals } from "@rkat/core/ports/telemetry";
 
 interface Check {
   readonly ok: boolean;

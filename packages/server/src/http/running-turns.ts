@@ -1,6 +1,6 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import { spellDuration } from "@rkat/core/contract/input";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 

@@ -193,6 +193,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     projectRoot,
     stateFolder,
     warn,
+    resumeTurns: config.turns.resume,
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });

@@ -3,9 +3,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
+import { Token, TokenName } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { Token, TokenName } from "@rkat/core/contract/token";
-import type { TokenStore } from "@rkat/core/ports/token-store";
+import type { TokenStore } from "@rkat/core/ports/store";
 import { isErrno } from "@rkat/node/config/realm";
 
 export type OpenDatabaseTokens = (

@@ -84,6 +84,11 @@ function countersIn(metrics: Metrics) {
       help: "Calls of models that failed and were made again, by what failed.",
       labels: ["provider", "model", "reason"],
     }),
+    adopted: metrics.counter({
+      name: "rkat_turns_adopted_total",
+      help: "Turns of other processes that this server continued, by why those stopped.",
+      labels: ["reason"],
+    }),
     tools: metrics.counter({
       name: "rkat_tool_calls_total",
       help: "Calls of tools, by name and outcome.",
@@ -131,6 +136,7 @@ function count(counts: Counts, model: readonly [provider: string, model: string]
     counts.retries.add([...model, body.event.retry?.failure.kind ?? "unknown"]);
   }
   if (body.kind === "call_failed") spend(body.usage);
+  if (body.kind === "turn_adopted") counts.adopted.add([body.reason]);
   if (body.kind === "tool_results") {
     for (const [index, { name }] of body.calls.entries()) {
       counts.tools.add([name, body.message.results[index]?.is_error === true ? "error" : "ok"]);

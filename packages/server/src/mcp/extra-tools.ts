@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf } from "@rkat/core/contract/mcp-tools";
-import { parseParams } from "@rkat/core/contract/requests";
+import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf } from "@rkat/core/contract/wire/mcp-tools";
+import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
 import type { CallerRuntime } from "../http/caller-runtime.ts";

@@ -1,6 +1,6 @@
 import type { ElicitRequestFormParams, ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import { questionIn } from "@rkat/core/contract/describe-event";
 import type { AgentEventOf } from "@rkat/core/contract/event";
-import { questionIn } from "@rkat/core/contract/sub-agents";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 

@@ -1,6 +1,6 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { EXTRA_TOOLS } from "@rkat/core/contract/mcp-tools";
 import { OPERATIONS } from "@rkat/core/contract/operations";
+import { EXTRA_TOOLS } from "@rkat/core/contract/wire/mcp-tools";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { afterEach, describe, expect, it } from "vitest";

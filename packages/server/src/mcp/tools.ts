@@ -1,6 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
-import { objectSchemaOf } from "@rkat/core/contract/mcp-tools";
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
+import { objectSchemaOf } from "@rkat/core/contract/wire/mcp-tools";
 
 /** A tool, and the operation that it calls. */
 export interface OperationTool {

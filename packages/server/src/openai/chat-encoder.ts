@@ -1,7 +1,6 @@
-import type { PendingCall } from "@rkat/core/contract/client-tools";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf, TerminalCause, Usage } from "@rkat/core/contract/event";
-import type { StopReason } from "@rkat/core/contract/message";
+import type { PendingCall, StopReason } from "@rkat/core/contract/message";
 import { answerText, BETWEEN_ANSWERS } from "./client-view.ts";
 import { errorOf } from "./failure.ts";
 import type { Encoder, Frame } from "./turn-route.ts";

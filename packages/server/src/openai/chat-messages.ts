@@ -1,8 +1,8 @@
 import { invalid } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
-import type { ChatMessage } from "@rkat/core/contract/openai-chat";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
 import type { JsonObject } from "@rkat/core/contract/session";
+import type { ChatMessage } from "@rkat/core/contract/wire/openai";
 import { contentOf, joined, textOf } from "./content.ts";
 import { inOrder, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 

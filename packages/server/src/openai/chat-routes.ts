@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Usage } from "@rkat/core/contract/event";
 import { invalidInput } from "@rkat/core/contract/input";
-import { ChatRequest } from "@rkat/core/contract/openai-chat";
+import { ChatRequest } from "@rkat/core/contract/wire/openai";
 import { fieldsOf } from "../http/body.ts";
 import type { RestRequest, StreamedRoute } from "../http/router.ts";
 import { createChatEncoder } from "./chat-encoder.ts";

@@ -1,6 +1,5 @@
-import type { PendingCall } from "@rkat/core/contract/client-tools";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { ContentBlock, Message } from "@rkat/core/contract/message";
+import type { ContentBlock, Message, PendingCall } from "@rkat/core/contract/message";
 import { type ChainHash, chainHash, inOrder, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
-import type { ContentPart, Format, PartedContent } from "@rkat/core/contract/openai";
 import type { JsonObject } from "@rkat/core/contract/session";
+import type { ContentPart, Format, PartedContent } from "@rkat/core/contract/wire/openai";
 
 /** The content of a message as our blocks; `at` names the field in errors. */
 export function contentOf(content: PartedContent, at: string): Content {

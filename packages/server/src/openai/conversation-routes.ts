@@ -1,7 +1,7 @@
 import { RuntimeError } from "@rkat/core/contract/error";
-import { CompactRequest, CreateConversation, CreateItems } from "@rkat/core/contract/openai-responses";
-import { parseParams } from "@rkat/core/contract/requests";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
+import { CompactRequest, CreateConversation, CreateItems } from "@rkat/core/contract/wire/openai";
+import { parseParams } from "@rkat/core/contract/wire/requests";
 import { fieldsOf } from "../http/body.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
 import type { RestRequest, Route } from "../http/router.ts";

@@ -1,5 +1,5 @@
-import { type CreateResponse, InputItem } from "@rkat/core/contract/openai-responses";
-import { parseParams } from "@rkat/core/contract/requests";
+import { type CreateResponse, InputItem } from "@rkat/core/contract/wire/openai";
+import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallerRuntime } from "../http/caller-runtime.ts";
 import { notThere, parseItemId, responseId } from "./ids.ts";
 import { readResponse } from "./read-response.ts";

@@ -1,4 +1,4 @@
-import type { CreateResponse } from "@rkat/core/contract/openai-responses";
+import type { CreateResponse } from "@rkat/core/contract/wire/openai";
 
 /** The request's fields in its response. */
 export type Echo = Readonly<Record<string, unknown>>;

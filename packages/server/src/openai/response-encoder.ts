@@ -85,6 +85,7 @@ export function createResponseEncoder(parts: ResponseParts): ResponseEncoder {
       case "tool_execution_completed":
         return items.answerTool(event);
       case "retrying":
+      case "turn_adopted":
         return items.abandon();
       case "turn_completed":
         stop = event.stop_reason;

@@ -1,7 +1,7 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
-import type { CreateResponse, InputItem, SaidItem } from "@rkat/core/contract/openai-responses";
 import type { MessageInput } from "@rkat/core/contract/rewrite";
+import type { CreateResponse, InputItem, SaidItem } from "@rkat/core/contract/wire/openai";
 import { contentOf, joined, textOf } from "./content.ts";
 import type { SeqMessage } from "./response-log.ts";
 

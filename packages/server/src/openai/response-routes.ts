@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
-import { CreateResponse } from "@rkat/core/contract/openai-responses";
-import { parseParams } from "@rkat/core/contract/requests";
+import { CreateResponse } from "@rkat/core/contract/wire/openai";
+import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import { fieldsOf } from "../http/body.ts";
 import type { CallerRuntime } from "../http/caller-runtime.ts";

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PendingCall } from "@rkat/core/contract/client-tools";
-import type { Content, ContentBlock } from "@rkat/core/contract/message";
+import type { Content, ContentBlock, PendingCall } from "@rkat/core/contract/message";
 import { textOfFile } from "@rkat/core/sessions/media";
 
 /**

@@ -1,7 +1,7 @@
-import type { ClientTool } from "@rkat/core/contract/client-tools";
 import { invalid } from "@rkat/core/contract/error";
-import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contract/openai";
+import type { ClientTool } from "@rkat/core/contract/message";
 import type { CreateSession, JsonObject, ToolFilter } from "@rkat/core/contract/session";
+import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contract/wire/openai";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import type { RestRequest } from "../http/router.ts";
 import { labelsOf } from "./metadata.ts";

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import { OpenStream, parseParams } from "@rkat/core/contract/requests";
+import { OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
 import type { CallerRuntime } from "../http/caller-runtime.ts";

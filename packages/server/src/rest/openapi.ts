@@ -2,8 +2,8 @@ import type { Scope } from "@rkat/core/contract/caller";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
 import { ERRORS } from "@rkat/core/contract/error";
 import { OPERATION_NAMES, OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
-import type { JsonSchema } from "@rkat/core/contract/requests";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import type { JsonSchema } from "@rkat/core/contract/wire/requests";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import { type InputPlaces, inputPlaces, restSchema } from "./operation-shape.ts";
 
 /** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */

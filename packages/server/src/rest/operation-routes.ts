@@ -1,5 +1,5 @@
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import { sessionLeftBy } from "../http/events.ts";
 import { errorAnswer, jsonAnswer } from "../http/http-answer.ts";
@@ -40,7 +40,7 @@ type Call = (
 function createCall({ realm }: OperationParts, name: OperationName): Call {
   const readInput = createInputReader(name, realm);
   return async (request, { signal, listener }) => {
-    const input = readInput(request);
+    const input = withRequestKey(readInput(request), name, request);
     const { dispatch } = request.runtime;
     const traceparent = request.headers.traceparent?.toString();
     try {
@@ -60,6 +60,13 @@ function createCall({ realm }: OperationParts, name: OperationName): Call {
       throw thrown;
     }
   };
+}
+
+/** The header `Idempotency-Key` as the field of the operation: every server of the realm knows the request by it. */
+function withRequestKey<I extends object>(input: I, name: OperationName, { headers }: RestRequest): I {
+  const key = headers["idempotency-key"];
+  if (key === undefined || !("idempotency_key" in WIRE_TABLE[name].fields)) return input;
+  return { idempotency_key: String(key), ...input };
 }
 
 /** Runs a turn to its end, also when the client has left meanwhile: what was asked for is done and kept. */

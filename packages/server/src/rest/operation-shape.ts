@@ -1,6 +1,6 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
-import { type JsonSchema, operationSchema } from "@rkat/core/contract/requests";
+import { type JsonSchema, operationSchema } from "@rkat/core/contract/wire/requests";
 import { fieldsOf } from "../http/body.ts";
 import { withPlainIds, withSessionRefs } from "../http/events.ts";
 import { isRecord } from "../http/incoming.ts";

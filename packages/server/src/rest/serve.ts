@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Caller, requireScope } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { WIRE_TABLE } from "@rkat/core/contract/wire-table";
+import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import { createBodyReader } from "../http/body.ts";
 import { type CallerRuntime, forCaller } from "../http/caller-runtime.ts";
 import { parseSessionRef } from "../http/events.ts";

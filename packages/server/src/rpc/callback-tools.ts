@@ -1,7 +1,7 @@
-import type { ClientTool } from "@rkat/core/contract/client-tools";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
-import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/requests";
+import type { ClientTool } from "@rkat/core/contract/message";
+import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/wire/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
 import { requestFrame } from "../http/frames.ts";
 import { type Answer, isRecord } from "../http/incoming.ts";

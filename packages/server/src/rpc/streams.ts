@@ -1,5 +1,5 @@
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/requests";
+import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
 import { listenTo, type Params, toEnvelope } from "../http/events.ts";

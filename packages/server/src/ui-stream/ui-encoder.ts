@@ -1,8 +1,7 @@
-import { describeEvent } from "@rkat/core/contract/describe-event";
+import { describeEvent, questionIn } from "@rkat/core/contract/describe-event";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { ContentBlock, StopReason } from "@rkat/core/contract/message";
-import { questionIn } from "@rkat/core/contract/sub-agents";
-import type { UiChatData } from "@rkat/core/contract/ui-chat";
+import type { UiChatData } from "@rkat/core/contract/wire/ui-chat";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
 
 /** A piece of a UI message stream, as the AI SDK reads it. */

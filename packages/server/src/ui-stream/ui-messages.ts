@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { invalid } from "@rkat/core/contract/error";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
-import type { UiChatRequest, UiMessage, UiPart } from "@rkat/core/contract/ui-chat";
+import type { UiChatRequest, UiMessage, UiPart } from "@rkat/core/contract/wire/ui-chat";
 import { partsOf, type Said } from "../openai/said.ts";
 import { parseApprovalId } from "./ui-encoder.ts";
 

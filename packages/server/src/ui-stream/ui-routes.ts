@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { parseParams } from "@rkat/core/contract/requests";
-import { UiChatId, UiChatRequest } from "@rkat/core/contract/ui-chat";
+import { parseParams } from "@rkat/core/contract/wire/requests";
+import { UiChatId, UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
 import { fieldsOf } from "../http/body.ts";
 import { createEventWriter } from "../http/event-writer.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";

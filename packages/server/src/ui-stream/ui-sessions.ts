@@ -1,6 +1,6 @@
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
-import type { UiChatRequest } from "@rkat/core/contract/ui-chat";
+import type { UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import type { CallerRuntime } from "../http/caller-runtime.ts";
 import { furtherTurn } from "../http/running-turns.ts";

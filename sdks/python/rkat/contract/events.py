@@ -30,6 +30,16 @@ EVENTS: dict[str, EventRow] = {
             "extraction_required": (bool,),
         },
     ),
+    "turn_adopted": EventRow(
+        "another process continues the turn",
+        {
+            "session_id": (str,),
+            "attempt": (int,),
+            "from_seq": (int,),
+            "reason": (str,),
+            "superseded": (bool,),
+        },
+    ),
     "extraction_succeeded": EventRow(
         "a structured result was extracted",
         {

@@ -233,6 +233,11 @@ class ClientMethods(Handle):
 class SessionMethods(Handle):
     """The operations on a session."""
 
+    async def finish_turn(self) -> results.RunResult:
+        """Finish a turn whose process ended before it did; what its log contains is not repeated."""
+        answer: results.RunResult = await self._request("turn/finish")
+        return answer
+
     async def interrupt(self) -> None:
         """Stop the running turn; a session that is idle is left as it is."""
         await self._request("turn/interrupt")

@@ -17,6 +17,7 @@ OPERATIONS: dict[str, Operation] = {
     "createSession": Operation("session/create", "POST /sessions"),
     "startTurn": Operation("turn/start", "POST /sessions/{session_id}/messages"),
     "resumeSession": Operation("session/resume", "POST /sessions/{session_id}/messages"),
+    "finishTurn": Operation("turn/finish", "POST /sessions/{session_id}/finish"),
     "interruptTurn": Operation("turn/interrupt", "POST /sessions/{session_id}/interrupt"),
     "readSession": Operation("session/read", "GET /sessions/{session_id}"),
     "listSessions": Operation("session/list", "GET /sessions"),

@@ -233,6 +233,8 @@ class SessionOptions(TypedDict, total=False):
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
     """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
+    idempotency_key: str
+    """Identifies the request: the same one again, at any server of the realm, gets the end of the same turn."""
     model: str
     """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
@@ -348,6 +350,8 @@ class TurnOptions(TypedDict, total=False):
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
     """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
+    idempotency_key: str
+    """Identifies the request: the same one again, at any server of the realm, gets the end of the same turn."""
     initial_turn: Literal["run_immediately", "deferred"]
     """Set when the session was made; a turn may say it again, as it is."""
     max_turns: int

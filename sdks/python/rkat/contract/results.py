@@ -161,6 +161,17 @@ class SessionInfoBudget(TypedDict):
     """How much of it is used; absent for time, which each turn has anew."""
 
 
+class SessionInfoUnfinishedTurn(TypedDict):
+    """`unfinished_turn` of `SessionInfo`."""
+
+    since: str
+    """When its last entry was written."""
+    attempt: int
+    """How many processes have run it."""
+    missing: NotRequired[list[str]]
+    """What the process that answers lacks to continue the turn; absent where it lacks nothing."""
+
+
 class CompactionCadence(TypedDict):
     """`session_compaction_cadence` of `SessionInfo`."""
 
@@ -192,8 +203,8 @@ class SessionInfo(TypedDict):
     is_active: bool
     """Whether it runs a turn."""
     state: SessionInfoState
-    """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept; failed: its last turn ended with an error.
+    """waiting: for approval of tool calls; interrupted: its process ended within a turn, which another process can
+    finish; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -209,6 +220,8 @@ class SessionInfo(TypedDict):
     """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
     budgets: NotRequired[list[SessionInfoBudget]]
     """The limits it was made with; absent without any, and for a session of before that was kept."""
+    unfinished_turn: NotRequired[SessionInfoUnfinishedTurn]
+    """The turn whose process ended before it did; turn/finish continues it; absent where there is none."""
     last_assistant_text: NotRequired[str]
     """What the assistant said last."""
     session_compaction_cadence: NotRequired[CompactionCadence]
@@ -235,8 +248,8 @@ class SessionSummary(TypedDict):
     is_active: bool
     """Whether it runs a turn."""
     state: SessionInfoState
-    """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept; failed: its last turn ended with an error.
+    """waiting: for approval of tool calls; interrupted: its process ended within a turn, which another process can
+    finish; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -1152,7 +1165,7 @@ class AgentStatus(TypedDict):
     """Why the last compaction failed; absent when it did not."""
 
 
-class ReceiptCounts(TypedDict):
+class AgentHistorySummaryReceipt(TypedDict):
     """`receipt` of `AgentHistorySummary`."""
 
     total: int
@@ -1230,7 +1243,7 @@ AgentHistorySummary = TypedDict(
         # Who wrote it; extractive: sentences of what it sums up.
         "by": Literal["model", "extractive"],
         # Its receipt in numbers; absent of summaries of before there were any.
-        "receipt": NotRequired[ReceiptCounts],
+        "receipt": NotRequired[AgentHistorySummaryReceipt],
         # Of a long-term summary, how it stands to what it was made of.
         "quality": NotRequired[LongtermQuality],
         # Of a long-term summary, the attempt to make it anew; absent without one.

@@ -10,9 +10,9 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { messageOf } from "../../contract/error.ts";
 import type { JsonObject } from "../../contract/session.ts";
-import { CONTRACT_VERSION } from "../../contract/version.ts";
+import { CONTRACT_VERSION } from "../../contract/wire/version.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import type { McpServerConfig } from "../../ports/tool.ts";
 import { createOutputTail, signalGroup } from "../command.ts";
 import type { Env } from "../shell.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";

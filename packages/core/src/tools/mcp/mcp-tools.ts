@@ -4,9 +4,8 @@ import type { ContentBlock } from "../../contract/message.ts";
 import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import { loadOptional } from "../../ports/package-file.ts";
-import type { Effects, Tool, ToolOutput } from "../../ports/tool.ts";
+import type { Effects, McpServerConfig, Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
 
 /** The tools of MCP servers; all sessions share the connections. */

@@ -2,7 +2,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ErrorCode, isJSONRPCRequest, isJSONRPCResultResponse } from "@modelcontextprotocol/sdk/types.js";
 import { messageOf } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpAddress } from "../../ports/mcp-server.ts";
+import type { McpAddress } from "../../ports/tool.ts";
 
 export interface Line {
   readonly transport: Transport;

@@ -1,4 +1,4 @@
-import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import type { McpServerConfig } from "../../ports/tool.ts";
 import { type Env, isSecret } from "../shell.ts";
 
 type Texts = Readonly<Record<string, string>>;
