@@ -112,6 +112,8 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
         };
         return { ...place, go };
       } catch (cause) {
+        children.get(id)?.stdin?.destroy(); // Its leader ends without having run the command.
+        children.delete(id);
         await rm(path, { recursive: true, force: true });
         throw invalid(`the command could not be started: ${messageOf(cause)}`, cause);
       }
