@@ -189,6 +189,35 @@ describe("a background job", () => {
     await expect(background(call, "touch more")).rejects.toThrow("32 background jobs are running already");
   });
 
+  it("[P3] never runs if it cannot be recorded", async () => {
+    const shared = createInMemoryStore();
+    const append: Store["log"]["append"] = async (...given) => {
+      if (given[2].some(({ body }) => body.kind === "job_started")) throw new Error("the disk is full");
+      return shared.log.append(...given);
+    };
+    const { call } = await session({ store: { ...shared, log: { ...shared.log, append } }, jobsFolder });
+    await expect(background(call, "touch ran")).rejects.toThrow("the disk is full");
+    expect(await call("shell_jobs")).toEqual([]);
+    expect(readdirSync(root)).not.toContain("ran");
+    expect(readdirSync(jobsFolder)).toEqual([]);
+  });
+
+  it("[P3] is delivered once although several processes follow it", async () => {
+    const store = createInMemoryStore();
+    const options = { store, jobsFolder, resumeTurns: true };
+    const { id, call } = await session(options);
+    for (let count = 0; count < 3; count += 1) start(options);
+    const started: string[] = [];
+    for (let count = 0; count < 8; count += 1)
+      started.push(await background(call, "until [ -e go ]; do sleep 0.1; done"));
+    writeFileSync(join(root, "go"), "");
+    await eventually(() => expect(readdirSync(jobsFolder)).toEqual([]));
+    const bodies = await bodiesOf(store, id);
+    const endings = kindsIn(bodies, "job_ended").flatMap((body) => (body.kind === "job_ended" ? [body.job_id] : []));
+    expect(endings.toSorted()).toEqual(started.toSorted());
+    expect(kindsIn(bodies, "notice")).toHaveLength(started.length);
+  });
+
   it("[P3] ends with a runtime that does not resume turns, which records that", async () => {
     const store = createInMemoryStore();
     const { runtime, id, call } = await session({ store, jobsFolder });
