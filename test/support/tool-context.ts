@@ -11,4 +11,4 @@ export function toolContext(more: Partial<ToolCallContext> = {}): ToolCallContex
 const refuse = (): Promise<never> => Promise.reject(new Error("there are no background jobs here"));
 
 /** For shell tools outside of sessions. */
-export const NO_JOBS: SessionJobs = { start: refuse, list: refuse, report: refuse, cancel: refuse };
+export const NO_JOBS = (): SessionJobs => ({ start: refuse, list: refuse, report: refuse, cancel: refuse });

@@ -3,7 +3,6 @@ import { agentOf } from "./config/agents-schema.ts";
 import type { Config } from "./config/config-schema.ts";
 import type { SessionSettings } from "./contract/session.ts";
 import type { searchForTools } from "./memory/memory-operations.ts";
-import type { SessionJobs } from "./ports/jobs.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
 import type { McpServerConfig, Tool } from "./ports/tool.ts";
 import { belowCeiling, lowerOf, requireBelow, type ToolCeiling } from "./runtime/ceiling.ts";
@@ -60,12 +59,7 @@ type Recall = ReturnType<typeof searchForTools>;
 export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTools {
   const { root, clock, env, ceiling, catalogue, sessions } = parts;
   const { program: shellProgram, timeout_ms } = parts.shell;
-  const jobs: SessionJobs = {
-    start: (...given) => sessions().jobs.start(...given),
-    list: (...given) => sessions().jobs.list(...given),
-    report: (...given) => sessions().jobs.report(...given),
-    cancel: (...given) => sessions().jobs.cancel(...given),
-  };
+  const jobs = () => sessions().jobs;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000, jobs });
   const mcp = mcpToolsOf(options.mcpServers ?? [], parts);
   const recallOutput = createRecallOutput(async (id) => {

@@ -51,13 +51,13 @@ export function createJobs(parts: JobParts): Jobs {
   const settled = async (sessionId: string, jobId: string): Promise<[LiveSession, JobRecord]> => {
     const session = await live.findFresh(sessionId);
     const record = recordOf(session, jobId);
-    if (await records.settle(session, record)) await following.drop(jobId);
+    if (await records.settle(session, record)) await following.drop(jobId, sessionId);
     return [session, recordOf(session, jobId)];
   };
 
   const summarise = async (session: LiveSession, record: JobRecord): Promise<JobSummary> => {
     const { command, host } = await records.startOf(session, record);
-    const seen = record.endSeq > 0 ? undefined : await records.look(session, record);
+    const seen = record.endSeq > 0 ? undefined : await records.look(session.state.sessionId, record.jobId);
     // It may have ended since it was looked at, which is recorded next time.
     const isKnown = record.endSeq > 0 || seen?.state === "running" || seen?.state === "ended";
     return {
@@ -104,7 +104,7 @@ export function createJobs(parts: JobParts): Jobs {
         const { report, error } = ended;
         return { ...summary, ...report, ...(error === undefined ? {} : { error }) };
       }
-      const seen = await records.look(session, record);
+      const seen = await records.look(session.state.sessionId, record.jobId);
       if (seen === undefined || seen.state === "elsewhere")
         return { ...summary, error: await records.whereIs(session, record) };
       return { ...summary, ...(await processes.report(jobId, seen)) };
@@ -112,7 +112,7 @@ export function createJobs(parts: JobParts): Jobs {
     cancel: async (sessionId, jobId) => {
       const [session, before] = await settled(sessionId, jobId);
       if (before.endSeq > 0) throw hasEnded(before);
-      const seen = await records.look(session, before);
+      const seen = await records.look(sessionId, jobId);
       if (seen === undefined || seen.state === "elsewhere") throw invalid(await records.whereIs(session, before));
       if (seen.state === "unknown") {
         const why = `this platform cannot tell whether process ${seen.pid} is still the job; it ends at its timeout`;
@@ -126,17 +126,18 @@ export function createJobs(parts: JobParts): Jobs {
       for (const { jobId } of openJobs(state)) following.add(jobId, state.sessionId);
     },
     end: async (session) => {
+      const { sessionId } = session.state;
       for (const job of openJobs(session.state)) {
-        if ((await records.look(session, job)) === undefined) continue;
+        if ((await records.look(sessionId, job.jobId)) === undefined) continue;
         await processes.stop(job.jobId, "cancelled");
-        if (await records.settle(session, job)) await following.drop(job.jobId);
+        if (await records.settle(session, job)) await following.drop(job.jobId, sessionId);
       }
     },
     erase: async (sessionId) => {
       for (const jobId of await processes.list()) {
-        if ((await processes.look(jobId))?.sessionId !== sessionId) continue;
+        if ((await records.look(sessionId, jobId)) === undefined) continue;
         await processes.stop(jobId, "cancelled");
-        await following.drop(jobId);
+        await following.drop(jobId, sessionId);
       }
     },
     close: async () => {
@@ -150,10 +151,10 @@ type Records = ReturnType<typeof createRecords>;
 
 /** Jobs as their sessions record them. */
 function createRecords({ store, clock, locked, processes, redactFor }: JobParts) {
-  /** A job of this session: a log that was copied from elsewhere may name any. */
-  const look = async ({ state }: LiveSession, { jobId }: JobRecord): Promise<JobLook | undefined> => {
+  /** A job of this session: a log that was copied from elsewhere may name one of another. */
+  const look = async (sessionId: string, jobId: string): Promise<JobLook | undefined> => {
     const seen = await processes.look(jobId);
-    return seen?.sessionId === state.sessionId ? seen : undefined;
+    return seen?.sessionId === sessionId ? seen : undefined;
   };
   const bodyAt = async <K extends EntryBody["kind"]>({ state }: LiveSession, seq: number, kind: K) => {
     const [entry] = await store.log.read(state.sessionId, seq, 1);
@@ -178,7 +179,7 @@ function createRecords({ store, clock, locked, processes, redactFor }: JobParts)
     /** Records the end of a job that has ended; resolves with whether it is recorded. */
     settle: async (session: LiveSession, record: JobRecord): Promise<boolean> => {
       if (record.endSeq > 0) return true;
-      const seen = await look(session, record);
+      const seen = await look(session.state.sessionId, record.jobId);
       const isLost = clock.now() > record.startedAtMs + record.timeoutMs + LOST_MS;
       if (seen?.state !== "ended" && (seen?.state === "running" || !isLost)) return false;
       const { jobId } = record;
@@ -195,22 +196,23 @@ function createRecords({ store, clock, locked, processes, redactFor }: JobParts)
 }
 
 /** Looks at running jobs until they have ended. */
-function createFollowing({ store, clock, live, processes, outlives }: JobParts, { settle }: Records) {
+function createFollowing({ store, clock, live, processes, outlives }: JobParts, { look, settle }: Records) {
   const closing = new AbortController();
   /** Jobs by id, with their session, and when that is next refreshed. */
   const followed = new Map<string, { readonly sessionId: string; readonly isOwn: boolean; atMs: number }>();
   let running: Promise<void> | undefined;
 
-  const drop = async (jobId: string): Promise<void> => {
-    await processes.remove(jobId);
-    followed.delete(jobId);
+  const drop = async (jobId: string, sessionId: string): Promise<void> => {
+    if ((await look(sessionId, jobId)) !== undefined) await processes.remove(jobId);
+    if (followed.get(jobId)?.sessionId === sessionId) followed.delete(jobId);
   };
 
   /** Follows jobs whose process is gone. */
   const find = async (): Promise<void> => {
     for (const jobId of await processes.list()) {
-      const seen = followed.has(jobId) ? undefined : await processes.look(jobId);
-      if (seen !== undefined) followed.set(jobId, { sessionId: seen.sessionId, isOwn: false, atMs: 0 });
+      const seen = await processes.look(jobId);
+      if (seen !== undefined && followed.get(jobId)?.sessionId !== seen.sessionId)
+        followed.set(jobId, { sessionId: seen.sessionId, isOwn: false, atMs: 0 });
     }
   };
 
@@ -218,28 +220,29 @@ function createFollowing({ store, clock, live, processes, outlives }: JobParts, 
   const attend = async (jobId: string): Promise<void> => {
     const job = followed.get(jobId);
     if (job === undefined) return;
-    const seen = await processes.look(jobId);
+    const { sessionId } = job;
+    const seen = await look(sessionId, jobId);
     const now = clock.now();
     if (seen?.state === "running" && now >= seen.startedAtMs + seen.timeoutMs) await processes.stop(jobId, "timed_out");
     else if (seen?.state === "running" && seen.outputBytes > OUTPUT_BYTES_MAX) await processes.stop(jobId, "flooded");
     else if (seen?.state !== "ended" && now < job.atMs) return;
     job.atMs = now + REFRESH_MS;
-    const session = await live.findFresh(job.sessionId).catch((thrown: unknown) => {
+    const session = await live.findFresh(sessionId).catch((thrown: unknown) => {
       if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
       throw thrown;
     });
     if (session?.state.archived === true) {
-      await processes.stop(jobId, "cancelled");
-      return drop(jobId);
+      if (seen !== undefined) await processes.stop(jobId, "cancelled");
+      return drop(jobId, sessionId);
     }
     const record = session?.state.jobs.find((one) => one.jobId === jobId);
     if (session === undefined || record === undefined) {
       // The process that started it ended before it could record that, so the command never ran.
-      if (seen === undefined || seen.state === "ended") await drop(jobId);
+      if (seen === undefined || seen.state === "ended") await drop(jobId, sessionId);
       return;
     }
-    if (!session.isRunning && (await store.locks.isHeld(job.sessionId))) return;
-    if (await settle(session, record)) await drop(jobId);
+    if (!session.isRunning && (await store.locks.isHeld(sessionId))) return;
+    if (await settle(session, record)) await drop(jobId, sessionId);
   };
 
   const loop = async (): Promise<void> => {
@@ -264,7 +267,7 @@ function createFollowing({ store, clock, live, processes, outlives }: JobParts, 
       throw new RuntimeError("REQUEST_CANCELLED", "the runtime is closing and starts no more commands");
     },
     add: (jobId: string, sessionId: string, whose?: "own"): void => {
-      if (!followed.has(jobId))
+      if (whose === "own" || !followed.has(jobId))
         followed.set(jobId, { sessionId, isOwn: whose === "own", atMs: clock.now() + REFRESH_MS });
       running ??= loop();
     },

@@ -23,7 +23,7 @@ export interface BuiltinOptions {
   readonly shellProgram?: string | undefined;
   /** The default timeout of a command; 30 unless given. */
   readonly shellTimeoutSecs?: number | undefined;
-  readonly jobs: SessionJobs;
+  readonly jobs: () => SessionJobs;
 }
 
 export interface BuiltinTools {

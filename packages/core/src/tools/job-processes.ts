@@ -93,6 +93,15 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
     };
   };
 
+  /** Waits for a process that was signalled. */
+  const isGone = async (jobId: string, facts: Facts): Promise<boolean> => {
+    for (let waited = 0; waited < TERMINATION_GRACE_MS; waited += LOOK_MS) {
+      if (stateOf(jobId, facts) !== "running") return true;
+      await clock.sleep(LOOK_MS, NEVER);
+    }
+    return false;
+  };
+
   return {
     host,
     start: async ({ id, sessionId }, spec) => {
@@ -135,11 +144,9 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
       if (seen?.state !== "running" || path === undefined) return;
       await writeFile(join(path, "stopped"), why, { mode: 0o600 });
       signalGroup(seen, "SIGTERM");
-      for (let waited = 0; waited < TERMINATION_GRACE_MS && stateOf(jobId, seen) === "running"; waited += LOOK_MS)
-        await clock.sleep(LOOK_MS, NEVER);
-      if (stateOf(jobId, seen) === "running") signalGroup(seen, "SIGKILL");
-      for (let waited = 0; waited < TERMINATION_GRACE_MS && stateOf(jobId, seen) === "running"; waited += LOOK_MS)
-        await clock.sleep(LOOK_MS, NEVER);
+      if (await isGone(jobId, seen)) return;
+      signalGroup(seen, "SIGKILL");
+      await isGone(jobId, seen);
     },
     remove: async (jobId) => {
       const path = await pathOf(jobId);

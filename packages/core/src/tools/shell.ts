@@ -36,7 +36,8 @@ export interface ShellOptions {
   readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
   /** The default timeout of a command; 30 unless given. */
   readonly timeoutSecs?: number | undefined;
-  readonly jobs: SessionJobs;
+  /** Sessions are created after their tools. */
+  readonly jobs: () => SessionJobs;
 }
 
 export interface ShellTools {
@@ -97,7 +98,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
       };
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
       if (!input.background) return runToEnd(start(spec), signal);
-      const job_id = await jobs.start(sessionId, spec);
+      const job_id = await jobs().start(sessionId, spec);
       const message = `started in the background; shell_job_status with job_id ${job_id} reports its state, and its end is announced`;
       return JSON.stringify({ job_id, status: "running", message });
     },
@@ -115,28 +116,28 @@ export function createShellTools(options: ShellOptions): ShellTools {
 }
 
 /** The tools for background commands. */
-function createJobTools(jobs: SessionJobs): readonly Tool[] {
+function createJobTools(jobs: () => SessionJobs): readonly Tool[] {
   return [
     defineTool({
       name: "shell_jobs",
       effects: "none",
       description: "List the background jobs of this session, oldest first.",
       input: NoInput,
-      run: async (_input, { sessionId }) => JSON.stringify(await jobs.list(sessionId)),
+      run: async (_input, { sessionId }) => JSON.stringify(await jobs().list(sessionId)),
     }),
     defineTool({
       name: "shell_job_status",
       effects: "none",
       description: "Read how a background job goes: its status, output so far and, once it has ended, exit_code.",
       input: OneJob,
-      run: async ({ job_id }, { sessionId }) => JSON.stringify(await jobs.report(sessionId, job_id)),
+      run: async ({ job_id }, { sessionId }) => JSON.stringify(await jobs().report(sessionId, job_id)),
     }),
     defineTool({
       name: "shell_job_cancel",
       description: "Kill a running background job and everything it started.",
       input: OneJob,
       run: async ({ job_id }, { sessionId }) => {
-        await jobs.cancel(sessionId, job_id);
+        await jobs().cancel(sessionId, job_id);
         return JSON.stringify({ job_id, status: "cancelled" });
       },
     }),
