@@ -1,11 +1,12 @@
-// Calls tools in sessions of a folder, one line of stdin each, until it is killed. An empty line closes the runtime.
+// Calls tools in sessions of a folder or a database, one line of stdin each, until it is killed. An empty line closes the runtime.
 import { createInterface } from "node:readline";
 import { openRuntime } from "@rkat/node/open-runtime";
 import { callTool, createCallingModel } from "./calling-model.ts";
 
-const [stateFolder = "", projectRoot = ""] = process.argv.slice(2);
+const [stateFolder = "", projectRoot = "", store] = process.argv.slice(2);
 const runtime = await openRuntime({
   stateFolder,
+  store,
   projectRoot,
   model: createCallingModel(),
   toolPreset: "workspace",

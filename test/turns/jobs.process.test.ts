@@ -10,6 +10,7 @@ import type { Store } from "@rkat/core/ports/store";
 import { openEmbeddedStore, openRuntime } from "@rkat/node/open-runtime";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { killableStore } from "../support/killable-store.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { callTool, createCallingModel } from "./calling-model.ts";
 
 const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 30_000, interval: 20 });
@@ -288,16 +289,21 @@ describe("a background job", () => {
     expect(await from("shell_job_status", { job_id: "far" })).toMatchObject({ error: sentence });
     await expect(from("shell_job_cancel", { job_id: "far" })).rejects.toThrow(sentence);
     await expect(from("shell_job_cancel", { job_id })).rejects.toThrow("cannot be seen from here");
+    const report = { exit_code: 0, stdout: "", stderr: "", timed_out: false, duration_secs: 0 };
+    const end: EntryBody = { kind: "job_ended", job_id, display_name: "", status: "completed", report };
+    await store.log.append(other.id, (await store.sessions.get(other.id))?.last_seq ?? 0, [{ span: 1, body: end }]);
+    expect(await from("shell_job_status", { job_id })).toMatchObject({ status: "completed" });
+    await runtime.session(other.id).archive();
     expect(await call("shell_job_status", { job_id })).toMatchObject({ status: "running" });
   });
 });
 
 /** A process that calls tools until it is killed. */
-async function startProcess(stateFolder: string) {
+async function startProcess(stateFolder: string, store: readonly string[] = []) {
   const script = join(import.meta.dirname, "job-process.ts");
   const env = { PATH: process.env.PATH, HOME: root };
   const stdio: ["pipe", "pipe", "inherit"] = ["pipe", "pipe", "inherit"];
-  const child = spawn(process.execPath, [script, stateFolder, root], { env, stdio });
+  const child = spawn(process.execPath, [script, stateFolder, root, ...store], { env, stdio });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -374,5 +380,31 @@ describe("a background job whose process was killed", () => {
     await expectDead(pid);
     expect(readdirSync(join(stateFolder, "jobs"))).toEqual([]);
     expect(receipt?.scan.elsewhere).toEqual([]);
+  });
+});
+
+withPostgres("a background job of a realm in a database", () => {
+  it("[P3] is found again by another process of its machine, which delivers its end once", async () => {
+    const store = [await databaseFor("jobs")];
+    const first = await startProcess(join(root, "state"), store);
+    const { id } = first;
+    const command = "echo $$ > pid; until [ -e go ]; do sleep 0.05; done; exit 5";
+    const { job_id } = await first.call(id, "shell", { command, background: true, timeout_secs: 600 });
+    const pid = await numberIn("pid");
+    await first.kill();
+    const [second, elsewhere] = await Promise.all([
+      startProcess(join(root, "state"), store),
+      startProcess(join(root, "other"), store),
+    ]);
+    expect(await second.call(id, "shell_job_status", { job_id })).toMatchObject({ status: "running" });
+    const unseen = { status: "unknown", error: expect.stringContaining("another state folder") };
+    expect(await elsewhere.call(id, "shell_job_status", { job_id })).toMatchObject(unseen);
+    writeFileSync(join(root, "go"), "");
+    await expectDead(pid);
+    await eventually(async () => {
+      const status = { status: "completed", exit_code: 5 };
+      expect(await elsewhere.call(id, "shell_job_status", { job_id })).toMatchObject(status);
+    });
+    await Promise.all([second.stop(), elsewhere.stop()]);
   });
 });
