@@ -118,7 +118,8 @@ export async function runKiller(
   try {
     await Promise.all(Array.from({ length: others }, () => driver.start(farSide.url)));
     for (let at = 0; at < turns; at += 1) {
-      const strike = STRIKES[at % STRIKES.length] ?? { durable: 1 };
+      // Spread over all strikes, also in a short run.
+      const strike = STRIKES[(at * 7) % STRIKES.length] ?? { durable: 1 };
       killed.push(await killOne(driver, farSide, { name: `turn ${at}`, strike, victims }));
     }
   } finally {

@@ -188,6 +188,12 @@ export const SESSIONS: readonly Scenario[] = [
       },
       { call: "interruptTurn", input: { session_id: "{session}" }, result: { interrupted: true } },
       {
+        call: "finishTurn",
+        input: { session_id: "{session}" },
+        error: { code: "SESSION_NOT_RUNNING" },
+        events: [],
+      },
+      {
         call: "readHistory",
         input: { session_id: "{session}" },
         result: {
