@@ -245,14 +245,18 @@ function createFollowing({ store, clock, live, processes, outlives }: JobParts, 
     if (await settle(session, record)) await drop(jobId, sessionId);
   };
 
+  /** One after the other: two would refuse each other their session. An end that cannot be recorded now is tried again. */
+  const attendAll = async (): Promise<void> => {
+    for (const jobId of [...followed.keys()]) await attend(jobId).catch(() => {});
+  };
+
   const loop = async (): Promise<void> => {
     for (let foundAtMs = 0; (outlives || followed.size > 0) && !closing.signal.aborted; ) {
       if (outlives && clock.now() >= foundAtMs + FIND_MS) {
         foundAtMs = clock.now();
         await find().catch(() => {});
       }
-      // An end that cannot be recorded, as the session or the store is busy, is tried again.
-      await Promise.all([...followed.keys()].map((jobId) => attend(jobId).catch(() => {})));
+      await attendAll();
       const keepsAlive = !outlives && [...followed.values()].some(({ isOwn }) => isOwn);
       await clock.sleep(followed.size > 0 ? FOLLOW_MS : FIND_MS, closing.signal, keepsAlive ? undefined : "background");
     }
@@ -274,13 +278,10 @@ function createFollowing({ store, clock, live, processes, outlives }: JobParts, 
     close: async (leaves: boolean): Promise<void> => {
       closing.abort("the runtime closes");
       await running;
-      const own = leaves ? [] : [...followed].filter(([, { isOwn }]) => isOwn);
-      await Promise.allSettled(
-        own.map(async ([jobId]) => {
-          await processes.stop(jobId, "cancelled");
-          await attend(jobId);
-        }),
-      );
+      if (leaves) return;
+      const own = [...followed].filter(([, { isOwn }]) => isOwn);
+      await Promise.allSettled(own.map(([jobId]) => processes.stop(jobId, "cancelled")));
+      await attendAll();
     },
   };
 }
