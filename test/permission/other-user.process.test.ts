@@ -6,7 +6,7 @@ import { createPolicy, judgeCall } from "@rkat/core/permission/judge";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { createShellTools, type ShellTools } from "@rkat/core/tools/shell";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { toolContext } from "../support/tool-context.ts";
+import { NO_JOBS, toolContext } from "../support/tool-context.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/security.md"), "utf8");
 const wrapper = /^```sh file=\/opt\/rkat-run\/bash\n(.*?)^```$/ms.exec(page)?.[1] ?? "";
@@ -28,6 +28,7 @@ describe.skipIf(!isAble && processEnv.CI === undefined)(
         clock: createSystemClock(),
         env: { PATH: processEnv.PATH },
         program,
+        jobs: NO_JOBS,
       });
     const run = async (command: string, signal = new AbortController().signal) => {
       const tool = shell.tools.find(({ name }) => name === "shell");

@@ -38,7 +38,7 @@ interface ToolParts extends Pick<SlotParts, "env" | "root" | "clock" | "warn"> {
   readonly ceiling: ToolCeiling;
   readonly catalogue: SkillCatalogue;
   /** Tools read sessions, which are created after them. */
-  readonly sessions: () => Pick<SessionService, "live" | "loadSkill">;
+  readonly sessions: () => Pick<SessionService, "live" | "loadSkill" | "jobs">;
 }
 
 export interface ComposedTools {
@@ -59,7 +59,8 @@ type Recall = ReturnType<typeof searchForTools>;
 export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTools {
   const { root, clock, env, ceiling, catalogue, sessions } = parts;
   const { program: shellProgram, timeout_ms } = parts.shell;
-  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
+  const jobs = () => sessions().jobs;
+  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000, jobs });
   const mcp = mcpToolsOf(options.mcpServers ?? [], parts);
   const recallOutput = createRecallOutput(async (id) => {
     const { live } = sessions();

@@ -53,6 +53,7 @@ import { loadForgettingTools } from "./stores/load-forgetting.ts";
 import { createMemoryStoreInMemory } from "./stores/recall-in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions, withSecondTelemetry } from "./telemetry/open-later.ts";
 import { TOOL_PRESETS, type ToolPreset } from "./tools/builtin.ts";
+import { createJobProcesses } from "./tools/job-processes.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { readLink } from "./tools/project-path.ts";
 import { secretsIn } from "./tools/shell.ts";
@@ -77,6 +78,11 @@ export interface RuntimeOptions {
    * another process when it closes. Needs a store.
    */
   readonly resumeTurns?: boolean;
+  /**
+   * The folder for the output of background jobs. With it and `resumeTurns` they run on when this process ends, and are
+   * found again; without it they end with it.
+   */
+  readonly jobsFolder?: string;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
@@ -206,6 +212,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     report: options.log,
   });
   agentsLater.set(agents);
+  const resumesTurns = options.resumeTurns === true && options.store !== undefined;
+  const outlives = resumesTurns && options.jobsFolder !== undefined;
   const sessions = createSessionService({
     hash: sha256,
     catalogue,
@@ -230,7 +238,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     prepareTools: tools.prepare,
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
-    resumesTurns: options.resumeTurns === true && options.store !== undefined,
+    resumesTurns,
+    jobs: { processes: createJobProcesses({ folder: options.jobsFolder, clock, outlives }), outlives },
     warn: (sentence) => warn(redact(sentence)),
   });
   sessionsLater.set(sessions);

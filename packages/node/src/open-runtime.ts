@@ -114,7 +114,8 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
   const files = hasFiles ? await withFiles(store, { folder: stateFolder, warn }) : store;
   const memory = await memoryOf(config, options, openMemory);
   const agents = agentsIn(stateFolder, { warn, hasFiles, seal });
-  return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
+  const jobsFolder = join(stateFolder, JOBS);
+  return createRuntime({ agents, jobsFolder, ...composed, configStore, ...memory, store: files });
 }
 
 /** Files for people are there to be read: a realm has these or is sealed. */
@@ -163,7 +164,8 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
     const agents = agentsInDatabase(database, { folder: beside, hasFiles: folder !== undefined, warn });
     const kept = database.store("session", foldRow);
     const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
-    const runtime = createRuntime({ agents, ...parts, ...memory, store });
+    const jobs = beside === undefined ? {} : { jobsFolder: join(beside, JOBS) };
+    const runtime = createRuntime({ agents, ...jobs, ...parts, ...memory, store });
     return { ...runtime, close: () => runtime.close().finally(database.close) };
   } catch (error) {
     await database.close();
@@ -231,6 +233,8 @@ export function refuseLinksIn(folder: string, levels = 2): void {
   }
 }
 
+/** Background jobs keep their output in this folder of a state folder while they run. */
+const JOBS = "jobs";
 /** Agents are kept in this folder of a state folder. */
 export const AGENTS = "agents";
 

@@ -62,6 +62,39 @@ const TurnSetup = z.object({
 });
 export type TurnSetup = z.infer<typeof TurnSetup>;
 
+/** Where a job runs. */
+const Place = {
+  /** The machine, and its boot with the process namespace, within which process ids can be looked up. */
+  host: z.string(),
+  boot: z.string(),
+  /** The id of the process group and of its first process, and when that started; "" where the platform does not report it. */
+  pid: count,
+  started: z.string(),
+};
+
+/** A command's result for the model; `exit_code` is null while it runs and if it was killed. */
+export const CommandReport = z.object({
+  exit_code: z.number().int().nullable(),
+  stdout: z.string(),
+  stderr: z.string(),
+  timed_out: z.boolean(),
+  duration_secs: z.number(),
+  stdout_lossy: z.literal(true).optional(),
+  stderr_lossy: z.literal(true).optional(),
+  /** Only the end of the output is shown. */
+  stdout_truncated: z.literal(true).optional(),
+  stderr_truncated: z.literal(true).optional(),
+  stdout_chars_total: count.optional(),
+  stderr_chars_total: count.optional(),
+  /** The signal that killed it, if it was not ours. */
+  signal: z.string().optional(),
+});
+export type CommandReport = z.infer<typeof CommandReport>;
+
+/** `unknown`: it is not running any more, or cannot be found, and left no exit code. */
+const JobEnd = z.enum(["completed", "failed", "timed_out", "cancelled", "unknown"]);
+export type JobEnd = z.infer<typeof JobEnd>;
+
 /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
 const RanCalls = z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() }));
 
@@ -133,6 +166,19 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),
   /** A step of a running call has ended; if the call runs again, the step returns this value instead of running. */
   z.object({ kind: z.literal("step_ended"), call_id: z.string(), name: z.string(), value: z.unknown() }),
+  /** A command runs in the background from here on, also if this process ends. */
+  z.object({ kind: z.literal("job_started"), job_id: z.string(), command: z.string(), timeout_ms: count, ...Place }),
+  z.object({
+    kind: z.literal("job_ended"),
+    job_id: z.string(),
+    /** The beginning of its command. */
+    display_name: z.string(),
+    status: JobEnd,
+    /** With the end of its output. */
+    report: CommandReport,
+    /** Why it ended, where its exit code does not tell. */
+    error: z.string().optional(),
+  }),
   z.object({
     kind: z.literal("attempt_failed"),
     event: AgentEvent.refine((event) => event.type === "retrying"),

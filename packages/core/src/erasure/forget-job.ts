@@ -33,6 +33,8 @@ export interface ForgettingParts {
   readonly verify: (signed: SignedReceipt) => boolean;
   /** The realm's own settings, of which those with a text are removed. */
   readonly configuration: Pick<Configuration<unknown>, "saying" | "erase">;
+  /** Ends the background jobs of a session, and deletes their output. */
+  eraseJobs(sessionId: string): Promise<void>;
   readonly warn: (sentence: string) => void;
 }
 
@@ -120,6 +122,7 @@ export async function apply(
   { id, job }: { readonly id: string; readonly job: Job },
 ): Promise<void> {
   for (const target of job.targets) {
+    if (target.kind === "session" && target.isAll) await parts.eraseJobs(target.id);
     const entries = await readLog(reading, target);
     const plan = await planTarget(entries, judge(parts, job, target), parts.clock.yieldToEventLoop);
     if (target.kind === "session")

@@ -36,6 +36,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   memory: [isObject, "give the options of a memory; {} for one in this process"],
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
   resumeTurns: [(value) => typeof value === "boolean", "give true or false"],
+  jobsFolder: [isText, "give the path of a folder"],
   isShortLived: [(value) => typeof value === "boolean", "give true or false"],
   tools: [Array.isArray, "give a list of tools"],
   hooks: [Array.isArray, "give a list of hooks, each {id, point, run}"],

@@ -143,7 +143,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
       expect(await resumed(flipped.toString())).toBeUndefined();
     }
     expect(await resumed(readFileSync(checkpointIn(other.folder, other.id), "utf8"))).toBeUndefined();
-    expect(await resumed(text.replace("rkat checkpoint 2 ", "rkat checkpoint 1 "))).toBeUndefined();
+    expect(await resumed(text.replace(/^rkat checkpoint \d+ /, "rkat checkpoint 1 "))).toBeUndefined();
     // Restored from a backup that ends earlier, and gone on with in another way since.
     const { lastSeq } = JSON.parse(text.slice(text.indexOf("\n"))).kept;
     const older = entries.filter(({ seq, span }) => seq + span <= lastSeq);

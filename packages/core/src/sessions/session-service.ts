@@ -7,6 +7,7 @@ import type { Capabilities, Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
 import { createMemoryOperations } from "../memory/memory-operations.ts";
+import type { SessionJobs } from "../ports/jobs.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Service } from "../runtime/dispatch.ts";
@@ -20,6 +21,7 @@ import { createAdoption } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
+import { createJobs, type JobParts, type Jobs } from "./jobs.ts";
 import { lateBound } from "./late-bound.ts";
 import {
   appendEntries,
@@ -34,7 +36,7 @@ import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
 import { type Configured, type Current, createTurnOperations, pinningIn } from "./turn-operations.ts";
-import { appendingTo, type FixedParts, type TurnParts } from "./turn-runner.ts";
+import { appendingTo, type FixedParts, redactFor, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 export interface ServiceParts extends FixedParts {
@@ -48,6 +50,7 @@ export interface ServiceParts extends FixedParts {
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;
+  readonly jobs: Pick<JobParts, "processes" | "outlives">;
   /** Reports turns that cannot be finished here. */
   warn(sentence: string): void;
   /** What `readCapabilities` answers. */
@@ -59,6 +62,7 @@ export interface SessionService {
   readonly live: LiveSessions;
   /** What the tool does by which a model loads a skill. */
   readonly loadSkill: Skills["load"];
+  readonly jobs: SessionJobs;
   stop(): Promise<void>;
 }
 
@@ -75,7 +79,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, reported);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
-  const erasing = createErasing(parts, live);
+  const jobs = createJobs({ ...parts.jobs, store, clock, live, locked, redactFor: (one) => redactFor(one, redact) });
+  const erasing = createErasing(parts, live, jobs);
   // A turn may run sub-agents, whose tasks are turns, and a turn that waits for an approval is resumed with them.
   const subAgents = lateBound<SubAgents>("sub-agents");
   /** Read once when a turn begins: the turn keeps this configuration to its end. */
@@ -103,7 +108,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
     ending: ending.signal,
   });
   const untilOver: UntilOver = async (session, call, turn) => {
-    const outcome = await locked.run(session, call, turn);
+    const outcome = await locked.run(session, call, (signal) => {
+      jobs.follow(session);
+      return turn(signal);
+    });
     return typeof outcome === "symbol" ? approvals.untilOver(session, call) : outcome;
   };
   const { giveUp } = approvals;
@@ -165,6 +173,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       await approvals.giveUp(session);
       await preparations.stop(session_id);
       await locked.run(session, {}, async () => {
+        await jobs.end(session);
         await appendEntries(store.log, session, [{ kind: "archived" }]);
         await runSessionHooks(current(), session, "session_archived");
       });
@@ -180,9 +189,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await erasing.close();
     await Promise.all([preparations.close(), locked.stop(resumesTurns)]);
     await watching;
+    await jobs.close();
     await live.close();
   };
-  return { service, live, loadSkill: skills.load, stop };
+  return { service, live, loadSkill: skills.load, jobs, stop };
 }
 
 function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): Skills {
@@ -216,11 +226,16 @@ function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "co
 }
 
 /** What goes for good: when that is asked for, and when it was kept long enough. */
-function createErasing({ forgetting: given, configuration, capabilities, ...parts }: ServiceParts, live: LiveSessions) {
+function createErasing(
+  { forgetting: given, configuration, capabilities, ...parts }: ServiceParts,
+  live: LiveSessions,
+  jobs: Jobs,
+) {
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
   const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
-  return createForgettingLater({ ...given, store, live, clock, memory, retention, runsInBackground, configuration });
+  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase };
+  return createForgettingLater({ ...given, ...erasing, store, live, clock, memory });
 }
 
 async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) {

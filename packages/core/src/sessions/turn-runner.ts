@@ -237,7 +237,7 @@ async function emitEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
 }
 
 /** Also masks the secrets of the session's own tools. */
-function redactFor({ tools }: LiveSession, redact: Redact): Redact {
+export function redactFor({ tools }: LiveSession, redact: Redact): Redact {
   const secrets = tools.flatMap((tool) => tool.secrets ?? []);
   if (secrets.length === 0) return redact;
   const redactTheirs = createRedactor(secrets);

@@ -4,7 +4,14 @@ import type { Child } from "../turn/budget.ts";
 import { assistantText } from "../turn/tokens.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
-import { advance, beginState, callsIn, type PendingApproval, type SessionState } from "./session-state.ts";
+import {
+  advance,
+  beginState,
+  callsIn,
+  type JobRecord,
+  type PendingApproval,
+  type SessionState,
+} from "./session-state.ts";
 import { measure, withSystem } from "./shown-state.ts";
 
 /** A session state beside its log: numbers and seqs only, so that erasing need not look here. */
@@ -17,6 +24,7 @@ function keepState(state: SessionState) {
   const { settingsFrom, shownFrom, shownBy, lastText } = state;
   // Typed here, since the inferred type of this function must name it.
   const children: readonly Child[] = state.children;
+  const jobs: readonly JobRecord[] = state.jobs;
   const [first] = state.shown;
   // The first message of a compaction is no system message of the transcript, whatever its role.
   const hasSystem = first?.message.role === "system" && first.seq !== shownBy.at(-1)?.seq;
@@ -58,6 +66,7 @@ function keepState(state: SessionState) {
     pending: state.pending,
     heldResults: state.heldResults.map(({ seq }) => seq),
     steps: state.steps.map(({ seq }) => seq),
+    jobs,
     approval: state.approval?.seqs ?? [],
     allowedBy: state.allowedBy,
     heldNotices: state.heldNotices.map(({ seq }) => seq),
@@ -69,7 +78,7 @@ function keepState(state: SessionState) {
 }
 
 /** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
-const VERSION = 3;
+const VERSION = 4;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */

@@ -1,5 +1,5 @@
 import type { Evicted, KeptNative } from "../contract/compaction.ts";
-import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf, JobEnd, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { AssistantMessage } from "../contract/message.ts";
 import { skillEvents } from "../turn/skills.ts";
@@ -19,6 +19,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "imported":
     case "results_held":
     case "step_ended":
+    case "job_started":
     case "turn_released":
     case "call_failed":
     case "extraction_attempt":
@@ -52,6 +53,12 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "approval_answered": {
       const { kind: _, ...answer } = body;
       return [{ type: "tool_approval_answered", session_id: source.sessionId, ...answer }];
+    }
+    case "job_ended": {
+      const { job_id, display_name, status, report } = body;
+      const detail = (report.stdout + report.stderr).slice(-JOB_DETAIL_CHARS_MAX);
+      const terminal_status = JOB_ENDS[status];
+      return [{ type: "background_job_completed", job_id, display_name, status, terminal_status, detail }];
     }
     case "attempt_failed":
     case "event":
@@ -93,6 +100,15 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return turnEndEvents(body.end, source);
   }
 }
+
+const JOB_DETAIL_CHARS_MAX = 1_000;
+const JOB_ENDS = {
+  completed: "completed",
+  failed: "failed",
+  timed_out: "terminated",
+  cancelled: "cancelled",
+  unknown: "aborted",
+} as const satisfies Record<JobEnd, string>;
 
 /** The reported facts of a native compaction; its content stays between the log and the provider. */
 export function nativeFacts({ provider, model, bytes, usage }: KeptNative) {

@@ -207,7 +207,7 @@ const KEPT: ReadonlySet<string> = new Set(
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
   terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point
-  tool_choice`.split(/\s+/u),
+  tool_choice job_id`.split(/\s+/u),
 );
 /** Whether a text is the program's own: a known word, an id, or a tool name. */
 function isKept(text: string, key: string, isTool: IsTool): boolean {

@@ -120,6 +120,8 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "model_called":
     case "attempt_failed":
     case "step_ended":
+    case "job_started":
+    case "job_ended":
     case "turn_released":
     case "turn_adopted":
     case "compaction_undone":

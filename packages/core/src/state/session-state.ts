@@ -1,5 +1,5 @@
 import type { CompactionCadence, SeqRange } from "../contract/compaction.ts";
-import type { Entry, EntryBody, EntryBodyOf, TurnSetup } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf, JobEnd, TurnSetup } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
@@ -71,6 +71,8 @@ export interface SessionState extends ShownState, DelegatedState {
   heldResults: readonly { readonly seq: number; readonly body: EntryBodyOf<"results_held"> }[];
   /** Recorded steps of the open calls. */
   steps: readonly { readonly seq: number; readonly body: EntryBodyOf<"step_ended"> }[];
+  /** Its background jobs, oldest first; of those that have ended the newest. */
+  jobs: readonly JobRecord[];
   /** The approval that the turn waits for, or has received for its open calls. */
   approval: PendingApproval | undefined;
   /** Rules added to the session by approvals. */
@@ -107,6 +109,17 @@ export interface TurnRecord {
   readonly isReleased: boolean;
   /** It has ended, and its structured output has not been extracted. */
   readonly isExtracting: boolean;
+}
+
+/** A background job; its command and its output are in the entries. */
+export interface JobRecord {
+  readonly jobId: string;
+  readonly startedAtMs: number;
+  readonly timeoutMs: number;
+  /** Seqs of the entries of its start and its end; 0 until it has ended. */
+  readonly seq: number;
+  readonly endSeq: number;
+  readonly status: "running" | JobEnd;
 }
 
 /** A request for approval, and its answers by call. */
@@ -162,6 +175,7 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     pending: [],
     heldResults: [],
     steps: [],
+    jobs: [],
     approval: undefined,
     allowed: [],
     allowedBy: [],
@@ -282,6 +296,20 @@ export function advance(state: SessionState, entry: Entry): void {
     case "step_ended":
       state.steps = [...state.steps, { seq, body }];
       return;
+    case "job_started": {
+      const { job_id: jobId, timeout_ms: timeoutMs } = body;
+      const job = { jobId, startedAtMs: entry.timestamp_ms, timeoutMs, seq, endSeq: 0, status: "running" as const };
+      state.jobs = [...state.jobs, job];
+      return;
+    }
+    case "job_ended": {
+      const jobs = state.jobs.map((job) =>
+        job.jobId === body.job_id && job.endSeq === 0 ? { ...job, endSeq: seq, status: body.status } : job,
+      );
+      const surplus = jobs.filter(({ endSeq }) => endSeq > 0).slice(0, -JOBS_ENDED_MAX);
+      state.jobs = jobs.filter((job) => !surplus.includes(job));
+      return;
+    }
     case "approval_asked":
       state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map(), seqs: [seq] };
       return;
@@ -368,6 +396,9 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
   }
 }
+
+/** Jobs that have ended and can still be listed; the oldest go first. */
+const JOBS_ENDED_MAX = 100;
 
 function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): void {
   state.isTurnOpen = true;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { env } from "node:process";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { toolContext } from "../../../../test/support/tool-context.ts";
+import { NO_JOBS, toolContext } from "../../../../test/support/tool-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import {
   createBuiltinTools,
@@ -24,7 +24,7 @@ const clock: Clock = {
 
 describe("built-in tools", () => {
   it("[H4] are the same ones however often they are asked for", async () => {
-    const builtin = createBuiltinTools({ root: tmpdir(), clock, env });
+    const builtin = createBuiltinTools({ root: tmpdir(), clock, env, jobs: NO_JOBS });
     for (const settings of Object.values(TOOL_PRESETS)) {
       const again = builtin.toolsFor(settings);
       expect(builtin.toolsFor(settings).map((tool, index) => tool === again[index])).not.toContain(false);
@@ -34,7 +34,7 @@ describe("built-in tools", () => {
   });
 
   it("[A5] describe every input in a plain JSON schema that refuses unknown fields", () => {
-    const tools = createBuiltinTools({ root: tmpdir(), clock, env }).toolsFor(TOOL_PRESETS.full);
+    const tools = createBuiltinTools({ root: tmpdir(), clock, env, jobs: NO_JOBS }).toolsFor(TOOL_PRESETS.full);
     for (const { name, inputSchema } of tools) {
       expect(JSON.parse(JSON.stringify(inputSchema)), name).toEqual(inputSchema);
       expect(inputSchema, name).toMatchObject({ type: "object", additionalProperties: false });
@@ -45,7 +45,7 @@ describe("built-in tools", () => {
   });
 
   it("remember tasks across sessions", async () => {
-    const builtin = createBuiltinTools({ root: tmpdir(), clock, env });
+    const builtin = createBuiltinTools({ root: tmpdir(), clock, env, jobs: NO_JOBS });
     const contextOf = (sessionId: string) => toolContext({ sessionId });
     const toolOf = (name: string) => builtin.toolsFor(TOOL_PRESETS.safe).find((tool) => tool.name === name);
     await toolOf("task_create")?.execute({ subject: "Shared", description: "" }, contextOf("a"));
@@ -94,7 +94,7 @@ const SAFE = ["datetime", "task_create", "task_get", "task_list", "task_update"]
 const SHELL = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel"];
 
 const namesFor = (settings: ToolSettings) =>
-  createBuiltinTools({ root: tmpdir(), clock, env })
+  createBuiltinTools({ root: tmpdir(), clock, env, jobs: NO_JOBS })
     .toolsFor(settings)
     .map(({ name }) => name);
 

@@ -6,6 +6,7 @@ import { z } from "../contract/schema.ts";
 import type { CreateSession, SessionSettings } from "../contract/session.ts";
 import { LOAD_SKILL } from "../contract/skill.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { SessionJobs } from "../ports/jobs.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
 import { createApplyPatchTool } from "./patch.ts";
@@ -22,21 +23,22 @@ export interface BuiltinOptions {
   readonly shellProgram?: string | undefined;
   /** The default timeout of a command; 30 unless given. */
   readonly shellTimeoutSecs?: number | undefined;
+  readonly jobs: () => SessionJobs;
 }
 
 export interface BuiltinTools {
   /** The tools of a session with these settings; their state is shared by all sessions of one board. */
   toolsFor(settings: ToolSettings, board?: string): readonly Tool[];
-  /** Kills every running command. */
+  /** Kills every command that a call waits for. */
   close(): Promise<void>;
 }
 
 /** The built-in tools, each created when a session first has it, without side effects before a call. */
 export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
-  const { root, clock, env, shellProgram, shellTimeoutSecs } = options;
+  const { root, clock, env, shellProgram, shellTimeoutSecs, jobs } = options;
   let shell: ShellTools | undefined;
   const createShell = (): readonly Tool[] => {
-    shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
+    shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs, jobs });
     return shell.tools;
   };
   // One board per configured kind of caller.

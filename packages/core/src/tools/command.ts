@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { kill } from "node:process";
 import type { Readable } from "node:stream";
 import { TextDecoder } from "node:util";
+import type { CommandReport } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface CommandSpec {
@@ -225,7 +226,7 @@ function tailOf(text: string, charsMax: number): string {
 }
 
 /** Signals a detached child and everything in its group. */
-export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+export function signalGroup({ pid }: { readonly pid?: number | undefined }, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     kill(-pid, signal);
@@ -237,24 +238,6 @@ export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void
 }
 
 /** A command's result for the model. */
-export interface CommandReport {
-  /** Null while it runs, and if it was killed. */
-  readonly exit_code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly timed_out: boolean;
-  readonly duration_secs: number;
-  readonly stdout_lossy?: true;
-  readonly stderr_lossy?: true;
-  /** Only the end of the output is shown. */
-  readonly stdout_truncated?: true;
-  readonly stderr_truncated?: true;
-  readonly stdout_chars_total?: number;
-  readonly stderr_chars_total?: number;
-  /** The signal that killed it, if it was not ours. */
-  readonly signal?: string;
-}
-
 export function reportCommand(
   { stdout, stderr }: Pick<RunningCommand, "stdout" | "stderr">,
   end: CommandEnd | undefined,

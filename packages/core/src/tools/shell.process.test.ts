@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kill, env as processEnv } from "node:process";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { toolContext } from "../../../../test/support/tool-context.ts";
+import { NO_JOBS, toolContext } from "../../../../test/support/tool-context.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import { DRAIN_MS, TERMINATION_GRACE_MS } from "./command.ts";
@@ -62,7 +62,7 @@ let time: ReturnType<typeof createManualClock>;
 let shell: ShellTools;
 
 function open(options: Partial<ShellOptions> = {}) {
-  shell = createShellTools({ root, clock: time.clock, env, ...options });
+  shell = createShellTools({ root, clock: time.clock, env, jobs: NO_JOBS, ...options });
 }
 
 beforeEach(async () => {
@@ -280,93 +280,14 @@ describe("a process that outlives its command", () => {
   });
 });
 
-describe("background jobs", () => {
-  const statusOf = (job_id: string) => call("shell_job_status", { job_id });
-  const ended = (job_id: string) =>
-    eventually(async () => {
-      const job = await statusOf(job_id);
-      expect(job.status).not.toBe("running");
-      return job;
-    });
-
-  it("run on, are listed, and tell how they ended", async () => {
-    const started = await call("shell", { command: "echo hi; exit 4", background: true });
-    expect(started).toEqual({ job_id: expect.any(String), status: "running", message: expect.any(String) });
-    const { job_id } = started;
-    const summary = { job_id, command: "echo hi; exit 4", status: "completed", started_at_unix: expect.any(Number) };
-    const report = { exit_code: 4, stdout: "hi\n", stderr: "", timed_out: false, duration_secs };
-    expect(await ended(job_id)).toEqual({ ...summary, ...report });
-    expect(await call("shell_jobs", {})).toEqual([summary]);
-  });
-
-  it("show their output while they run, and outlive the call that started them", async () => {
-    const turn = new AbortController();
-    const command = "echo begun; sleep 1000";
-    const { job_id } = await call("shell", { command, background: true }, { signal: turn.signal });
-    turn.abort();
-    await eventually(async () => expect(await statusOf(job_id)).toMatchObject({ stdout: "begun\n" }));
-    expect(await statusOf(job_id)).toMatchObject({ status: "running", exit_code: null, timed_out: false });
-  });
-
-  it("end as failed, timed_out or cancelled", async () => {
-    const killed = await call("shell", { command: "kill -9 $$", background: true });
-    expect(await ended(killed.job_id)).toMatchObject({ status: "failed", signal: "SIGKILL" });
-
-    const slow = await call("shell", { command: "sleep 1000", background: true, timeout_secs: 5 });
-    await time.pass(5_000);
-    expect(await ended(slow.job_id)).toMatchObject({ status: "timed_out", timed_out: true, exit_code: null });
-
-    const { job_id } = await call("shell", { command: "echo $$ > pid; sleep 1000", background: true });
-    const pid = await numberIn("pid");
-    expect(await call("shell_job_cancel", { job_id })).toEqual({ job_id, status: "cancelled" });
-    expect(await statusOf(job_id)).toMatchObject({ status: "cancelled", exit_code: null });
-    await expectDead(pid);
-
-    open({ program: "no-such-shell" });
-    const absent = await call("shell", { command: "true", background: true });
-    expect(await ended(absent.job_id)).toMatchObject({ status: "failed", error: expect.stringContaining("ENOENT") });
-  });
-
-  it("[A5] cannot be cancelled once ended, nor found under a wrong id", async () => {
-    const { job_id } = await call("shell", { command: "true", background: true });
-    await ended(job_id);
-    const cancelled = call("shell_job_cancel", { job_id });
-    await expect(cancelled).rejects.toThrow(`job ${job_id} is not running: it has completed`);
-    await expect(call("shell_job_status", { job_id: "nope" })).rejects.toThrow("there is no job nope");
-    await expect(call("shell_job_cancel", { job_id: "nope" })).rejects.toThrow("there is no job nope");
-  });
-
-  it("belong to the session that started them", async () => {
-    const { job_id } = await call("shell", { command: "sleep 1000", background: true });
-    const other = { sessionId: "other" };
-    expect(await call("shell_jobs", {}, other)).toEqual([]);
-    await expect(call("shell_job_status", { job_id }, other)).rejects.toThrow(`there is no job ${job_id}`);
-    await expect(call("shell_job_cancel", { job_id }, other)).rejects.toThrow(`there is no job ${job_id}`);
-    expect(await statusOf(job_id)).toMatchObject({ status: "running" });
-  });
-
-  it("[H5] are bounded while they run and once they have ended", async () => {
-    open({ jobBounds: { runningMax: 1, finishedMax: 1 } });
-    const first = await call("shell", { command: "sleep 1000", background: true });
-    await expect(call("shell", { command: "touch more", background: true })).rejects.toThrow(
-      "1 background jobs are running",
-    );
-    await call("shell_job_cancel", { job_id: first.job_id });
-    const second = await call("shell", { command: "true", background: true });
-    await ended(second.job_id);
-    expect((await call("shell_jobs", {})).map((job: { job_id: string }) => job.job_id)).toEqual([second.job_id]);
-  });
-});
-
 describe("closing", () => {
   it("kills everything that runs, starts nothing more, and may be repeated", async () => {
-    await call("shell", { command: "echo $$ > job; sleep 1000", background: true });
     const foreground = call("shell", { command: "echo $$ > front; sleep 1000" });
     const interrupted = expect(foreground).rejects.toThrow("the command was interrupted and killed");
-    const pids = [await numberIn("job"), await numberIn("front")];
+    const pid = await numberIn("front");
     await Promise.all([shell.close(), shell.close()]);
     await interrupted;
-    for (const pid of pids) await expectDead(pid);
+    await expectDead(pid);
     await expect(call("shell", { command: "true" })).rejects.toThrow("the runtime is closing");
     await shell.close();
   });

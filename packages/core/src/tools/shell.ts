@@ -4,10 +4,10 @@ import { delimiter, join } from "node:path";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import { z } from "../contract/schema.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { SessionJobs } from "../ports/jobs.ts";
 import type { Tool, ToolOutput } from "../ports/tool.ts";
 import {
   type CommandEnd,
-  type CommandReport,
   type CommandSpec,
   DRAIN_MS,
   OUTPUT_CHARS_MAX,
@@ -36,12 +36,13 @@ export interface ShellOptions {
   readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
   /** The default timeout of a command; 30 unless given. */
   readonly timeoutSecs?: number | undefined;
-  readonly jobBounds?: JobBounds | undefined;
+  /** Sessions are created after their tools. */
+  readonly jobs: () => SessionJobs;
 }
 
 export interface ShellTools {
   readonly tools: readonly Tool[];
-  /** Kills every running command, and refuses new ones. */
+  /** Kills every command that a call waits for, and refuses new ones. */
   close(): Promise<void>;
 }
 
@@ -67,9 +68,7 @@ const NoInput = z.strictObject({});
 const OneJob = z.strictObject({ job_id: jobId.describe("The job_id that shell answered with") });
 
 export function createShellTools(options: ShellOptions): ShellTools {
-  const { clock } = options;
-  const bounds = options.jobBounds ?? { runningMax: JOBS_RUNNING_MAX, finishedMax: JOBS_FINISHED_MAX };
-  const jobs = createJobBoard(clock, bounds);
+  const { clock, jobs } = options;
   const running = new Set<RunningCommand>();
   let isOpen = true;
   let program: Promise<string> | undefined;
@@ -99,8 +98,8 @@ export function createShellTools(options: ShellOptions): ShellTools {
       };
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
       if (!input.background) return runToEnd(start(spec), signal);
-      const job_id = jobs.add(sessionId, input.command, () => start(spec));
-      const message = `started in the background; shell_job_status with job_id ${job_id} reports its state`;
+      const job_id = await jobs().start(sessionId, spec);
+      const message = `started in the background; shell_job_status with job_id ${job_id} reports its state, and its end is announced`;
       return JSON.stringify({ job_id, status: "running", message });
     },
   });
@@ -117,28 +116,28 @@ export function createShellTools(options: ShellOptions): ShellTools {
 }
 
 /** The tools for background commands. */
-function createJobTools(jobs: JobBoard): readonly Tool[] {
+function createJobTools(jobs: () => SessionJobs): readonly Tool[] {
   return [
     defineTool({
       name: "shell_jobs",
       effects: "none",
       description: "List the background jobs of this session, oldest first.",
       input: NoInput,
-      run: (_input, { sessionId }) => JSON.stringify(jobs.list(sessionId)),
+      run: async (_input, { sessionId }) => JSON.stringify(await jobs().list(sessionId)),
     }),
     defineTool({
       name: "shell_job_status",
       effects: "none",
       description: "Read how a background job goes: its status, output so far and, once it has ended, exit_code.",
       input: OneJob,
-      run: ({ job_id }, { sessionId }) => JSON.stringify(jobs.report(sessionId, job_id)),
+      run: async ({ job_id }, { sessionId }) => JSON.stringify(await jobs().report(sessionId, job_id)),
     }),
     defineTool({
       name: "shell_job_cancel",
       description: "Kill a running background job and everything it started.",
       input: OneJob,
       run: async ({ job_id }, { sessionId }) => {
-        await jobs.cancel(sessionId, job_id);
+        await jobs().cancel(sessionId, job_id);
         return JSON.stringify({ job_id, status: "cancelled" });
       },
     }),
@@ -233,127 +232,4 @@ export function childEnv(
     (entry): entry is [string, string] => entry[1] !== undefined && !isKept(entry[0], entry[1]),
   );
   return { ...Object.fromEntries(open), ...shellEnv };
-}
-
-type JobStatus = "running" | "completed" | "failed" | "timed_out" | "cancelled";
-
-interface JobSummary {
-  readonly job_id: string;
-  readonly command: string;
-  readonly status: JobStatus;
-  readonly started_at_unix: number;
-}
-
-/** A job's output so far and, once it has ended, its result. */
-type JobReport = JobSummary & CommandReport & { readonly error?: string };
-
-/** The background commands of all sessions; each session sees only its own. */
-interface JobBoard {
-  /** Rejects if too many jobs run, before `start` is called. */
-  add(sessionId: string, command: string, start: () => RunningCommand): string;
-  list(sessionId: string): readonly JobSummary[];
-  report(sessionId: string, jobId: string): JobReport;
-  /** Resolves once the job has ended. */
-  cancel(sessionId: string, jobId: string): Promise<void>;
-}
-
-/** Concurrent background commands of all sessions. */
-const JOBS_RUNNING_MAX = 32;
-/** Finished jobs whose output is kept; the oldest go first. */
-const JOBS_FINISHED_MAX = 100;
-
-interface JobBounds {
-  readonly runningMax: number;
-  readonly finishedMax: number;
-}
-
-interface Job {
-  readonly id: string;
-  readonly sessionId: string;
-  readonly command: string;
-  readonly running: RunningCommand;
-  outcome: { readonly end: CommandEnd; readonly durationMs: number } | undefined;
-}
-
-function createJobBoard(clock: Clock, bounds: JobBounds): JobBoard {
-  const jobs = new Map<string, Job>();
-
-  const find = (sessionId: string, jobId: string): Job => {
-    const job = jobs.get(jobId);
-    if (job === undefined || job.sessionId !== sessionId) throw invalid(`there is no job ${jobId}`);
-    return job;
-  };
-
-  const forgetOldest = () => {
-    const finished = [...jobs.values()].filter((job) => job.outcome !== undefined);
-    const surplus = Math.max(0, finished.length - bounds.finishedMax);
-    for (const job of finished.slice(0, surplus)) jobs.delete(job.id);
-  };
-
-  return {
-    add: (sessionId, command, start) => {
-      const runningCount = [...jobs.values()].filter((job) => job.outcome === undefined).length;
-      if (runningCount >= bounds.runningMax) {
-        throw invalid(`${runningCount} background jobs are running already; cancel one with shell_job_cancel or wait`);
-      }
-      const job: Job = { id: clock.newId(), sessionId, command, running: start(), outcome: undefined };
-      jobs.set(job.id, job);
-      void job.running.ended.then((outcome) => {
-        job.outcome = outcome;
-        forgetOldest();
-      });
-      return job.id;
-    },
-    list: (sessionId) => [...jobs.values()].filter((job) => job.sessionId === sessionId).map(summarise),
-    report: (sessionId, jobId) => {
-      const job = find(sessionId, jobId);
-      const { end, durationMs } = job.outcome ?? { durationMs: clock.now() - job.running.startedAtMs };
-      return {
-        ...summarise(job),
-        ...reportCommand(job.running, end, durationMs),
-        ...(end?.kind === "not_started" ? { error: end.reason } : {}),
-      };
-    },
-    cancel: async (sessionId, jobId) => {
-      const job = find(sessionId, jobId);
-      if (job.outcome === undefined) {
-        job.running.cancel();
-        await job.running.ended;
-      }
-      const status = statusOf(job.outcome?.end);
-      if (status !== "cancelled") throw invalid(`job ${jobId} is not running: it has ${ENDED_AS[status]}`);
-    },
-  };
-}
-
-const ENDED_AS: Readonly<Record<Exclude<JobStatus, "cancelled">, string>> = {
-  running: "not ended",
-  completed: "completed",
-  failed: "failed",
-  timed_out: "timed out",
-};
-
-function summarise(job: Job): JobSummary {
-  return {
-    job_id: job.id,
-    command: job.command,
-    status: statusOf(job.outcome?.end),
-    started_at_unix: Math.floor(job.running.startedAtMs / 1_000),
-  };
-}
-
-/** A command that ran to its own end is completed, whatever its exit code. */
-function statusOf(end: CommandEnd | undefined): JobStatus {
-  if (end === undefined) return "running";
-  switch (end.kind) {
-    case "exited":
-      return "completed";
-    case "signalled":
-    case "not_started":
-    case "flooded":
-      return "failed";
-    case "timed_out":
-    case "cancelled":
-      return end.kind;
-  }
 }

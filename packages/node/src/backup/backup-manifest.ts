@@ -20,6 +20,7 @@ const DERIVED: readonly RegExp[] = [
   /^(?:agents\/)?(?:index\.db|leases-)/,
   /^(?:agents\/)?(?:checkpoints|memory)(?:\/|$)/,
   /^config-lock\.db/,
+  /^jobs(?:\/|$)/,
   /^\.ready-/,
   /^\.rkat\/(?!agents(?:\/|$))/,
   /^backups\/[^/]*\.json$/,

@@ -1,6 +1,6 @@
-import { readFileSync, readlinkSync } from "node:fs";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { SessionLocks } from "@rkat/core/ports/store";
+import { bootAndNamespace, startOf } from "@rkat/core/tools/process-identity";
 import { openPrivateDb } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";
 
@@ -177,12 +177,7 @@ export interface Owner {
 }
 
 export function describeSelf(pid: number, instance: string): Owner {
-  return { host: `${bootId()} ${processNamespace()}`, pid, started: startOf(pid) ?? "", instance };
-}
-
-/** Identifies this boot of this machine: earlier locks are void. */
-export function bootId(): string {
-  return readText("/proc/sys/kernel/random/boot_id") ?? "unknown-boot";
+  return { host: bootAndNamespace(), pid, started: startOf(pid) ?? "", instance };
 }
 
 /** Whether the owner's process runs; undefined if unknown here. */
@@ -191,30 +186,6 @@ function isAlive(owner: Owner, self: Owner, signal: (pid: number) => boolean): b
   const started = startOf(owner.pid);
   if (started !== undefined) return started === owner.started;
   return owner.started === "" ? signal(owner.pid) : false;
-}
-
-/** Field 22 of /proc/PID/stat; the name before it may contain spaces and parentheses. */
-function startOf(pid: number): string | undefined {
-  const stat = readText(`/proc/${pid}/stat`);
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  // A zombie process holds nothing.
-  return fields === undefined || fields[0] === "Z" ? undefined : fields[19];
-}
-
-function processNamespace(): string {
-  try {
-    return readlinkSync("/proc/self/ns/pid");
-  } catch {
-    return "no-namespace";
-  }
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return undefined;
-  }
 }
 
 const LISTEN_MS = 250;

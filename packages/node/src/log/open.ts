@@ -25,9 +25,10 @@ import {
 } from "@rkat/core/ports/store";
 import { isUnreadable, sealOn } from "@rkat/core/stores/sealing";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
+import { bootId } from "@rkat/core/tools/process-identity";
 import { isSoundDb } from "../tables/table-file.ts";
 import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
-import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
+import { createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
 import { finishRewrites } from "./rewrite-records.ts";
