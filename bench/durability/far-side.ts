@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 export type Moment = string;
 
 /** What the outside world knows of one turn. */
-export interface Outside {
+interface Outside {
   /** Model calls that were begun, by the messages they were shown. */
   readonly calls: Map<string, number>;
   /** Payments by their idempotency key. */

@@ -15,7 +15,7 @@ export interface Driver {
   close(): Promise<void>;
 }
 
-export interface AgentProcess {
+interface AgentProcess {
   readonly process: ChildProcess;
   begin(turn: string): Promise<string>;
   /** Resolves at the durable event with this number, counted from the beginning of the turn. */

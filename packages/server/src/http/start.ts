@@ -193,7 +193,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     projectRoot,
     stateFolder,
     warn,
-    resumeTurns: config.turns.resume,
+    // A server on stdin ends with its client, and so do its turns.
+    resumeTurns: http !== undefined && config.turns.resume,
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });
