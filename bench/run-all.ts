@@ -24,6 +24,7 @@ const BENCHES = [
   "load.ts",
   "hostile.ts",
   "crash.ts",
+  "durability.ts",
   "postgres.ts",
   "console-size.ts",
   "console.ts",

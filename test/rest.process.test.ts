@@ -196,7 +196,10 @@ describe("with a model that never ends", () => {
     const next = start(flags);
     const after = await next.listening();
     const read = (await after.call(`GET /sessions/${session_id}`)).body;
-    expect(read).toMatchObject({ state: "interrupted", unfinished_turn: { attempt: 1, missing: [expect.stringMatching(/^model /)] } });
+    expect(read).toMatchObject({
+      state: "interrupted",
+      unfinished_turn: { attempt: 1, missing: [expect.stringMatching(/^model /)] },
+    });
     next.child.kill("SIGTERM");
     await next.exited;
   }, 30_000);

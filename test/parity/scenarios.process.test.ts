@@ -9,7 +9,6 @@ import { callsIn, NOT_APPLICABLE } from "./surfaces.ts";
 
 /** Codes that no scenario comes to, and why. */
 const UNREACHED: Readonly<Record<string, string>> = {
-  SESSION_NOT_RUNNING: "reserved: an interrupt of an idle session does nothing",
   DUPLICATE_INPUT: "of the header Idempotency-Key, which REST alone has",
   SESSION_STORE_ERROR: "a disk that fails",
   AGENT_ERROR: "limits of a thousand requests at once",

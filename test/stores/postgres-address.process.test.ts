@@ -92,7 +92,7 @@ withPostgres("a transaction", () => {
       ]);
     });
     await expect(work).rejects.toMatchObject({ code: "23505" });
-    expect(() => late`insert into kept values ('late')`).toThrow(/after the end of the work/);
+    expect(() => late`insert into kept values ('late')`).toThrow(/after its work/);
     expect(await connection.query`select word from kept`).toEqual([]);
     const [row] = await connection.query`select 9007199254740991::bigint as count, '\\x00ff'::bytea as bytes`;
     expect(row).toEqual({ count: Number.MAX_SAFE_INTEGER, bytes: Buffer.from([0, 255]) });

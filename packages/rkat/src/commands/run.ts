@@ -1,4 +1,4 @@
-import { ERRORS, invalid } from "@rkat/core/contract/error";
+import { ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createActivity } from "../chat/activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../chat/ask-person.ts";
@@ -112,7 +112,11 @@ async function finishesTurn({ invocation, flags, io }: Call<RunFlags>, session: 
   return withSessions(invocation, async (opened) => {
     const sessionId = await findSession(opened, session);
     const { unfinished_turn } = await opened.runtime.readSession(sessionId);
-    if (unfinished_turn === undefined) return false;
+    if (unfinished_turn === undefined) {
+      if (flags.stdin !== "off") return false;
+      const message = `session ${sessionId} has no unfinished turn; to continue it, write a prompt`;
+      throw new RuntimeError("SESSION_NOT_RUNNING", message);
+    }
     const attended = canAsk(io) ? {} : { unattended: UNATTENDED };
     const turn = finishTurn(opened, { sessionId, signal: io.interrupt, ...attended });
     invocation.exitWith(await showTurn(invocation, opened, flags, turn));
