@@ -7,6 +7,7 @@ export type Rule = (files: readonly SourceFile[]) => readonly string[];
 const FILE_LINES_MAX = 700;
 const ROOT_ENTRIES_MAX = 24;
 const FOLDER_FILES_MIN = 4;
+const FOLDER_FILES_MAX = 25;
 const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
@@ -312,9 +313,14 @@ export const folderFaults: Rule = (files) => {
   const small = [...folders].filter(
     ([, { files: held, lines }]) => held < FOLDER_FILES_MIN && lines < FOLDER_LINES_MIN,
   );
-  return small.map(
-    ([folder]) => `${folder} has under ${FOLDER_FILES_MIN} files and ${FOLDER_LINES_MIN} lines: join it`,
-  );
+  const own = Map.groupBy(files.filter(isShipped), ({ path }) => dirname(path));
+  const large = [...own].filter(([, { length }]) => length > FOLDER_FILES_MAX);
+  return [
+    ...small.map(([folder]) => `${folder} has under ${FOLDER_FILES_MIN} files and ${FOLDER_LINES_MIN} lines: join it`),
+    ...large.map(
+      ([folder, { length }]) => `${folder} has ${length} files: make it two, ${FOLDER_FILES_MAX} is the most`,
+    ),
+  ];
 };
 
 export const exportFaults: Rule = (files) =>

@@ -179,6 +179,11 @@ describe("the rules bite", () => {
     expect([holding(399), holding(400)].map((one) => folderFaults([one]).length)).toEqual([1, 0]);
   });
 
+  it("on a folder of more than can be seen at a glance", () => {
+    const holding = (files: number) => Array.from({ length: files }, (_, at) => core(`large/f${at}.ts`, "\n"));
+    expect([25, 26].map((files) => folderFaults(holding(files)).length)).toEqual([0, 1]);
+  });
+
   it("on default and star exports", () => {
     const bad = core("index.ts", 'export default 1;\nexport * from "./runtime.ts";\n');
     expect(exportFaults([bad])).toHaveLength(2);

@@ -302,6 +302,64 @@ describe("a turn whose process ended", () => {
   });
 });
 
+describe("a request that is repeated", () => {
+  const prompt = "Say it.";
+
+  it("[P1] gets the end of its turn from another process, which finishes the turn", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const request = { prompt, idempotency_key: "a request" };
+    const refused = first.runtime.dispatch("createSession", request).catch((thrown: unknown) => thrown);
+    expect(await refused).toMatchObject({ code: "INVALID_PARAMS" });
+    const keyed = { ...request, idempotency_key: "request-1" };
+    void first.runtime.dispatch("createSession", keyed).catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    const second = start([{ text: "said" }], { resumeTurns: false });
+    const result = await second.runtime.dispatch("createSession", keyed);
+    expect(result).toMatchObject({ text: "said", turns: 1 });
+    expect(await second.runtime.dispatch("createSession", keyed)).toMatchObject({ text: "said" });
+    expect(second.model.requests).toHaveLength(1);
+    await expect(second.runtime.dispatch("createSession", { ...keyed, prompt: "Another." })).rejects.toMatchObject({
+      code: "DUPLICATE_INPUT",
+    });
+    expect(await shared.sessions.page({ max: 9 })).toHaveLength(1);
+  });
+
+  it("[P1] of a turn gets its end also after later turns, and runs it once", async () => {
+    const { start } = createRealm();
+    const { runtime, model } = start([{ text: "one" }, { text: "two" }]);
+    const { id: session_id } = await runtime.createSession();
+    const turn = { session_id, prompt, idempotency_key: "first" };
+    expect(await runtime.dispatch("startTurn", turn)).toMatchObject({ text: "one" });
+    expect(await runtime.dispatch("startTurn", { session_id, prompt: "And then?" })).toMatchObject({ text: "two" });
+    expect(await runtime.dispatch("startTurn", turn)).toMatchObject({ text: "one" });
+    expect(model.requests).toHaveLength(2);
+  });
+});
+
+describe("a turn with a sub-agent whose process ended", () => {
+  it("[P1] [O2] continues the sub-agent in its session, and counts its usage once", async () => {
+    const { shared, start } = createRealm();
+    const isTask = (messages: readonly { readonly role: string; readonly content?: unknown }[]) =>
+      messages.some(({ role, content }) => role === "user" && content === "Count the birds.");
+    const first = start((request) => (isTask(request.messages) ? { ends: "silent" } : delegates));
+    const session = await first.runtime.createSession({ enableAgents: true, toolPreset: "safe" });
+    void session.turn("How many birds?").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(2));
+    await first.kill();
+    const second = start((request) => (isTask(request.messages) ? { text: "seven" } : { text: "There are seven." }));
+    const bodies = await ended(shared, session.id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { status: "completed" } });
+    expect(kindsOf(bodies).filter((kind) => kind.startsWith("child_"))).toEqual(["child_opened", "child_closed"]);
+    const [result] = await resultsIn(shared, session.id);
+    expect(result).toMatchObject({ is_error: false, content: expect.stringMatching(/^seven\n\n\[sub-agent general/) });
+    expect(second.model.requests).toHaveLength(2);
+    expect(await shared.sessions.page({ max: 9 })).toHaveLength(2);
+  });
+  const delegates = { calls: [{ name: "agent", args: { task: "Count the birds." } }] };
+});
+
 describe("a process that stops", () => {
   it("[P1] leaves its turns to the next one, which does not count as another attempt", async () => {
     const { shared, start } = createRealm();

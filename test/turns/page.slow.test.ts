@@ -48,7 +48,7 @@ withBrowser("a page whose server is killed in the middle of an answer", () => {
     await server.start();
     await vi.waitFor(() => expect(model.asked).toHaveLength(2), { timeout: 60_000 });
     await page.reload();
-    await page.getByRole("status").getByText("streaming", { exact: true }).waitFor();
+    await page.getByText("Tell me a story.", { exact: true }).waitFor();
     model.finish(model.asked.slice(1));
     await said(page, "Once upon a time.").waitFor();
     expect(await page.locator("li").count()).toBe(2);

@@ -31,11 +31,10 @@ import {
   type LiveSessions,
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
-import { createRepeats } from "./repeats.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
-import { type Configured, type Current, createTurnOperations, pinningIn } from "./turn-operations.ts";
+import { type Configured, type Current, createRepeats, createTurnOperations, pinningIn } from "./turn-operations.ts";
 import { appendingTo, type FixedParts, redactFor, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 

@@ -1,19 +1,24 @@
 import { requireReachableFor } from "../compactions/compaction-part.ts";
 import type { Preparations } from "../compactions/preparations.ts";
+import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
+import type { Store } from "../ports/store.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
 import { type CallContext, requireCapability, type Service } from "../runtime/dispatch.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
 import type { Skills } from "../skills/skills.ts";
+import type { Hash } from "../state/context.ts";
 import type { Retention } from "../state/retention.ts";
+import { isWaiting } from "../state/session-state.ts";
 import type { SubAgentOptions, SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
 import { requireNotWaiting } from "../turn/approval.ts";
 import { compileSchema } from "../turn/json-schema.ts";
 import { requireTools } from "../turn/tool-batch.ts";
 import type { WAITING } from "../turn/turn.ts";
+import { resultOf } from "./approvals.ts";
 import { historyBodies } from "./fork.ts";
 import { overrideHooks, runSessionHooks } from "./hooks.ts";
 import {
@@ -25,7 +30,6 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
-import { type Repeat, requestKeyOf } from "./repeats.ts";
 import {
   overrideSettings,
   requireNothingSince,
@@ -225,4 +229,48 @@ async function runInBackground(
   await holding;
   const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
   return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
+}
+
+/** A request that was made before, possibly at another process: it gets the end of its turn. */
+export type Repeat = (session: LiveSession, key: string, call: CallContext) => Promise<RunResult | undefined>;
+
+/** The key of a request in the log: its caller's key, and its content. */
+export function requestKeyOf(
+  { idempotency_key, ...input }: { readonly idempotency_key?: string | undefined },
+  caller: Caller | undefined,
+  hash: Hash,
+): { readonly key: string; readonly sessionId: string } | undefined {
+  if (idempotency_key === undefined) return undefined;
+  const id = hash(JSON.stringify([caller?.name ?? "", idempotency_key]));
+  const [, ...groups] = /^(.{8})(.{4}).(.{3}).(.{3})(.{12})/.exec(id) ?? [];
+  const [first, second, third, fourth, last] = groups;
+  // A version 8 UUID: the same request names the same new session at every server.
+  const sessionId = `${first}-${second}-8${third}-8${fourth}-${last}`;
+  return { key: `${id.slice(0, KEY_CHARS)}.${hash(JSON.stringify(input)).slice(0, KEY_CHARS)}`, sessionId };
+}
+
+const KEY_CHARS = 32;
+
+export function createRepeats(parts: {
+  readonly store: Store;
+  readonly live: LiveSessions;
+  untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
+  readonly finishTurn: Service["finishTurn"];
+}): Repeat {
+  const { store, live } = parts;
+  return async (session, key, call) => {
+    await live.refresh(session);
+    const { state } = session;
+    const seq = state.requests.get(key);
+    if (seq === undefined) {
+      const [id] = key.split(".");
+      if (![...state.requests.keys()].some((other) => other.startsWith(`${id}.`))) return undefined;
+      throw new RuntimeError("DUPLICATE_INPUT", "idempotency_key: it was used for another request");
+    }
+    const over = await resultOf(store, session, seq);
+    if (over !== undefined || seq !== state.turn?.seq) return over;
+    const isHeld = session.isRunning || (await store.locks.isHeld(state.sessionId));
+    if (isHeld || isWaiting(state)) return parts.untilOver(session, call);
+    return parts.finishTurn({ session_id: state.sessionId }, call);
+  };
 }

@@ -25,10 +25,10 @@ import { createRedactor, type Redact } from "../turn/redact.ts";
 import type { Turn, TurnPolicy } from "../turn/run.ts";
 import { adoptTurn, continueTurn, resumeTurn, retryTurn, runTurn, type WAITING } from "../turn/turn.ts";
 import type { TurnOutcome } from "../turn/turn-end.ts";
+import { toResult } from "./approvals.ts";
 import { type HookPart, hooksFor, notifyHooks, withHooks } from "./hooks.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
 import { fillMedia, keepMedia } from "./media.ts";
-import { toResult } from "./turn-result.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 /** The parts of turns that do not depend on the configuration. */
