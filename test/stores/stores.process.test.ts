@@ -10,7 +10,7 @@ import { openStore } from "@rkat/node/log/open";
 import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { afterAll, describe, expect, it } from "vitest";
 import { describeStore, type OpenStore, STORE_CHECKS } from "../contract/store.ts";
-import { answered, created, idOf, said } from "../support/entries.ts";
+import { answered, closed, created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
 import { sealIn } from "../support/seals.ts";
@@ -115,6 +115,25 @@ function describeTwoStores(place: () => OpenStore): void {
     await new Promise<void>((resolve) => hold.interrupted.addEventListener("abort", () => resolve()));
     await hold.release();
     await (await two.locks.hold(idOf(7))).release();
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  it("[P1] know which session was left with its turn unfinished, and find its row among the open ones", async () => {
+    const open = place();
+    const [one, two] = [await open(), await open()];
+    for (const at of [7, 8]) await one.log.append(idOf(at), 0, toNewEntries([created, said("Hello.")]));
+    await one.log.append(idOf(8), 2, toNewEntries([closed]));
+    const hold = await one.locks.hold(idOf(7));
+    expect(await two.locks.isAbandoned?.(idOf(7))).toBe(false);
+    await hold.abandon?.();
+    expect(await two.locks.isAbandoned?.(idOf(7))).toBe(true);
+    expect(await two.locks.isHeld(idOf(7))).toBe(false);
+    for (const store of [one, two]) {
+      const rows = await store.sessions.page({ archived: false, open: true, max: 9 });
+      expect(rows.map(({ session_id }) => session_id)).toEqual([idOf(7)]);
+    }
+    await (await two.locks.hold(idOf(7))).release();
+    expect(await one.locks.isAbandoned?.(idOf(7))).toBe(false);
     await Promise.all([one.close(), two.close()]);
   });
 }

@@ -24,7 +24,7 @@ export function killableStore(shared: Store): KillableStore {
     if (isAway) throw new Error("the database is away");
   };
   const expire = async (): Promise<void> => {
-    await Promise.all([...holds].map((hold) => hold.release()));
+    await Promise.all([...holds].map((hold) => hold.abandon?.()));
     holds.clear();
   };
   const store: Store = {
@@ -47,7 +47,11 @@ export function killableStore(shared: Store): KillableStore {
           // A hold that has expired is no longer this process's to release.
           if (holds.delete(hold)) await hold.release();
         };
-        return { interrupted: hold.interrupted, release };
+        const abandon = async (): Promise<void> => {
+          if (isDead) return never;
+          if (holds.delete(hold)) await hold.abandon?.();
+        };
+        return { interrupted: hold.interrupted, release, abandon };
       },
     },
     close: async () => {},

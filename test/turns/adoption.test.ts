@@ -393,3 +393,26 @@ describe("two processes", () => {
     expect(others.reduce((sum, { model }) => sum + model.requests.length, 0)).toBe(1);
   });
 });
+
+describe("a session that was imported with an open turn", () => {
+  it("[P1] is not continued by itself, and is finished on request for the caller that asks", async () => {
+    const { shared, start } = createRealm();
+    const first = start([{ ends: "silent" }]);
+    const session = await first.runtime.createSession();
+    void session.turn("Say it.").catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    const exported = await first.runtime.dispatch("exportSession", { session_id: session.id });
+    await first.kill();
+
+    const other = createRealm();
+    const server = other.start([{ text: "imported" }]);
+    const { session_id: source_session_id, entries, last_seq } = exported;
+    const given = { source_session_id, entries, last_seq, after: 0, blobs: [], beside: false };
+    const { session_id } = await server.runtime.dispatch("importSession", given);
+    const before = other.clock.now();
+    await vi.waitFor(() => expect(other.clock.now()).toBeGreaterThan(before + 10_000));
+    expect(server.model.requests).toHaveLength(0);
+    expect(await server.runtime.session(session_id).finishTurn()).toMatchObject({ text: "imported" });
+    expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: true });
+  });
+});

@@ -22,6 +22,8 @@ export interface HeldLocks extends SessionLocks {
   close(): Promise<void>;
 }
 
+/** The owner of a session whose turn was left unfinished; no process has this name. */
+const ABANDONED = "abandoned";
 const BEATS_A_LEASE = 6;
 /** An interrupt whose notification was lost is found by polling. */
 const LOOK_MS = 1_000;
@@ -35,7 +37,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   /** Requested, without an answer yet. */
   const arriving = new Set<string>();
   /** Released here, but not yet in the database; until then no other process can take them. */
-  const unreported = new Set<string>();
+  const unreported = new Map<string, string | null>();
   /** Those whose release is being sent. */
   const freeing = new Map<string, Promise<void>>();
   const renewal = sql`
@@ -55,7 +57,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         and (is_interrupted or owner is distinct from ${owner})`;
     // The session was taken by another process: its turn is stopped, and its appends are refused.
     for (const { id } of asked) holds.get(id)?.abort();
-    for (const id of unreported) if (!held.has(id)) await free(id);
+    for (const [id, next] of unreported) if (!held.has(id)) await free(id, next);
     keepBeating();
   };
   // The appends of the turn report an unreachable database; the next beat retries.
@@ -68,17 +70,17 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       timer = undefined;
     }
   };
-  const release = async (sessionId: string): Promise<void> => {
+  const release = async (sessionId: string, next: string | null = null): Promise<void> => {
     if (!held.delete(sessionId)) return;
     keepBeating();
-    await free(sessionId);
+    await free(sessionId, next);
   };
   /** Releases a session; a release that cannot be sent now is sent with a later beat. */
-  const free = async (sessionId: string): Promise<void> => {
-    unreported.add(sessionId);
+  const free = async (sessionId: string, next: string | null): Promise<void> => {
+    unreported.set(sessionId, next);
     const asked = connection.query`
       with freed as (
-        update rkat.sessions set owner = null, is_interrupted = false
+        update rkat.sessions set owner = ${next}, is_interrupted = false
         where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is not null
       )
       delete from rkat.sessions
@@ -103,14 +105,24 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       where p.realm = before.realm and p.owner = before.owner and p.until > clock_timestamp()
     )`;
   /** Called for every row of a page; concurrent calls share one statement. */
-  let asking: { readonly ids: Set<string>; readonly answer: Promise<ReadonlySet<string>> } | undefined;
-  const whichAreHeld = async (ids: ReadonlySet<string>): Promise<ReadonlySet<string>> => {
+  let asking: { readonly ids: Set<string>; readonly answer: Promise<ReadonlyMap<string, boolean>> } | undefined;
+  /** The sessions that have an owner, and whether its process lives. */
+  const ownersOf = async (ids: ReadonlySet<string>): Promise<ReadonlyMap<string, boolean>> => {
     await Promise.resolve();
     asking = undefined;
-    const rows = await connection.query<{ id: string }>`
-      select s.id from rkat.sessions s join rkat.processes p on p.realm = s.realm and p.owner = s.owner
-      where s.realm = ${realm} and s.id = any(${[...ids]}::text[]) and p.until > clock_timestamp()`;
-    return new Set(rows.map(({ id }) => id));
+    const rows = await connection.query<{ id: string; lives: boolean | null }>`
+      select s.id, p.until > clock_timestamp() as lives
+      from rkat.sessions s left join rkat.processes p on p.realm = s.realm and p.owner = s.owner
+      where s.realm = ${realm} and s.id = any(${[...ids]}::text[]) and s.owner is not null`;
+    return new Map(rows.map(({ id, lives }) => [id, lives === true]));
+  };
+  const ownerLives = async (sessionId: string): Promise<boolean | undefined> => {
+    if (asking === undefined) {
+      const ids = new Set<string>();
+      asking = { ids, answer: ownersOf(ids) };
+    }
+    asking.ids.add(sessionId);
+    return (await asking.answer).get(sessionId);
   };
 
   return {
@@ -135,7 +147,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       } catch (error) {
         held.delete(sessionId);
         // It may have been taken before the database was lost.
-        if (error !== busy) unreported.add(sessionId);
+        if (error !== busy) unreported.set(sessionId, null);
         throw error;
       } finally {
         arriving.delete(sessionId);
@@ -146,16 +158,13 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         release: async () => {
           if (held.get(sessionId) === interrupted) await release(sessionId);
         },
+        abandon: async () => {
+          if (held.get(sessionId) === interrupted) await release(sessionId, ABANDONED);
+        },
       };
     },
-    isHeld: async (sessionId) => {
-      if (asking === undefined) {
-        const ids = new Set<string>();
-        asking = { ids, answer: whichAreHeld(ids) };
-      }
-      asking.ids.add(sessionId);
-      return (await asking.answer).has(sessionId);
-    },
+    isHeld: async (sessionId) => (await ownerLives(sessionId)) === true,
+    isAbandoned: async (sessionId) => (await ownerLives(sessionId)) === false,
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);
       if (own !== undefined) return own.abort();
@@ -172,7 +181,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     },
     close: async () => {
       isClosing = true;
-      const onProgress = await Promise.allSettled([...held.keys()].map(release));
+      const onProgress = await Promise.allSettled([...held.keys()].map((sessionId) => release(sessionId)));
       clearInterval(timer);
       await look.settled();
       // In an unreachable database our lease expires by itself.

@@ -113,12 +113,16 @@ export interface Hold {
   /** Aborts when any process requests an interrupt. */
   readonly interrupted: AbortSignal;
   release(): Promise<void>;
+  /** Releases it with its turn unfinished, as the end of this process would; absent if the store cannot say so. */
+  abandon?(): Promise<void>;
 }
 
 export interface SessionLocks {
   /** Rejects with SESSION_BUSY while another process holds it; the lock of a dead process is taken over. */
   hold(sessionId: string): Promise<Hold>;
   isHeld(sessionId: string): Promise<boolean>;
+  /** Whether the last process that held it ended without releasing it, or abandoned it. Absent: turns are not continued. */
+  isAbandoned?(sessionId: string): Promise<boolean>;
   /** Asks the holder to stop; does nothing without one. */
   interrupt(sessionId: string): Promise<void>;
 }

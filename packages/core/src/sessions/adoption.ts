@@ -1,5 +1,6 @@
+import type { Caller } from "../contract/caller.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -58,12 +59,16 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   const { store, clock, live, locked } = parts;
 
   /** The inputs of the turn in this process, and what it lacks to continue it. */
-  const inputsFor = async ({ state, tools: own }: LiveSession, hasApprover: boolean) => {
+  const inputsFor = async (
+    { state, tools: own }: LiveSession,
+    { hasApprover = false, by }: { readonly hasApprover?: boolean; readonly by?: Caller | undefined } = {},
+  ) => {
     const began = parts.current();
     const { settings, turn } = state;
     const { setup = {} } = turn ?? {};
     const missing: string[] = [];
-    const caller = setup.caller && callerAgain(setup.caller);
+    // The turn runs for the caller that finishes it, else for the one that began it.
+    const caller = by ?? (setup.caller && callerAgain(setup.caller));
     const model = await began.models.resolve(settings.model, settings.provider).catch(() => undefined);
     if (model === undefined) missing.push(`model ${settings.model}`);
     const { overlay } = setup;
@@ -89,10 +94,13 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   /** Continues the turn of a held session. */
   const adopt = async (
     session: LiveSession,
-    { signal, hasApprover }: { readonly signal: AbortSignal; readonly hasApprover: boolean },
+    {
+      signal,
+      ...how
+    }: { readonly signal: AbortSignal; readonly hasApprover?: boolean; readonly by?: Caller | undefined },
   ): Promise<RunResult | typeof WAITING> => {
     requireUnfinished(session.state);
-    const { began, missing, model, inputs } = await inputsFor(session, hasApprover);
+    const { began, missing, model, inputs } = await inputsFor(session, how);
     if (model === undefined || missing.length > 0) throw cannot(session.state, missing);
     if (inputs.caller !== undefined) await requireLeft(inputs.caller, parts.spentToday);
     return parts.run(began, session, { ...inputs, model, signal } satisfies TurnInput);
@@ -102,7 +110,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const { state } = session;
     if (!isUnfinished(state) || isWaiting(state) || state.turn === undefined) return undefined;
     if (session.isRunning || (await store.locks.isHeld(state.sessionId))) return undefined;
-    const { missing } = await inputsFor(session, false);
+    const { missing } = await inputsFor(session);
     return {
       since: new Date(state.updatedAtMs).toISOString(),
       attempt: state.turn.attempt,
@@ -128,14 +136,17 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const { state } = session;
     const { turn, settings } = state;
     // The session of a sub-agent continues with its parent.
-    if (turn === undefined || settings.sub_agent !== undefined) return undefined;
+    if (turn === undefined || settings.sub_agent !== undefined) {
+      later.set(sessionId, { atMs: clock.now() + LOOK_AGAIN_MS });
+      return undefined;
+    }
     if (!isUnfinished(state) || isWaiting(state) || state.archived) return undefined;
     const { attempts } = parts.current().resuming;
     if (turn.attempt >= attempts && !turn.isReleased) return { over: end(session, killedProcesses(turn.attempt)) };
     const delayMs = turn.isReleased ? 0 : (DELAYS_MS[turn.attempt] ?? DELAY_MS_MAX);
     const now = clock.now();
     if (now < state.updatedAtMs + delayMs) return undefined;
-    const { missing } = await inputsFor(session, false);
+    const { missing } = await inputsFor(session);
     if (missing.length > 0) {
       const sentence = cannot(state, missing).message;
       if (later.get(sessionId)?.sentence !== sentence) parts.warn(sentence);
@@ -146,7 +157,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
     if (started.length >= PER_MINUTE) return undefined;
     started.push(now);
-    return { over: parts.untilOver(session, {}, (signal) => adopt(session, { signal, hasApprover: false })) };
+    return { over: parts.untilOver(session, {}, (signal) => adopt(session, { signal })) };
   };
 
   return {
@@ -161,16 +172,14 @@ export function createAdoption(parts: AdoptionParts): Adoption {
       requireToolScope(call.caller, session.state.settings.tools, parts.current().defaults.ceiling);
       if (call.tools !== undefined) giveTools(session, call.tools);
       return parts.untilOver(session, call, (signal) =>
-        adopt(session, { signal, hasApprover: call.hasApprover === true }),
+        adopt(session, { signal, hasApprover: call.hasApprover === true, by: call.caller }),
       );
     },
     watch: async (signal) => {
       const running = new Set<Promise<unknown>>();
       while (!signal.aborted) {
-        await look(signal, running).catch((thrown: unknown) => {
-          // A store that is away is reported by the calls of clients; the next look tries again.
-          if (!(thrown instanceof RuntimeError)) throw thrown;
-        });
+        // A store that is away is reported by the calls of clients; the next look tries again.
+        await look(signal, running).catch(() => {});
         await clock.sleep(LOOK_MS, signal);
       }
       await Promise.allSettled(running);
@@ -180,19 +189,37 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
     const updatedSinceMs = clock.now() - IDLE_MS_MAX;
     const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX });
-    const held = await Promise.all(rows.map(({ session_id }) => store.locks.isHeld(session_id)));
-    const orphans = rows.filter((row, at) => held[at] === false && (row.waiting_calls ?? 0) === 0);
-    for (const { session_id } of orphans) {
+    const open = rows.filter((row) => (row.waiting_calls ?? 0) === 0);
+    // An import or a copy of a log is not: a turn that has not run in this realm does not begin to by itself.
+    const abandoned = await Promise.all(open.map(({ session_id }) => store.locks.isAbandoned?.(session_id)));
+    for (const { session_id } of open.filter((_, at) => abandoned[at] === true)) {
       if (signal.aborted) return;
       if ((later.get(session_id)?.atMs ?? 0) > clock.now()) continue;
-      const turn = await consider(session_id);
-      if (turn === undefined) continue;
-      // Its end is in the log; another process may have been first.
-      const ended = turn.over.catch(() => {}).finally(() => running.delete(ended));
-      running.add(ended);
+      const failed = (thrown: unknown): void => {
+        later.set(session_id, { atMs: clock.now() + LOOK_AGAIN_MS });
+        if (thrown instanceof RuntimeError && NOT_REPORTED.has(thrown.code)) return;
+        parts.warn(`session ${session_id}: its unfinished turn could not be continued: ${messageOf(thrown)}`);
+      };
+      try {
+        const turn = await consider(session_id);
+        if (turn === undefined) continue;
+        const ended = turn.over.then(() => {}, failed).finally(() => running.delete(ended));
+        running.add(ended);
+      } catch (thrown) {
+        failed(thrown);
+      }
     }
   }
 }
+
+/** Another process was first, or the turn itself has ended so, which its log says. */
+const NOT_REPORTED: ReadonlySet<ErrorCode> = new Set([
+  "SESSION_BUSY",
+  "PROVIDER_ERROR",
+  "REQUEST_CANCELLED",
+  "BUDGET_EXHAUSTED",
+  "HOOK_DENIED",
+]);
 
 /** The entries that end a turn whose process is gone. */
 function endEntries(state: SessionState, clock: Clock, end: TurnEnd): readonly EntryBody[] {

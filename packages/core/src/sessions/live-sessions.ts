@@ -173,6 +173,8 @@ export interface LiveSession {
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
   isRunning: boolean;
+  /** Whether this process opened, resumed or adopted the newest turn. */
+  ownsTurn: boolean;
   /** Whether this process stops and has left the open turn to another one: it appends nothing more. */
   isReleased: boolean;
   /** Settles when this process no longer holds it briefly; the next holder waits for that. */
@@ -203,6 +205,7 @@ function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
     onRest: new Set(),
     appending: Promise.resolve(),
     isRunning: false,
+    ownsTurn: false,
     isReleased: false,
     moment: Promise.resolve(),
   };
@@ -228,6 +231,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   if (bodies.length === 0) return;
   const { state } = live;
   const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
+  live.ownsTurn ||= bodies.some(({ kind }) => OWNS_TURN.has(kind));
   const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
   const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
   for (const entry of entries) {
@@ -241,6 +245,13 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   }
   if (state.archived) for (const wake of live.onRest) wake();
 }
+
+const OWNS_TURN: ReadonlySet<EntryBody["kind"]> = new Set([
+  "turn_opened",
+  "turn_continued",
+  "turn_adopted",
+  "approval_answered",
+]);
 
 /** Emits an event that is not stored. */
 export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
@@ -277,6 +288,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
   const run: LockedWork["run"] = async (session, call, work) => {
     const { sessionId } = session.state;
+    const wasAbandoned = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     const one = { session, ended };
@@ -295,7 +307,9 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       if (call.listener !== undefined) session.listeners.delete(call.listener);
       // Appends of others during the turn, such as an injected text, must finish before the session is released.
       await session.appending;
-      await hold.release().finally(() => {
+      // An unfinished turn that has run in this realm is left for another process; one of an import has not.
+      const isLeft = isUnfinished(session.state) && !isWaiting(session.state) && (wasAbandoned || session.ownsTurn);
+      await (isLeft && hold.abandon ? hold.abandon() : hold.release()).finally(() => {
         live.rest(session);
         running.delete(one);
         end();
@@ -341,7 +355,9 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
   const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
-    return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
+    const { interrupted, abandon } = held;
+    const release = (): Promise<void> => translated(() => held.release());
+    return { interrupted, release, ...(abandon && { abandon: () => translated(abandon) }) };
   };
   return {
     log: {
@@ -361,6 +377,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     locks: {
       hold,
       isHeld: (sessionId) => translated(() => locks.isHeld(sessionId)),
+      ...(locks.isAbandoned && { isAbandoned: abandonedIn(locks.isAbandoned) }),
       interrupt: (sessionId) => translated(() => locks.interrupt(sessionId)),
     },
     blobs: {
@@ -376,6 +393,10 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     purge: (sessionIds) => translated(() => store.purge(sessionIds)),
     close: () => translated(() => store.close()),
   };
+}
+
+function abandonedIn(isAbandoned: (sessionId: string) => Promise<boolean>) {
+  return (sessionId: string): Promise<boolean> => translated(() => isAbandoned(sessionId));
 }
 
 async function translated<T>(work: () => Promise<T>): Promise<T> {

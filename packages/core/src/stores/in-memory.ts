@@ -100,17 +100,25 @@ const bytesOf = (kept: unknown): Uint8Array => Buffer.from(JSON.stringify(kept))
 
 function createLocks(): SessionLocks {
   const held = new Map<string, AbortController>();
+  const abandoned = new Set<string>();
   return {
     hold: async (sessionId) => {
       if (held.has(sessionId)) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
       const interrupted = new AbortController();
       held.set(sessionId, interrupted);
+      abandoned.delete(sessionId);
       const release = async (): Promise<void> => {
         if (held.get(sessionId) === interrupted) held.delete(sessionId);
       };
-      return { interrupted: interrupted.signal, release };
+      const abandon = async (): Promise<void> => {
+        if (held.get(sessionId) !== interrupted) return;
+        held.delete(sessionId);
+        abandoned.add(sessionId);
+      };
+      return { interrupted: interrupted.signal, release, abandon };
     },
     isHeld: async (sessionId) => held.has(sessionId),
+    isAbandoned: async (sessionId) => abandoned.has(sessionId),
     interrupt: async (sessionId) => held.get(sessionId)?.abort(),
   };
 }

@@ -9,6 +9,8 @@ interface Lease {
   /** Counts up while the owner lives, for those who cannot look its process up. */
   readonly beat: number;
   readonly interrupt: boolean;
+  /** Its owner left it with work unfinished. */
+  readonly isAbandoned?: true;
 }
 
 /** Named rights that one process has at a time. Nothing here survives a reboot, and nothing needs to. */
@@ -24,6 +26,10 @@ export interface Leases {
   isOurs(name: string): boolean;
   isTaken(name: string): boolean;
   give(name: string): void;
+  /** Gives it so that it counts as that of a process that has ended. */
+  abandon(name: string): void;
+  /** Whether it was abandoned, or its owner ended without giving it. */
+  isAbandoned(name: string): boolean;
   /** Leaves a word for the owner. */
   interrupt(name: string): void;
   /** Whether someone left a word, or took what was ours. */
@@ -78,7 +84,7 @@ export function openLeases(options: LeaseOptions): Leases {
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
 
   const isHeld = (name: string, lease: Lease | undefined, from: "dead" | "silent" = "silent"): boolean => {
-    if (lease === undefined || (owed.has(name) && isOurs(lease))) return false;
+    if (lease === undefined || lease.isAbandoned === true || (owed.has(name) && isOurs(lease))) return false;
     const alive = isAlive(lease.owner, self, signal);
     if (alive !== undefined || from === "dead") return alive ?? true;
     const last = heartbeats.get(name);
@@ -142,6 +148,16 @@ export function openLeases(options: LeaseOptions): Leases {
       }),
     isTaken: (name) => soundly(() => isHeld(name, leaseAt(name))),
     give,
+    abandon: (name) =>
+      writing(() => {
+        const lease = leaseAt(name);
+        if (lease !== undefined && isOurs(lease)) leases.put(name, { ...lease, isAbandoned: true });
+      }),
+    isAbandoned: (name) =>
+      soundly(() => {
+        const lease = leaseAt(name);
+        return lease !== undefined && !isHeld(name, lease);
+      }),
     interrupt: (name) =>
       writing(() => {
         const lease = leaseAt(name);
@@ -201,9 +217,9 @@ interface HeldLocks extends SessionLocks {
 /** One holder per session across all processes of the folder; it polls for interrupts. */
 export function createSessionLocks(leases: Leases): HeldLocks {
   const held = new Map<string, { readonly interrupted: AbortController; readonly timer: NodeJS.Timeout }>();
-  const release = (sessionId: string): void => {
+  const release = (sessionId: string, leave: (name: string) => void = leases.give): void => {
     clearInterval(held.get(sessionId)?.timer);
-    if (held.delete(sessionId)) leases.give(nameOf(sessionId));
+    if (held.delete(sessionId)) leave(nameOf(sessionId));
   };
   return {
     hold: async (sessionId) => {
@@ -230,10 +246,14 @@ export function createSessionLocks(leases: Leases): HeldLocks {
         release: async () => {
           if (held.get(sessionId)?.timer === timer) release(sessionId);
         },
+        abandon: async () => {
+          if (held.get(sessionId)?.timer === timer) release(sessionId, leases.abandon);
+        },
       };
     },
     isLost: (sessionId) => held.has(sessionId) && !leases.isOurs(nameOf(sessionId)),
     isHeld: async (sessionId) => leases.isTaken(nameOf(sessionId)),
+    isAbandoned: async (sessionId) => leases.isAbandoned(nameOf(sessionId)),
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);
       if (own === undefined) leases.interrupt(nameOf(sessionId));
