@@ -54,8 +54,8 @@ const TurnSetup = z.object({
   has_own_hooks: z.literal(true).optional(),
   /** A function of the program answers its approvals. */
   has_approver: z.literal(true).optional(),
-  /** The result of calls that need approval, if no approver is available. */
-  unattended: z.string().optional(),
+  /** No approver is available: calls that need approval are denied. */
+  is_unattended: z.literal(true).optional(),
   tool_choice: z.union([z.literal("required"), z.object({ name: z.string() })]).optional(),
   /** Identifies the request, so that a repeated one gets the end of this turn. */
   request_key: z.string().optional(),

@@ -87,7 +87,13 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     if (!isBelow || withinCeiling(settings, began.defaults) !== settings)
       missing.push("a ceiling that allows its settings");
     const rest = { prompt: undefined, instructions: [], traceparent: undefined, added: [], isAdopted: true };
-    const inputs = { ...rest, overlay, caller, unattended: setup.unattended, toolChoice: toolChoiceOf(state) };
+    const inputs = {
+      ...rest,
+      overlay,
+      caller,
+      unattended: setup.is_unattended && NO_APPROVER,
+      toolChoice: toolChoiceOf(state),
+    };
     return { began, missing, model, inputs };
   };
 
@@ -234,6 +240,8 @@ function endEntries(state: SessionState, clock: Clock, end: TurnEnd): readonly E
   };
   return [{ kind: "event", event: failed }];
 }
+
+const NO_APPROVER = "no approver is available";
 
 /** A forced tool call applies to the first answer of a turn. */
 function toolChoiceOf({ turn }: SessionState): TurnInput["toolChoice"] {

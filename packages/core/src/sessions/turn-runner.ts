@@ -215,12 +215,10 @@ function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSet
     ...(servers.size === 0 ? {} : { mcp_servers: [...servers] }),
     ...(hooks.length === 0 ? {} : { code_hooks: hooks.map(({ id }) => id) }),
     ...(input.hooks === undefined ? {} : { has_own_hooks: true as const }),
-    ...(unattended === undefined ? {} : { unattended: typeof unattended === "string" ? unattended : NO_APPROVER }),
+    ...(unattended === undefined ? {} : { is_unattended: true as const }),
     tool_choice: toolChoice,
   };
 }
-
-const NO_APPROVER = "no approver is available";
 
 function callerRecord({ name, scopes, labels, maxCostPerDay }: Caller): TurnSetup["caller"] {
   const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };

@@ -56,7 +56,7 @@ export interface Answered {
 
 /**
  * Runs the calls of one answer in parallel, except those that the client runs. The result of a call that must happen once
- * is recorded at its end if other calls still run; the answers are the rest, in request order.
+ * is recorded soon after its end if other calls still run; the answers are the rest, in request order.
  */
 export async function runToolCalls(
   batch: ToolBatch,
@@ -71,6 +71,8 @@ export async function runToolCalls(
   let next = 0;
   let running = calls.length;
   let failure: { readonly thrown: unknown } | undefined;
+  const done = new AbortController();
+  const recording: Promise<void>[] = [];
   const worker = async (): Promise<void> => {
     for (let index = next++; index < calls.length; index = next++) {
       const call = calls[index];
@@ -79,22 +81,31 @@ export async function runToolCalls(
       const answer = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
       answers[index] = answer;
       running -= 1;
-      if (running === 0 || refusal !== undefined || failure !== undefined || !isOnce(batch, call)) continue;
-      try {
-        await batch.append([heldEntry([await boundAnswer(batch, answer)])]);
-        answers[index] = undefined;
-      } catch (thrown) {
-        failure = { thrown };
-      }
+      if (running > 0 && refusal === undefined && isOnce(batch, call)) recording.push(record(index, answer));
+    }
+  };
+  /** Records the result of a call while others run; if they end soon, all results are recorded together. */
+  const record = async (index: number, answer: Answered): Promise<void> => {
+    await batch.clock.sleep(RECORD_AFTER_MS, done.signal);
+    if (done.signal.aborted || failure !== undefined) return;
+    try {
+      await batch.append([heldEntry([await boundAnswer(batch, answer)])]);
+      answers[index] = undefined;
+    } catch (thrown) {
+      failure = { thrown };
     }
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);
   await Promise.all(Array.from({ length: workers }, worker));
+  done.abort("done");
+  await Promise.all(recording);
   // After the last of them: a store failure ends the turn, and no tool may be running then.
   if (failure !== undefined) throw failure.thrown;
   const left = answers.filter((answer) => answer !== undefined);
   return { answers: await Promise.all(left.map((answer) => boundAnswer(batch, answer))), pending };
 }
+
+const RECORD_AFTER_MS = 50;
 
 function isOnce({ tools }: ToolBatch, { data }: ToolUseBlock): boolean {
   return (tools.get(data.name)?.effects ?? "once") === "once";
