@@ -78,7 +78,7 @@ export function openLeases(options: LeaseOptions): Leases {
     return counted.takeovers;
   };
   /** Own leases to release as soon as the disk works again. */
-  const owed = new Set<string>();
+  const owed = new Map<string, (name: string) => void>();
   let giving: NodeJS.Timeout | undefined;
   const heartbeats = new Map<string, { readonly beat: number; readonly atMs: number }>();
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
@@ -112,19 +112,24 @@ export function openLeases(options: LeaseOptions): Leases {
       const lease = leaseAt(name);
       if (lease !== undefined && isOurs(lease)) leases.remove(name);
     });
-  const give = (name: string): void => {
+  const abandonNow = (name: string): void =>
+    writing(() => {
+      const lease = leaseAt(name);
+      if (lease !== undefined && isOurs(lease)) leases.put(name, { ...lease, isAbandoned: true });
+    });
+  const leave = (name: string, now: (name: string) => void): void => {
     try {
-      giveNow(name);
+      now(name);
       owed.delete(name);
     } catch {
       // The caller continues; the lease is free for this process at once, and for others when the disk works again.
-      owed.add(name);
+      owed.set(name, now);
     }
     if (owed.size === 0) clearInterval(giving);
     giving = owed.size === 0 ? undefined : (giving ?? setInterval(giveOwed, GIVE_AGAIN_MS).unref());
   };
   const giveOwed = (): void => {
-    for (const name of [...owed]) give(name);
+    for (const [name, now] of [...owed]) leave(name, now);
   };
 
   return {
@@ -147,12 +152,8 @@ export function openLeases(options: LeaseOptions): Leases {
         return lease !== undefined && isOurs(lease);
       }),
     isTaken: (name) => soundly(() => isHeld(name, leaseAt(name))),
-    give,
-    abandon: (name) =>
-      writing(() => {
-        const lease = leaseAt(name);
-        if (lease !== undefined && isOurs(lease)) leases.put(name, { ...lease, isAbandoned: true });
-      }),
+    give: (name) => leave(name, giveNow),
+    abandon: (name) => leave(name, abandonNow),
     isAbandoned: (name) =>
       soundly(() => {
         const lease = leaseAt(name);
