@@ -107,7 +107,7 @@ async function runSchedule(seed: number) {
       dead.add(at);
       await one.runtime.close();
     }
-    if (below(2) === 0) healing.splice(0).forEach((heal) => heal());
+    if (below(2) === 0) for (const heal of healing.splice(0)) heal();
   }
   for (const heal of healing) heal();
   const last = start();
