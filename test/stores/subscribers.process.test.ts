@@ -97,14 +97,22 @@ function describeSubscribers(place: Place): void {
 
   it("[F11] are told once that what a turn elsewhere writes is not told letter by letter here", async () =>
     withTwo(place, async ([here, elsewhere]) => {
-      const session = await here.createDeferredSession("Begin.");
+      const session = await here.createSession("Begin.");
       const after = { after: 0 };
-      const reading = readTurns(here.subscribe(session.id, after), 1);
+      const reader = here.subscribe(session.id, after)[Symbol.asyncIterator]();
+      const readTurn = async (): Promise<readonly string[]> => {
+        const types: string[] = [];
+        while (types.at(-1) !== "run_completed") types.push((await reader.next()).value?.event.type);
+        return types;
+      };
+      // The reader listens once it has read the first turn.
+      await readTurn();
       await elsewhere.session(session.id).turn("There.");
-      const there = (await reading).map(({ event }) => event.type);
+      const there = await readTurn();
       expect(there.filter((type) => type === "stream_truncated")).toHaveLength(1);
       expect(there).not.toContain("text_delta");
-      const again = readTurns(here.subscribe(session.id, after), 2);
+      await reader.return?.();
+      const again = readTurns(here.subscribe(session.id, after), 3);
       await session.turn("Here.");
       expect((await again).map(({ event }) => event.type)).toContain("text_delta");
     }));
