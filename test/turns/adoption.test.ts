@@ -1,7 +1,7 @@
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { defineTool } from "@rkat/core/tools/define-tool";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
@@ -35,6 +35,16 @@ function createRealm() {
     };
   };
   return { clock, shared, start };
+}
+
+/** A session whose process was killed in the first model call of a turn. */
+async function killedInCall(start: ReturnType<typeof createRealm>["start"], answer: ScriptedStep = { ends: "silent" }) {
+  const { runtime, model, kill } = start([answer]);
+  const session = await runtime.createSession();
+  void session.turn("Say it.").catch(() => {});
+  await vi.waitFor(() => expect(model.requests).toHaveLength(1));
+  await kill();
+  return session;
 }
 
 /** A tool that does not end by itself, and counts its calls. */
@@ -82,11 +92,7 @@ const kindsOf = (bodies: readonly { readonly kind: string }[]) => bodies.map(({ 
 describe("a turn whose process ended", () => {
   it("[P1] is continued by another process, which makes the lost model call again and marks what it had streamed", async () => {
     const { shared, start } = createRealm();
-    const first = start([{ text: ["half of"], ends: "silent" }]);
-    const session = await first.runtime.createSession();
-    void session.turn("Say it.").catch(() => {});
-    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
-    await first.kill();
+    const session = await killedInCall(start, { text: ["half of"], ends: "silent" });
 
     const second = start([{ text: "all of it" }]);
     const bodies = await ended(shared, session.id);
@@ -201,11 +207,7 @@ describe("a turn whose process ended", () => {
 
   it("[P1] is given up after three processes ended in it, and other sessions are unharmed", async () => {
     const { shared, clock, start } = createRealm();
-    const first = start([{ ends: "silent" }]);
-    const session = await first.runtime.createSession();
-    void session.turn("Say it.").catch(() => {});
-    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
-    await first.kill();
+    const session = await killedInCall(start);
     for (const _ of [2, 3]) {
       clock.advance(60_000);
       const next = start([{ ends: "silent" }]);
@@ -256,11 +258,7 @@ describe("a turn whose process ended", () => {
 
   it("[P1] is not continued after a person interrupted it", async () => {
     const { shared, start } = createRealm();
-    const first = start([{ ends: "silent" }]);
-    const session = await first.runtime.createSession();
-    void session.turn("Say it.").catch(() => {});
-    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
-    await first.kill();
+    const session = await killedInCall(start);
     const reader = start([], { resumeTurns: false });
     await reader.runtime.session(session.id).interrupt();
     const bodies = await ended(shared, session.id);
@@ -269,11 +267,7 @@ describe("a turn whose process ended", () => {
 
   it("[P1] is not continued by itself after an hour, and makes no model call", async () => {
     const { shared, clock, start } = createRealm();
-    const first = start([{ ends: "silent" }]);
-    const session = await first.runtime.createSession();
-    void session.turn("Say it.").catch(() => {});
-    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
-    await first.kill();
+    const session = await killedInCall(start);
     clock.advance(60 * 60 * 1_000 + 1_000);
     const next = start([{ text: "late" }]);
     const before = clock.now();
@@ -382,11 +376,7 @@ describe("a process that stops", () => {
 describe("two processes", () => {
   it("[P1] do not both continue a turn", async () => {
     const { shared, start } = createRealm();
-    const first = start([{ ends: "silent" }]);
-    const session = await first.runtime.createSession();
-    void session.turn("Say it.").catch(() => {});
-    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
-    await first.kill();
+    const session = await killedInCall(start);
     const others = [1, 2, 3].map(() => start([{ text: "once" }], { config: configWith({}) }));
     const bodies = await ended(shared, session.id);
     expect(kindsOf(bodies).filter((kind) => kind === "turn_adopted")).toHaveLength(1);
