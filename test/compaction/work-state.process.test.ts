@@ -101,7 +101,7 @@ async function shownIn(runtime: Runtime, id: string): Promise<readonly Message[]
 }
 
 describe("the state of the work", () => {
-  it("[R1] is in view after 2 compactions, after 20 and after a restart, with a summary that says nothing", async () => {
+  it("[R1, R3] is in view after 2 compactions, after 20, after a restart and in a fork, with a summary that says nothing", async () => {
     const opened = await open();
     const { session, jobId } = await work(opened);
     await compact(session, 2);
@@ -110,6 +110,10 @@ describe("the state of the work", () => {
     expectSixFacts(opened.model.requests.at(-1)?.messages ?? [], jobId);
     await compact(session, 18);
     expectSixFacts(await shownIn(opened.runtime, session.id), jobId);
+    const fork = await session.fork((await session.history()).message_count);
+    expect(JSON.stringify(await shownIn(opened.runtime, fork.id))).toBe(
+      JSON.stringify(await shownIn(opened.runtime, session.id)),
+    );
     await opened.runtime.close();
     const again = await open();
     expectSixFacts(await shownIn(again.runtime, session.id), jobId);
