@@ -291,6 +291,8 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
   const run: LockedWork["run"] = async (session, call, work) => {
     const { sessionId } = session.state;
+    // The lock may have expired while this process stood still, and its turn is still running.
+    if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
     const wasAbandoned = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
