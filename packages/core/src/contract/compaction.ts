@@ -232,7 +232,9 @@ export const CompactionSettings = z.strictObject({
     "--compact-threshold <tokens>",
     positive
       .optional()
-      .describe("compact a new session's context when it grows to this; without it, 80 % of the window")
+      .describe(
+        "compact a new session's context when it grows to this; without it, when that is cheaper than continuing, and at 80 % of the window (without a price at most 100,000 tokens)",
+      )
       .meta({ examples: [100_000] }),
   ),
   recent_turn_budget: positive.optional().describe("turns that stay as they were said; without it, 4"),
@@ -263,7 +265,7 @@ export const CompactionSettings = z.strictObject({
   policy: cliFlag(
     "--compact-policy <policy>",
     CompactionPolicy.optional().describe(
-      "threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices",
+      "retired; threshold: a new session's context is compacted at its threshold alone; economy: with a threshold, when that pays",
     ),
   ),
   prepare: cliFlag(

@@ -187,11 +187,16 @@ class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
     auto_compact_threshold: int
-    """Compact a new session's context when it grows to this; without it, 80 % of the window."""
+    """Compact a new session's context when it grows to this; without it, when that is cheaper than continuing, and at
+    80 % of the window (without a price at most 100,000 tokens).
+    """
     recent_turn_budget: int
     """Turns that stay as they were said; without it, 4."""
     max_summary_tokens: int
     """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
+    work_state_tokens: int
+    """The largest work state behind a summary, in tokens; 0 for none; without it, 600, or a tenth of a small threshold.
+    """
     min_turns_between_compactions: int
     """Model calls between two compactions; without it, 3."""
     evict: bool
@@ -199,7 +204,8 @@ class CompactionSettings(TypedDict, total=False):
     evict_at: float
     """Evict from this share of the threshold on; without it, 0.6."""
     policy: Literal["threshold", "economy"]
-    """threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices.
+    """Retired; threshold: a new session's context is compacted at its threshold alone; economy: with a threshold, when
+    that pays.
     """
     prepare: bool
     """Summaries of a new session are made behind its turns, before they are needed; economy does unless false."""

@@ -499,7 +499,7 @@ class ContextPart(TypedDict):
     """`parts` of `SessionContext`."""
 
     kind: str
-    """System, summary, pinned, expanded or turn."""
+    """System, summary, work_state (the end of the summary's message), pinned, expanded or turn."""
     seqs: list[int]
     """The first and the last seq of its messages."""
     estimated_tokens: int
@@ -509,6 +509,7 @@ class ContextPart(TypedDict):
 SessionContextKindKind: TypeAlias = Literal[
     "system",
     "summary",
+    "work_state",
     "pinned",
     "expanded",
     "turn",
@@ -562,7 +563,11 @@ class SessionContext(TypedDict):
     context_window: NotRequired[int]
     """Tokens the model can see at once, when that is known."""
     auto_compact_threshold: NotRequired[int]
-    """The size at which the context is compacted; absent without session-compaction."""
+    """The size at which the context is compacted, by its threshold or because that is cheaper than continuing; absent
+    without session-compaction.
+    """
+    next_call_cost: NotRequired[float]
+    """What the next call pays for this context and the tools, about, in US dollars; absent without a price."""
 
 
 class ModelCallsCall(TypedDict):
@@ -639,6 +644,7 @@ ReceiptItemKind: TypeAlias = Literal[
     "command",
     "rule",
     "ask",
+    "work_state",
 ]
 
 
@@ -646,7 +652,7 @@ class ReceiptItem(TypedDict):
     """`items` of `Receipt`."""
 
     kind: ReceiptItemKind
-    """What it is."""
+    """What it is; work_state: a fact about the work, such as a failed command."""
     text: str
     """The specific, word for word."""
     seq: int
@@ -715,6 +721,24 @@ class CompactResultCompactionRule(TypedDict):
     """The rule, word for word."""
     follows: bool
     """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
+
+
+class WorkStateLine(TypedDict):
+    """`lines` of `WorkState`."""
+
+    seq: int
+    """The message whose call it reports."""
+    text: str
+    """One fact: a running job, a task, a written file, a command with its exit code."""
+
+
+class WorkState(TypedDict):
+    """`work_state` of `CompactResultCompaction`."""
+
+    lines: list[WorkStateLine]
+    """The facts that follow the summary, the most relevant first."""
+    left_out: int
+    """How many more facts did not fit."""
 
 
 class CompactResultCompactionEvicted(TypedDict):
@@ -835,6 +859,8 @@ class CompactResultCompaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
     """Of an eviction: what it took out, and why."""
     judged: NotRequired[Judgement]
@@ -916,6 +942,8 @@ class Compaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
     """Of an eviction: what it took out, and why."""
     judged: NotRequired[Judgement]
