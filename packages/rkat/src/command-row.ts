@@ -1,8 +1,9 @@
 import { OPERATIONS, type OperationName, type OperationOutput } from "@rkat/core/contract/operations";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { formatSessionRef } from "@rkat/server/http/events";
+import type { ServerHelp } from "@rkat/server/http/server-help";
 import { Argument, type Command, Option } from "commander";
-import { agentName, fieldOptions, fieldsOf, json, jsonFlag, wholeFrom } from "./flags.ts";
+import { agentName, fieldOptions, fieldsOf, json, jsonFlag, repeated, wholeFrom } from "./flags.ts";
 import { describeHelp, type HelpExtras, holdCommands } from "./help.ts";
 import { createPaint, type Io, type Paint, writeJson } from "./io.ts";
 import { type Opened, withCompaction, withEmpty, withMemory, withSessions } from "./open-runtime.ts";
@@ -38,7 +39,7 @@ export function command(line: string, row: Omit<CommandRow, "line">): CommandRow
 }
 
 interface Server {
-  usage(): string;
+  help(): ServerHelp;
   start(parts: Parts, args: readonly string[]): Promise<number>;
 }
 
@@ -199,17 +200,19 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
   command.summary(`${first.charAt(0).toLowerCase()}${first.slice(1)}`).description(text);
   command.aliases(row.also ?? []).helpCommand(false);
   const named = NOTES.flatMap(([word, note]) => (row.line.includes(word) ? [note] : []));
-  describeHelp(command, { ...row, notes: [...named, ...(row.notes ?? [])] }, server?.usage());
+  describeHelp(command, { ...server?.help(), ...row, notes: [...named, ...(row.notes ?? [])] });
+  command.helpOption("-h, --help", "show this help");
   if (server !== undefined) {
     const start = async (): Promise<void> => {
       const { args } = invocation.io;
       invocation.exitWith(await server.start(invocation.parts, args.toSpliced(args.indexOf(command.name()), 1)));
     };
-    command.helpOption(false).allowUnknownOption().allowExcessArguments().action(start);
+    for (const option of serverOptions(server.help())) command.addOption(option);
+    command.description(server.help().description).usage(usage);
+    // The server reads its flags itself, and refuses those it does not know.
+    command.allowUnknownOption().allowExcessArguments().action(start);
     return;
   }
-  // A command inside a server command would inherit that it has no help.
-  command.helpOption("-h, --help", "show this help");
   if (row.run === undefined) {
     holdCommands(command);
     return;
@@ -220,6 +223,14 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
     if (option.long === "--sub-agents") command.addOption(new Option("--agents").hideHelp().conflicts("subAgents"));
   }
   command.usage(usage).action(async () => row.run?.(callOf(command, invocation)));
+}
+
+function serverOptions({ flags }: ServerHelp): readonly Option[] {
+  return Object.entries(flags).flatMap(([name, { value, description, multiple }]) => {
+    if (description === undefined) return [];
+    const term = `--${name}${value === undefined ? "" : ` <${value.toLowerCase()}>`}`;
+    return [multiple === true ? repeated(term, description) : new Option(term, description)];
+  });
 }
 
 /** Notes on how the value of an argument is written. */

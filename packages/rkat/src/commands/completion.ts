@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from "commander";
 import { type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
-import { extrasOf, type OptionEntry, readUsage, type UsageEntry, usageOf } from "../help.ts";
+import { extrasOf, type HelpExtras } from "../help.ts";
 import { ageOf, counted, type Io, oneLine } from "../io.ts";
 import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -439,13 +439,32 @@ function valuesOf(
 }
 
 /** A declared command, for completion and documentation. */
-export interface CommandEntry extends UsageEntry {
+export interface CommandEntry {
+  readonly description: string;
+  /** What follows its words: `SESSION [options]`. */
+  readonly usage: string;
+  readonly options: readonly OptionEntry[];
+  readonly extras: Required<HelpExtras>;
   /** Its words: `["rkat", "session", "list"]`. */
   readonly path: readonly string[];
   readonly aliases: readonly string[];
   readonly summary: string;
   readonly arguments: readonly ArgumentEntry[];
   readonly commands: readonly CommandEntry[];
+}
+
+export interface OptionEntry {
+  readonly short: string | undefined;
+  readonly long: string;
+  /** What its value is called; undefined where it takes none. */
+  readonly value: string | undefined;
+  readonly isValueOptional: boolean;
+  readonly isRepeated: boolean;
+  readonly description: string;
+  readonly choices: readonly string[];
+  /** What holds without it, where that is one value. */
+  readonly fallback: string | undefined;
+  readonly group: string;
 }
 
 interface ArgumentEntry {
@@ -458,18 +477,13 @@ interface ArgumentEntry {
 export function commandTree(command: Command, before: readonly string[] = []): CommandEntry {
   const help = command.createHelp();
   const path = [...before, command.name()];
-  const usage = usageOf(command);
   const held = help.visibleCommands(command).map((inner) => commandTree(inner, path));
-  const entry = {
+  return {
     path,
     aliases: command.aliases(),
     summary: command.summary(),
     arguments: held.length > 0 ? [] : command.registeredArguments.map(argumentEntry),
     commands: held,
-  };
-  if (usage !== undefined) return { ...entry, ...readUsage(usage) };
-  return {
-    ...entry,
     description: command.description() || command.summary(),
     usage: command.usage(),
     options: help.visibleOptions(command).map(optionEntry),

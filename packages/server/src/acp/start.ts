@@ -3,8 +3,9 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { realmOfFolder } from "@rkat/node/config/realm";
-import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../http/flags.ts";
+import { readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { createJournal, type LogForm } from "../http/journal.ts";
+import { acpHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
 import {
   type ServerIo,
   type ServerKind,
@@ -13,7 +14,6 @@ import {
   serveFolder,
   startServer,
 } from "../http/start.ts";
-import { acpUsage } from "../http/usage.ts";
 import type { SessionServers } from "./servers.ts";
 import type { Mode } from "./session-options.ts";
 import type { Folder } from "./sessions.ts";
@@ -52,8 +52,8 @@ function kindFor(
 ): ServerKind<ServerFlags> {
   return {
     command: COMMAND,
-    usage: acpUsage(COMMAND),
-    parseFlags: (args) => serverFlags(readFlags(args, SERVER_OPTIONS)),
+    usage: usageText(COMMAND, acpHelp(COMMAND)),
+    parseFlags: (args) => serverFlags(readFlags(args, SERVER_FLAGS)),
     realmFor: (flags) => realmOfFolder(cwd, flags),
     mayKeepInProject: true,
     showsPaths: () => false,

@@ -5,6 +5,7 @@ import { CreateSession } from "@rkat/core/contract/session";
 import { backendNote } from "@rkat/node/config/realm";
 import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
+import type { HTTP_FLAGS, SERVER_FLAGS } from "./server-help.ts";
 
 export interface ServerFlags {
   readonly realm: string | undefined;
@@ -20,23 +21,7 @@ export interface ServerFlags {
   readonly notes: readonly string[];
 }
 
-export const text = { type: "string" } as const;
-export const flag = { type: "boolean" } as const;
-
-export const SERVER_OPTIONS = {
-  realm: { type: "string", short: "r" },
-  isolated: flag,
-  instance: text,
-  "realm-backend": text,
-  "state-root": text,
-  "context-root": text,
-  "user-config-root": text,
-  trust: flag,
-  help: { type: "boolean", short: "h" },
-  version: { type: "boolean", short: "V" },
-} as const;
-
-type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_OPTIONS }>>["values"];
+type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_FLAGS }>>["values"];
 
 export function serverFlags(values: Values): ServerFlags {
   const backend = backendNote(values["realm-backend"]);
@@ -84,24 +69,13 @@ export interface HttpFlags {
   readonly logForm: LogForm | undefined;
 }
 
-const repeated = { type: "string", multiple: true } as const;
-export const HTTP_OPTIONS = {
-  token: text,
-  "allowed-host": repeated,
-  "allow-origin": repeated,
-  tools: text,
-  grace: text,
-  log: text,
-} as const;
-
 /** Without a token any process on this machine may send requests. */
 const CEILING_DEFAULT: Preset = "safe";
 const GRACE_MS_DEFAULT = 30_000;
 /** A timer of Node fires at once when asked to wait longer than this. */
 const GRACE_MS_MAX = 2 ** 31 - 1;
 
-type HttpValues = Partial<Record<"token" | "tools" | "grace" | "log", string>> &
-  Partial<Record<"allowed-host" | "allow-origin", string[]>>;
+type HttpValues = ReturnType<typeof parseArgs<{ readonly options: typeof HTTP_FLAGS }>>["values"];
 
 export function httpFlags(values: HttpValues): HttpFlags {
   return {
