@@ -248,7 +248,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...agentRows,
     command("serve", {
       text: "Serve sessions over HTTP, for programs and browsers.",
-      server: { help: () => restHelp("rkat serve", "cli"), start: ({ serveRest }, args) => serveRest(args) },
+      server: { help: () => restHelp("rkat serve", "cli"), kind: "rest" },
     }),
     ...configRows,
     doctorRow,
@@ -258,7 +258,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     demoRow,
     command("console", {
       text: "Show sessions, contexts, compactions and memory in a browser.",
-      server: { help: () => CONSOLE_HELP, start: ({ serveConsole }, args) => serveConsole(args) },
+      server: { help: () => CONSOLE_HELP, kind: "console" },
     }),
     modelsRow,
     usageRow,
@@ -267,12 +267,12 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...blobRows,
     command("rpc", {
       text: "Serve JSON-RPC on stdin and stdout, as rkat-rpc does.",
-      server: { help: () => rpcHelp("rkat rpc"), start: ({ serveRpc }, args) => serveRpc(args) },
+      server: { help: () => rpcHelp("rkat rpc"), kind: "rpc" },
     }),
     ...mcpRows,
     command("acp", {
       text: "Serve editors over the Agent Client Protocol, on stdin and stdout, as rkat-acp does.",
-      server: { help: () => acpHelp("rkat acp"), start: ({ serveAcp }, args) => serveAcp(args) },
+      server: { help: () => acpHelp("rkat acp"), kind: "acp" },
     }),
     ...completionRows,
     helpRow,

@@ -7,7 +7,7 @@ import { agentName, fieldOptions, fieldsOf, json, jsonFlag, repeated, wholeFrom 
 import { describeHelp, type HelpExtras, holdCommands } from "./help.ts";
 import { createPaint, type Io, type Paint, writeJson } from "./io.ts";
 import { type Opened, withCompaction, withEmpty, withMemory, withSessions } from "./open-runtime.ts";
-import type { Invocation, Parts } from "./parts.ts";
+import type { Invocation, ServerKind } from "./parts.ts";
 import { COMPACTION_NOTE, findSession, SELECTOR_NOTE } from "./session-selector.ts";
 
 /** A command: what is typed, what its help says, and what it does. `COMMANDS` is the table of them. */
@@ -40,7 +40,7 @@ export function command(line: string, row: Omit<CommandRow, "line">): CommandRow
 
 interface Server {
   help(): ServerHelp;
-  start(parts: Parts, args: readonly string[]): Promise<number>;
+  readonly kind: ServerKind;
 }
 
 export interface CommonFlags {
@@ -205,7 +205,8 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
   if (server !== undefined) {
     const start = async (): Promise<void> => {
       const { args } = invocation.io;
-      invocation.exitWith(await server.start(invocation.parts, args.toSpliced(args.indexOf(command.name()), 1)));
+      const words = args.toSpliced(args.indexOf(command.name()), 1);
+      invocation.exitWith(await invocation.parts.serve(server.kind, words));
     };
     for (const option of serverOptions(server.help())) command.addOption(option);
     command.description(server.help().description).usage(usage);

@@ -17,7 +17,7 @@ import { alone, replaceFile } from "./output-file.ts";
 export const mcpRows: readonly CommandRow[] = [
   command("mcp", {
     text: "Serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions.",
-    server: { help: () => mcpHelp("rkat mcp"), start: ({ serveMcp }, args) => serveMcp(args) },
+    server: { help: () => mcpHelp("rkat mcp"), kind: "mcp" },
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],
       ["rkat mcp list", "the servers whose tools sessions of this folder have"],
