@@ -118,7 +118,7 @@ export interface RuntimeOptions {
   readonly agents?: AgentHome;
   /** Told what agents' memories do, a line at a time. */
   readonly log?: (line: string) => void;
-  /** Told, in a sentence, of what does not work and how that was dealt with. */
+  /** Receives a sentence about each thing that does not work, such as an MCP server; without it, Node prints a warning. */
   readonly warn?: (sentence: string) => void;
   /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
   readonly telemetry?: true | TelemetryOptions;
@@ -138,6 +138,9 @@ export interface MemoryOptions {
 
 const sha256 = (text: string): string => hash("sha256", text);
 
+/** The default of `warn`: a warning of Node, which goes to stderr, and which a program can listen to or switch off. */
+export const warnOfProcess = (sentence: string): void => process.emitWarning(sentence, "RkatWarning");
+
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireNode(process.versions.node);
@@ -149,7 +152,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
+  const { mcpServers = [], warn = warnOfProcess, isShortLived = false } = options;
   warnOfMissingPackage(warn);
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = withSecondTelemetry(

@@ -10,13 +10,19 @@ import { spellConfig } from "@rkat/core/config/spell-config";
 import { passwordsOf } from "@rkat/core/config/store-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { JsonTable } from "@rkat/core/contract/input";
-import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import {
+  compactionOf,
+  createRuntime,
+  type Runtime,
+  type RuntimeOptions,
+  warnOfProcess,
+} from "@rkat/core/create-runtime";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
 import type { ConfigStore, RowQuery, Seal, Store } from "@rkat/core/ports/store";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
-import { requireNode } from "@rkat/core/runtime/runtime-options";
+import { requireNode, requireOptionNames } from "@rkat/core/runtime/runtime-options";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { foldRow } from "@rkat/core/state/session-row";
@@ -46,9 +52,11 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
  * Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. The state
  * folder's own `config.toml` wins over what is given, as far as it is trusted.
  */
-export async function openRuntime(options: OpenOptions): Promise<Runtime> {
+export async function openRuntime(given: OpenOptions): Promise<Runtime> {
   requireNode(process.versions.node);
-  const { config, telemetry, env = process.env, warn = () => {} } = options;
+  requireOptionNames(given, ["stateFolder", "trust"]);
+  const { config, telemetry, env = process.env, warn = warnOfProcess } = given;
+  const options = { ...given, warn };
   if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
   const { createSending } = await import("@rkat/core/telemetry/exporter");
   const sending = createSending(config.telemetry, { env, warn });

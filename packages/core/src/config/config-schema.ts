@@ -1,5 +1,5 @@
 import { CAPABILITIES } from "../contract/capability.ts";
-import { CompactionDefaults } from "../contract/compaction.ts";
+import { COMPACTION_FALLBACKS, CompactionDefaults } from "../contract/compaction.ts";
 import { HookEntries, type HookEntry } from "../contract/hook.ts";
 import { Duration, isJsonTable, type JsonTable, spellDuration } from "../contract/input.ts";
 import { PermissionRules } from "../contract/permission.ts";
@@ -325,8 +325,14 @@ const example = <S extends z.ZodType>(field: S, value: unknown): S => field.meta
 
 /** Missing keys follow from the model, or are defaults of the compaction. */
 const Compaction = CompactionDefaults.extend({
-  recent_turn_budget: example(fieldOf(CompactionDefaults, "recent_turn_budget"), 4),
-  max_summary_tokens: example(fieldOf(CompactionDefaults, "max_summary_tokens"), 4_096),
+  recent_turn_budget: example(
+    fieldOf(CompactionDefaults, "recent_turn_budget"),
+    COMPACTION_FALLBACKS.recent_turn_budget,
+  ),
+  max_summary_tokens: example(
+    fieldOf(CompactionDefaults, "max_summary_tokens"),
+    COMPACTION_FALLBACKS.max_summary_tokens,
+  ),
   policy: example(fieldOf(CompactionDefaults, "policy"), "economy"),
   prepare: example(fieldOf(CompactionDefaults, "prepare"), true),
   evict: example(fieldOf(CompactionDefaults, "evict"), false),

@@ -208,6 +208,14 @@ export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
 
 const yesOrNo = z.boolean({ error: "write true or false" });
 
+/** What holds where neither the session nor the configuration sets it. */
+export const COMPACTION_FALLBACKS = {
+  recent_turn_budget: 4,
+  max_summary_tokens: 4_096,
+  min_turns_between_compactions: 3,
+} as const;
+const { recent_turn_budget, max_summary_tokens, min_turns_between_compactions } = COMPACTION_FALLBACKS;
+
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
   auto_compact_threshold: cliFlag(
@@ -217,11 +225,17 @@ export const CompactionSettings = z.strictObject({
       .describe("compact a new session's context when it grows to this; without it, 80 % of the window")
       .meta({ examples: [100_000] }),
   ),
-  recent_turn_budget: positive.optional().describe("turns that stay as they were said; without it, 4"),
+  recent_turn_budget: positive
+    .optional()
+    .describe(`turns that stay as they were said; without it, ${recent_turn_budget}`),
   max_summary_tokens: positive
     .optional()
-    .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
-  min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
+    .describe(
+      `the longest summary, in tokens; without it, ${max_summary_tokens}, or a quarter of the threshold of a small model`,
+    ),
+  min_turns_between_compactions: nonnegative
+    .optional()
+    .describe(`model calls between two compactions; without it, ${min_turns_between_compactions}`),
   evict: cliFlag(
     "--evict <true|false>",
     yesOrNo

@@ -95,8 +95,8 @@ const ANSWER_BYTES_MAX = 1_000_000;
 /** The JSON at an address; undefined after a timeout, an oversized answer, a redirect or invalid JSON. */
 async function readJson(url: string, signal: AbortSignal): Promise<unknown> {
   try {
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
-    const response = await fetch(url, { redirect: "error", signal: patience });
+    const timeout = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+    const response = await fetch(url, { redirect: "error", signal: timeout });
     const read: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
