@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -34,4 +34,13 @@ it("docs/measured.md gets a section for each bench, and one that is there is rep
   expect(page).toContain("2026-11-18, commit abc1234, arm64, 2 × N1, Node v24.0.0.");
   expect(page).toMatch(/\| CPU +\| 1\.25 +\| ≤ 2\.00 +\|/);
   expect(page).not.toContain("1.50");
+});
+
+it("a decision that was reversed names the later one that did", () => {
+  for (const name of readdirSync(join(docs, "decisions"))) {
+    const [, status] = /^Status: ([\s\S]*?)\n\n/m.exec(readFileSync(join(docs, "decisions", name), "utf8")) ?? [];
+    if (status === undefined) continue;
+    const [, later = ""] = /superseded\s+by \[(\d{4})\]\(\1-[\w-]+\.md\)/.exec(status) ?? [];
+    expect({ name, isLater: later > name.slice(0, 4) }).toEqual({ name, isLater: true });
+  }
 });
