@@ -105,7 +105,7 @@ export interface RuntimeOptions {
   readonly compose?: Compose;
   /** Where the realm's own layer of the configuration is kept; without it changes last as long as the process. */
   readonly configStore?: ConfigStore;
-  /** What clients are told of the realm that is configured. */
+  /** What clients can read about the realm. */
   readonly realm?: ConfiguredRealm;
   /** Where keys and addresses are looked up; nothing of it is kept. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -116,13 +116,13 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
   readonly agents?: AgentHome;
-  /** Told what agents' memories do, a line at a time. */
+  /** Receives log lines about the compaction of agents' memories. */
   readonly log?: (line: string) => void;
   /** Receives a sentence about each thing that does not work, such as an MCP server; without it, Node prints a warning. */
   readonly warn?: (sentence: string) => void;
-  /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
+  /** Turns, model calls, tools, compactions and searches become OpenTelemetry spans; without it, there are none. */
   readonly telemetry?: true | TelemetryOptions;
-  /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
+  /** For a server: receives what happens, and can check the state of the runtime. */
   readonly observer?: Observer;
   /** Whether an address is that of the server this runtime is in, whose models would ask themselves. */
   readonly isOwnAddress?: (url: string) => boolean;

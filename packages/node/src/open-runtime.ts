@@ -181,7 +181,7 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
   }
 }
 
-/** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
+/** The realm's own layer: untrusted requests are left out, and changes through the runtime are trusted. */
 export async function openConfigFile(
   options: Pick<FolderOptions, "stateFolder" | "env" | "warn" | "trust">,
   given: Config,
@@ -190,7 +190,7 @@ export async function openConfigFile(
   const { createConfigFile } = await import("./log/config-file.ts");
   const trust = options.trust ?? openTrust({ home: homeFolder(), env });
   const others = [spellConfig(given)];
-  // Whoever hands in the trust has read the layer as it is now, and was told.
+  // A caller that passes the trust has read the layer as it is now, and was warned.
   let isWarned = options.trust !== undefined;
   let reported: string | undefined;
   const parse = (text: string, path: string): JsonTable => {
@@ -224,10 +224,10 @@ function homeFolder(): string {
   }
 }
 
-/** Their own names are looked at by whoever writes the files for people, which a turn can do without. */
+/** Checked by the projections, which write there: a turn does not need them. */
 const LOOKED_AT_LATER = ".rkat";
 
-/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
+/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: writing through it would change files elsewhere. */
 export function refuseLinksIn(folder: string, levels = 2): void {
   // What is no folder is told by the store.
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;

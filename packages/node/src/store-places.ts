@@ -29,7 +29,7 @@ import {
 } from "./open-runtime.ts";
 import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 
-/** Where a realm is kept, as somebody names it. */
+/** Where a realm is kept: a folder or an address. */
 export interface StoreAddress {
   /** The path of a state folder, or a `postgres://` URL. */
   readonly place: string;
@@ -98,7 +98,7 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
 /** How a back-up is made, checked or restored, and who hears of it. */
 export interface BackupPlaceOptions extends Pick<CopyStoreOptions, "env"> {
   readonly signal?: AbortSignal | undefined;
-  /** Told how many bytes are seen to, of how many; the total is undefined while nobody knows. */
+  /** Receives the bytes done and the total, which is undefined until it is known. */
   readonly progress?: ((done: number, total: number | undefined) => void) | undefined;
   /** Where the key is of the back-up that is restored. */
   readonly encryption?: Encryption | undefined;

@@ -88,7 +88,7 @@ const spender = { model: z.string().optional(), by: z.string().optional() };
 export const AgentEntryBody = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("memory_added"),
-    /** The agent's name stands in every memory: the log alone tells whose it is. */
+    /** The agent's name stands in every memory: the log alone identifies the agent. */
     agent: z.string(),
     number,
     content: z.string(),
@@ -307,7 +307,7 @@ export const ReadAgentReceipt = z.strictObject({
     "--seq <n>",
     positive
       .optional()
-      .describe("the compaction with this seq in the agent's log, as its history tells; without it, the last"),
+      .describe("the compaction with this seq in the agent's log, as its history has it; without it, the last"),
   ),
 });
 

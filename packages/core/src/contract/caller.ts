@@ -20,7 +20,7 @@ export interface Caller {
   readonly maxCostPerDay?: number;
 }
 
-/** Who asks, as it is told. */
+/** The caller, as it is reported. */
 const Access = z.object({
   name: z.string().optional().describe("the name of the token; absent for the user of the process"),
   scopes: z.array(Scope).describe("what the caller may do"),

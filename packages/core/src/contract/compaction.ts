@@ -202,7 +202,7 @@ export const PrunedResult = z.object({
   reason: EvictionReason.optional(),
 });
 
-/** Threshold: a context is compacted when it has grown to its threshold. Economy: when that is cheaper than going on. */
+/** Threshold: a context is compacted when it has grown to its threshold. Economy: when that is cheaper than continuing. */
 const CompactionPolicy = z.enum(["threshold", "economy"], { error: "write threshold or economy" });
 export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
 

@@ -18,7 +18,7 @@ export const Usage = z.object({
   estimated: z
     .literal(true)
     .optional()
-    .describe("a part of it is an estimate: of a call that was cut no provider tells what it took"),
+    .describe("a part of it is an estimate: providers report no usage for a call that was cut off"),
   cost: Cost.optional().describe("what it cost by the prices of its time; absent where no price is known"),
 });
 export type Usage = z.infer<typeof Usage>;
@@ -31,7 +31,7 @@ export const Judgement = z.object({
 });
 export type Judgement = z.infer<typeof Judgement>;
 
-/** A provider's own compaction, as it is told: what it says, only that provider can read. */
+/** A provider's own compaction as an event shows it: only that provider can read its content. */
 export const NativeFacts = z.object({
   provider: z.string().describe("whose it is"),
   model: z.string().describe("the model it is for"),
@@ -181,7 +181,7 @@ export const Adoption = {
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
 
-/** Everything a listener of a session can be told. Names and fields are the wire's. */
+/** Every event that a listener of a session can receive. Names and fields are the wire's. */
 export const AgentEvent = z.discriminatedUnion("type", [
   event("run_started", "a turn has begun", { session_id, prompt: Content.describe("what was asked") }),
   event("run_completed", "a turn has ended", {
@@ -230,7 +230,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("hook_failed", "a hook has failed", { ...hook, error }),
   event("hook_denied", "a hook has refused what was to be done", {
     ...hook,
-    reason_code: z.string().describe("why, in a word"),
+    reason_code: z.string().describe("the reason, as a short name"),
     message: z.string().describe("why, in a sentence"),
     payload: z.unknown().optional().describe("what the hook said besides"),
   }),
@@ -242,7 +242,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("server_tool_content", "a tool of the provider's has answered", {
     id: z.string().optional().describe("the provider's id of the call"),
     name: z.string().describe("the tool's name"),
-    content: z.unknown().describe("what it gave, as the provider tells it"),
+    content: z.unknown().describe("its result, as the provider sends it"),
   }),
   event("assistant_image_appended", "the model has made an image", {
     image: z.looseObject({ media_type: z.string().describe("such as image/png") }).describe("what is known of it"),
@@ -251,7 +251,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     ...call,
     args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
   }),
-  event("tool_result_received", "the model is told what a tool gave", { ...call, content: blocks, is_error }),
+  event("tool_result_received", "the model receives the result of a tool", { ...call, content: blocks, is_error }),
   event("turn_completed", "a model call has ended", {
     stop_reason: StopReason.describe("why the model stopped"),
     usage: usage("the call"),
@@ -268,13 +268,13 @@ export const AgentEvent = z.discriminatedUnion("type", [
     ...call,
     timeout_ms: count.describe("how long it might have taken"),
   }),
-  event("tool_approval_requested", "the turn waits for a person's word on calls", {
+  event("tool_approval_requested", "the turn waits for approval of tool calls", {
     session_id,
     approval_id,
     calls: z.array(AskedCall).describe("the calls that wait, all of one answer of the model"),
     expires_at: z.string().describe("until when an answer counts; then it is taken for a no"),
   }),
-  event("tool_approval_answered", "a person's word on calls", { session_id, approval_id, ...Answer }),
+  event("tool_approval_answered", "tool calls were approved or denied", { session_id, approval_id, ...Answer }),
   event("compaction_started", "a compaction begins", {
     compaction_id: z.string().optional().describe("the id it has if it succeeds; absent in logs of before it was kept"),
     input_tokens: count.describe("tokens of the last model call's input"),
@@ -363,7 +363,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     depth: count.describe("how many sessions lie between it and the one that is listened to, itself counted"),
     event: z
       .looseObject({ type: z.string().describe("which event it is") })
-      .describe("the event, as that session tells it"),
+      .describe("the event, as that session emits it"),
   }),
   event("sub_agent_completed", "a sub-agent has ended", {
     ...subAgent,

@@ -180,7 +180,7 @@ export const FORGET_OPERATIONS = {
       forgettings: z
         .array(Signed.extend({ valid: z.boolean().describe("whether the signature is right") }))
         .describe("oldest first"),
-      unfinished: count.describe("forgettings that were begun and go on"),
+      unfinished: count.describe("erasures in progress"),
     }),
     rpc: "memory/forgettings",
     http: "GET /memory/forgettings",

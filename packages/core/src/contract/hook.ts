@@ -110,7 +110,7 @@ const HookCommand = z.strictObject({
 /** A hook that is a command, as it is configured. */
 export const HookEntry = z
   .strictObject({
-    id: text.describe("its name, by which events tell of it"),
+    id: text.describe("its name in events"),
     enabled: z.boolean({ error: "write true or false" }).default(true).describe("whether it is called"),
     point: HookPoint.describe("where it is called"),
     mode: HookMode.default("foreground").describe("whether the turn waits for it"),

@@ -36,7 +36,7 @@ const vectorsPending = z
     "true while vectors are still being made or the embedder is loading: asked again later, more may be found by meaning",
   );
 
-/** Something that is told with a hit. */
+/** A message near a hit. */
 const SaidNearby = z.object({
   session_id: z.string().optional().describe("the session it was said in, where that is not the hit's"),
   agent: z.string().optional().describe("the agent whose memory it is, where that is not the hit's"),
@@ -214,7 +214,7 @@ export const MEMORY_RETRIEVAL: SkillRow = {
   is_active: true,
 };
 
-/** What a model that has memory's tools is told of them, at the end of its system prompt. */
+/** How to use memory's tools, at the end of the system prompt of a model that has them. */
 export const MEMORY_SKILL = `## memory-retrieval
 
 Earlier turns of long conversations are compacted: what you see is a summary and the recent turns. Nothing is lost; the exact words are in memory.

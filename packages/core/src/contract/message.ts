@@ -95,7 +95,7 @@ export const AssistantBlock = z.discriminatedUnion("block_type", [
   block("server_tool_content", "what a tool of the provider's gave", {
     id: z.string().optional().describe("its id of the call"),
     name: z.string().describe("the tool's name"),
-    content: z.unknown().describe("what it gave, as the provider tells it"),
+    content: z.unknown().describe("its result, as the provider sends it"),
   }),
   block("image", "an image it made", { media_type, data: base64 }),
 ]);
@@ -162,7 +162,7 @@ export const Message = z.discriminatedUnion("role", [
     created_at,
   }),
   z.object({
-    role: z.literal("system_notice").describe("what the runtime tells the model"),
+    role: z.literal("system_notice").describe("a notice of the runtime to the model"),
     kind: z.string().describe("what it is about"),
     body: z.string().optional().describe(whatText),
     skill: z

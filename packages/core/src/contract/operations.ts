@@ -52,7 +52,7 @@ type OfSession = { readonly session_id: string } | { readonly scope: { readonly 
 
 interface Change {
   readonly audited: Audited | false;
-  /** What MCP clients are told: it only adds, or repeating it changes nothing more; without it, it may destroy. */
+  /** The hint for MCP clients: it only adds, or repeating it changes nothing more; without one, it may destroy. */
   readonly effect?: "adds" | "idempotent";
 }
 
@@ -97,7 +97,7 @@ interface Row {
 const OneSession = z.object({ session_id: SessionId });
 const seq = cliFlag("SEQ", positive.describe("the message, by its seq, as the history has it"));
 
-/** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
+/** The product: one row per operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {
   createSession: {
     summary: "Create a session and run its first turn, unless it is deferred.",

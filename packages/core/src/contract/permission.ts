@@ -2,7 +2,7 @@ import { Scope } from "./caller.ts";
 import { cliFlag } from "./input.ts";
 import { z } from "./schema.ts";
 
-/** A call that waits for a person's word. */
+/** A call that waits for approval. */
 export const AskedCall = z.object({
   id: z.string().describe("the call's id"),
   name: z.string().describe("the tool it calls"),
@@ -19,7 +19,7 @@ export const approval_id = z.string().describe("the question's id");
 
 const Decision = z.enum(["allow", "deny"]);
 
-/** For how long a word counts. */
+/** For how long an answer counts. */
 export const Remember = z.enum(["once", "session", "project"]);
 export type Remember = z.infer<typeof Remember>;
 
@@ -29,7 +29,7 @@ export const Answer = {
   calls: z.array(z.string()).describe("the ids of the calls it speaks of"),
   remember: Remember.describe("for how long it counts: once, or for calls like these in the session or the project"),
   rules: z.array(z.string()).optional().describe("the rules it adds"),
-  reason: z.string().optional().describe("why not, in words the model is told"),
+  reason: z.string().optional().describe("why not; the model sees it"),
   by: z.string().optional().describe("who said it: the name of a token, or timeout"),
 };
 
@@ -62,7 +62,7 @@ const Progress = z.object({
       z.object({
         id: z.string().describe("the call's id"),
         args: z.record(z.string(), z.unknown()).optional().describe("what hooks have made of its arguments"),
-        refusal: z.string().optional().describe("what the model is told of a call that a hook refused"),
+        refusal: z.string().optional().describe("what the model sees of a call that a hook refused"),
       }),
     )
     .optional()
@@ -78,7 +78,7 @@ export const AskedEntry = {
   progress: Progress,
 };
 
-/** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
+/** What becomes of a tool call: it runs, needs approval, or is refused. */
 export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });
 export type PermissionVerdict = z.infer<typeof PermissionVerdict>;
 
@@ -179,7 +179,7 @@ const patterns = (what: string) => {
 export const PermissionRules = z.strictObject(
   {
     allow: cliFlag("--allow <rule>", patterns("calls that run without a question")),
-    ask: cliFlag("--ask <rule>", patterns("calls that a person is asked about first")),
+    ask: cliFlag("--ask <rule>", patterns("calls that need approval")),
     deny: cliFlag("--deny <rule>", patterns("calls that are refused; they win over the others")),
     otherwise: z
       .enum(["allow", "ask"], { error: "write allow or ask" })

@@ -44,7 +44,7 @@ const WrittenMessage = z.discriminatedUnion(
       created_at,
     }),
     z.object({
-      role: z.literal("system_notice").describe("what the runtime tells the model"),
+      role: z.literal("system_notice").describe("a notice of the runtime to the model"),
       kind: z.string().describe("what it is about"),
       body: z.string().nullish().describe(whatText),
       content: z.string().nullish().describe("what some clients call its body"),
@@ -114,7 +114,7 @@ const MessageRange = z.object({
 const RewriteReason = z.object({
   kind: cliFlag(
     "--reason <kind>",
-    z.string(shortText).min(1, shortText).max(200, shortText).describe("why, in a word"),
+    z.string(shortText).min(1, shortText).max(200, shortText).describe("the reason, as a short name"),
   ),
   note: cliFlag(
     "--note <text>",
@@ -237,7 +237,7 @@ export const RewriteCommit = z.object({
   messages_after: count.describe("messages of the transcript after"),
   reason: z
     .object({
-      kind: z.string().describe("why, in a word"),
+      kind: z.string().describe("the reason, as a short name"),
       note: z.string().optional().describe("why, in more words"),
     })
     .describe("why it was changed"),
@@ -246,7 +246,7 @@ export const RewriteCommit = z.object({
 });
 export type RewriteCommit = z.infer<typeof RewriteCommit>;
 
-/** What listeners are told of a rewrite. The messages are not repeated: a revision can be read. */
+/** What listeners receive about a rewrite. The messages are not repeated: a revision can be read. */
 export const RewriteRecord = z.object({
   commit: RewriteCommit.describe("what was recorded of it"),
   parent_body: z

@@ -106,7 +106,7 @@ export const ListSessions = z.object({
       .string()
       .optional()
       .describe(
-        "go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
+        "continue where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
       ),
   ),
 });
@@ -219,7 +219,7 @@ export const ModelCalls = z.object({
         tokens_before: count.describe("how large the context was, about"),
         tokens_after: count.describe("how large it was after, about"),
         trigger: CompactionTrigger.optional().describe(
-          "why it was made, where the server tells; eviction: only tool output became one line each",
+          "why it was made, where the server reports it; eviction: only tool output became one line each",
         ),
         undone: z.boolean().describe("whether it was undone since"),
       }),
@@ -254,7 +254,7 @@ const By = z.enum(["model", "label", "day", "token"], { error: "write model, lab
 const ReadUsage = z.strictObject({
   by: cliFlag(
     "--by <what>",
-    By.default("model").describe("what it is told apart by: model, label, day (UTC), or the token that asked"),
+    By.default("model").describe("what usage is grouped by: model, label, day (UTC), or the token of the caller"),
   ),
   since: cliFlag(
     "--since <when>",
@@ -277,7 +277,7 @@ const sums = {
 };
 
 export const UsageReport = z.object({
-  by: By.describe("what it is told apart by"),
+  by: By.describe("what usage is grouped by"),
   since: z.string().optional().describe("the first day that is counted; absent for all days"),
   groups: z
     .array(

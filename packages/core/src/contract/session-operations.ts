@@ -20,7 +20,7 @@ export const InjectContext = z.object({
       .max(TEXT_CHARS_MAX)
       .describe("what the model is shown from its next call on"),
   ),
-  source: z.string().optional().describe("where the text comes from, which the model is told, too"),
+  source: z.string().optional().describe("where the text comes from; the model sees it"),
   idempotency_key: z
     .string()
     .min(1)
@@ -52,7 +52,7 @@ export const ExternalEvent = z.object({
       .string(shortText)
       .min(1, shortText)
       .max(200, shortText)
-      .describe("what happened, in a word of 1 to 200 characters")
+      .describe("what happened, a name of 1 to 200 characters")
       .meta({ examples: ["build.finished"] }),
   ),
   payload: cliFlag(
@@ -199,10 +199,10 @@ const Approval = z.object({
 });
 export type Approval = z.infer<typeof Approval>;
 
-/** The rows of the table about calls that wait for a person's word. */
+/** The rows of the table about calls that wait for approval. */
 export const APPROVAL_OPERATIONS = {
   listApprovals: {
-    summary: "List the questions about tool calls that wait for a person's word, oldest first.",
+    summary: "List the tool calls that wait for approval, oldest first.",
     input: z.strictObject({ session_id: SessionId.optional().describe("only those of this session") }),
     output: z.object({ approvals: z.array(Approval).describe("the questions, oldest first") }),
     rpc: "session/approvals",
@@ -212,7 +212,7 @@ export const APPROVAL_OPERATIONS = {
     sees: "own",
   },
   answerApproval: {
-    summary: "Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.",
+    summary: "Approve or deny tool calls that wait for approval; the turn continues here once none of its calls waits.",
     input: z.strictObject({
       session_id: SessionId,
       approval_id: cliFlag("--approval <id>", approval_id.clone()),

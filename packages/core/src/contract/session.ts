@@ -171,7 +171,7 @@ const EveryTurn = {
       .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
   ),
   client_tools: ClientTools.optional().describe(
-    "tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's replace those of before",
+    "tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues it; those of a turn replace earlier ones",
   ),
   permissions: PermissionRules.optional().describe(
     "rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md",
@@ -350,7 +350,7 @@ export const RunResult = z.object({
   pending_calls: z
     .array(PendingCall)
     .optional()
-    .describe("calls of your client_tools, with which the turn ended: a turn with their tool_results goes on"),
+    .describe("the calls of client_tools with which the turn ended; a turn with their tool_results continues it"),
   terminal_cause_kind: TerminalCause.optional().describe("why the turn stopped short; absent where the model ended it"),
   structured_output: z.unknown().optional().describe("the result that matches output_schema"),
   extraction_error: z

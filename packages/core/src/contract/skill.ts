@@ -5,7 +5,7 @@ const source_uuid = z.string().describe("the source it comes from");
 const SkillKey = z.object({ source_uuid, skill_name: z.string().describe("its name there") });
 export type SkillKey = z.infer<typeof SkillKey>;
 
-/** A skill as `skills/list` tells of it. */
+/** A skill as `skills/list` lists it. */
 export const SkillRow = z.object({
   key: SkillKey.describe("what names it across sources"),
   name: z.string().describe("its name"),

@@ -67,7 +67,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
       now = made(kept.layer, store.name);
       generation = kept.generation;
     } catch (thrown) {
-      parts.warn(`${asRuntimeError(thrown).message}; the configuration from before is used until this is mended`);
+      parts.warn(`${asRuntimeError(thrown).message}; the configuration from before is used until this is fixed`);
     }
   };
   const envelope = (): ConfigEnvelope => {
@@ -187,7 +187,7 @@ function readable(layer: () => JsonTable): JsonTable {
   try {
     return layer();
   } catch (cause) {
-    const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or mend it";
+    const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or fix it";
     throw invalid(message, cause);
   }
 }

@@ -210,7 +210,7 @@ function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: r
   const hint = meant === undefined ? "" : `did you mean ${meant}? `;
   return new RuntimeError(
     "SKILL_NOT_FOUND",
-    `${field}: there is no skill ${name} here; ${hint}${LISTED_BY[field === "name" ? "tool" : "caller"]} names those there are`,
+    `${field}: there is no skill ${name} here; ${hint}${LISTED_BY[field === "name" ? "tool" : "caller"]} names all of them`,
   );
 }
 

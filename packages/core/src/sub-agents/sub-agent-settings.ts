@@ -16,7 +16,7 @@ const GENERAL: SubAgent = {
   name: "general",
   description: "does any task with the tools you have, and reports",
   prompt:
-    "You do one task that another agent hands you, with the tools you have. Nobody can be asked: where something is " +
+    "You do one task that another agent hands you, with the tools you have. You cannot ask questions: where something is " +
     "unclear, take the likeliest meaning and say so. When the task is done, or cannot be, end with a report that stands " +
     "alone: what you found or did, with the names, numbers and places that matter, and what is left. Your last message is " +
     "all that the other agent is shown.",

@@ -68,7 +68,7 @@ export async function backUpFolder(folder: string, place: string, options: Backu
       }
     }
   } catch (error) {
-    throw explained(error, place, "what was there before still counts, so mend that and run it again");
+    throw explained(error, place, "what was there before still counts, so fix that and run it again");
   }
 }
 

@@ -54,7 +54,7 @@ export async function restoreFolder<V>(
   try {
     return await restoreFrom(backup, { place, to }, options);
   } catch (error) {
-    throw explained(error, to, "mend that and run it again to go on");
+    throw explained(error, to, "fix that and run it again to continue");
   } finally {
     backup.close();
   }

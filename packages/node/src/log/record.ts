@@ -159,7 +159,7 @@ export function recordHead(buffer: Buffer, offset: number) {
   };
 }
 
-/** Reads a whole record; throws, as `isUnreadable` tells, for one whose seal does not open. */
+/** Reads a whole record; throws an error that `isUnreadable` recognises for one whose seal does not open. */
 export function decodeRecord<B>(buffer: Buffer, offset: number, seal?: Seal): LogRecord<B> {
   const { sessionId, seq, timestamp_ms } = recordHead(buffer, offset);
   const payload = payloadAt(buffer, offset, seal).toString();
@@ -184,7 +184,7 @@ function openKept(seal: Seal, sessionId: string, kept: Uint8Array, place: Uint8A
     try {
       return seal.open(SHARED_OWNERS.forgotten, kept, place);
     } catch {
-      // It is not that: what was wrong before is told.
+      // That is not the cause: the first error is thrown.
       throw error;
     }
   }

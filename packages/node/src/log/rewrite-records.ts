@@ -58,7 +58,7 @@ export async function rewriteRecords(parts: RewriteParts, records: readonly NewR
 /** Finishes what a process that died was writing over the log. */
 export function finishRewrites(parts: RewriteParts): void {
   const path = join(parts.folder, REDO);
-  // Whoever lives finishes it.
+  // Another process finishes it.
   if (!existsSync(path) || !parts.leases.take(LEASE, "dead")) return;
   try {
     redo(parts, path);

@@ -129,7 +129,7 @@ export function openSegmentWriter(path: string, end: number, io: SegmentIo = nod
     return batch;
   };
 
-  /** After a failed write or sync nobody knows what is on disk beyond the last good commit: it is cut off. */
+  /** After a failed write or sync the content of the disk beyond the last good commit is unknown: it is cut off. */
   const repair = (): void => {
     io.truncate(fd, durable);
     io.syncSync(fd);

@@ -169,7 +169,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 
 function createJob(): Job {
   const outcome = Promise.withResolvers<void>();
-  outcome.promise.catch(() => {}); // Nobody has to wait for it.
+  outcome.promise.catch(() => {}); // The caller need not wait for it.
   return { isReplay: false, outcome };
 }
 

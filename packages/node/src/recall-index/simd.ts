@@ -13,7 +13,7 @@ export interface ScanLayout {
   /** The query, as 16-bit numbers. */
   readonly query: number;
   readonly signature: number;
-  /** Limit and count that go on from one block of ids to the next, then how many rows are at each distance. */
+  /** Limit and count that carry over from one block of ids to the next, then how many rows are at each distance. */
   readonly tally: number;
   readonly list: number;
   readonly out: number;

@@ -146,7 +146,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_result_received": EventRow(
-        "the model is told what a tool gave",
+        "the model receives the result of a tool",
         {
             "id": (str,),
             "name": (str,),
@@ -186,7 +186,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_approval_requested": EventRow(
-        "the turn waits for a person's word on calls",
+        "the turn waits for approval of tool calls",
         {
             "session_id": (str,),
             "approval_id": (str,),
@@ -195,7 +195,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_approval_answered": EventRow(
-        "a person's word on calls",
+        "tool calls were approved or denied",
         {
             "session_id": (str,),
             "approval_id": (str,),

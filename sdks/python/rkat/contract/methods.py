@@ -28,8 +28,8 @@ class ClientMethods(Handle):
         - `offset`: leave out the newest so many
         - `labels`: only sessions with these labels
         - `archived`: archived sessions, too
-        - `cursor`: go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and
-        one that changes meanwhile moves to the front and may be missed
+        - `cursor`: continue where an earlier answer ended: its next_cursor, without an offset; no session comes twice,
+        and one that changes meanwhile moves to the front and may be missed
         """
         answer = await self._request(
             "session/list", limit=limit, offset=offset, labels=labels, archived=archived, cursor=cursor
@@ -75,7 +75,7 @@ class ClientMethods(Handle):
         return answer
 
     async def approvals(self, *, session_id: str | None = None) -> list[results.ListApproval]:
-        """List the questions about tool calls that wait for a person's word, oldest first.
+        """List the tool calls that wait for approval, oldest first.
 
         - `session_id`: only those of this session
         """
@@ -207,7 +207,7 @@ class ClientMethods(Handle):
     ) -> results.UsageReport:
         """Sum up what models were used, with their tokens and cost, over all sessions and agents.
 
-        - `by`: what it is told apart by: model, label, day (UTC), or the token that asked
+        - `by`: what usage is grouped by: model, label, day (UTC), or the token of the caller
         - `since`: only from this day on: how far back, such as 7d, or a day, such as 2026-11-01
         - `labels`: only sessions with these labels
         """
@@ -266,7 +266,7 @@ class SessionMethods(Handle):
         """Add a text the model is shown from its next call on, without running a turn.
 
         - `text`: what the model is shown from its next call on
-        - `source`: where the text comes from, which the model is told, too
+        - `source`: where the text comes from; the model sees it
         - `idempotency_key`: the same key again adds nothing; with another text it is refused
         """
         answer = await self._request(
@@ -285,7 +285,7 @@ class SessionMethods(Handle):
     ) -> results.ExternalEventOutcome:
         """Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.
 
-        - `event_type`: what happened, in a word of 1 to 200 characters
+        - `event_type`: what happened, a name of 1 to 200 characters
         - `payload`: facts of the event, any JSON of at most 65536 characters
         - `blocks`: more of it, in words
         - `idempotency_key`: the same key again is the same event
@@ -317,13 +317,13 @@ class SessionMethods(Handle):
         calls: Sequence[str] | None = None,
         reason: str | None = None,
     ) -> results.AnswerApprovalResult:
-        """Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.
+        """Approve or deny tool calls that wait for approval; the turn continues here once none of its calls waits.
 
         - `approval_id`: the question's id
         - `decision`: whether the calls may run
         - `remember`: for how long a yes counts: once, or for calls like these in the session or the project
         - `calls`: the calls it speaks of; all that wait unless given
-        - `reason`: why not, in words the model is told
+        - `reason`: why not; the model sees it
         """
         answer: results.AnswerApprovalResult = await self._request(
             "session/answer_approval",
@@ -517,7 +517,7 @@ class AgentMethods(Handle):
         """Read what a compaction of an agent kept, moved out of sight or lost, what its summaries invented, and their
         quality.
 
-        - `seq`: the compaction with this seq in the agent's log, as its history tells; without it, the last
+        - `seq`: the compaction with this seq in the agent's log, as its history has it; without it, the last
         """
         answer: results.AgentReceipt = await self._request("agent/receipt", seq=seq)
         return answer

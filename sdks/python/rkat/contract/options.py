@@ -103,7 +103,7 @@ class HookEntry(TypedDict):
     """`entries` of `HooksOverride`."""
 
     id: str
-    """Its name, by which events tell of it."""
+    """Its name in events."""
     enabled: NotRequired[bool]
     """Whether it is called."""
     point: HookPoint
@@ -150,7 +150,7 @@ class PermissionRules(TypedDict, total=False):
     allow: Sequence[str]
     """Calls that run without a question."""
     ask: Sequence[str]
-    """Calls that a person is asked about first."""
+    """Calls that need approval."""
     deny: Sequence[str]
     """Calls that are refused; they win over the others."""
     otherwise: Literal["allow", "ask"]
@@ -250,8 +250,8 @@ class SessionOptions(TypedDict, total=False):
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
     client_tools: Sequence[ClientTool]
-    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
-    replace those of before.
+    """Tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues
+    it; those of a turn replace earlier ones.
     """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
@@ -397,8 +397,8 @@ class TurnOptions(TypedDict, total=False):
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
     client_tools: Sequence[ClientTool]
-    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
-    replace those of before.
+    """Tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues
+    it; those of a turn replace earlier ones.
     """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""

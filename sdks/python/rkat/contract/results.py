@@ -37,7 +37,7 @@ class RunResultUsage(TypedDict):
     reasoning_tokens: NotRequired[int]
     """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
-    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    """A part of it is an estimate: providers report no usage for a call that was cut off."""
     cost: NotRequired[Cost]
     """What it cost by the prices of its time; absent where no price is known."""
     total_tokens: int
@@ -58,7 +58,7 @@ class Usage(TypedDict):
     reasoning_tokens: NotRequired[int]
     """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
-    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    """A part of it is an estimate: providers report no usage for a call that was cut off."""
     cost: NotRequired[Cost]
     """What it cost by the prices of its time; absent where no price is known."""
 
@@ -131,7 +131,7 @@ class RunResult(TypedDict):
     """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
     """
     pending_calls: NotRequired[list[PendingCall]]
-    """Calls of your client_tools, with which the turn ended: a turn with their tool_results goes on."""
+    """The calls of client_tools with which the turn ended; a turn with their tool_results continues it."""
     terminal_cause_kind: NotRequired[TerminalCause]
     """Why the turn stopped short; absent where the model ended it."""
     structured_output: NotRequired[Any]
@@ -416,7 +416,7 @@ class RewriteCommitReason(TypedDict):
     """`reason` of `RewriteCommit`."""
 
     kind: str
-    """Why, in a word."""
+    """The reason, as a short name."""
     note: NotRequired[str]
     """Why, in more words."""
 
@@ -606,7 +606,7 @@ class ModelCallsCompaction(TypedDict):
     tokens_after: int
     """How large it was after, about."""
     trigger: NotRequired[Literal["threshold", "overflow", "manual", "eviction"]]
-    """Why it was made, where the server tells; eviction: only tool output became one line each."""
+    """Why it was made, where the server reports it; eviction: only tool output became one line each."""
     undone: bool
     """Whether it was undone since."""
 
@@ -1485,7 +1485,7 @@ class ListForgettingsResult(TypedDict):
     forgettings: list[ListForgettingsResultForgetting]
     """Oldest first."""
     unfinished: int
-    """Forgettings that were begun and go on."""
+    """Erasures in progress."""
 
 
 class PruneResultSession(TypedDict):
@@ -1714,7 +1714,7 @@ class UsageReport(TypedDict):
     """What `readUsage` answers."""
 
     by: Literal["model", "label", "day", "token"]
-    """What it is told apart by."""
+    """What usage is grouped by."""
     since: NotRequired[str]
     """The first day that is counted; absent for all days."""
     groups: list[UsageReportGroup]

@@ -22,7 +22,7 @@ export function objectSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
   return type === "object" ? { type, ...keywords } : undefined;
 }
 
-/** What a model is told of as any object: the documents have the fields, and the server checks them. */
+/** Shown to a model as any object: the documents have the fields, and the server checks them. */
 const PLAIN: readonly core.$ZodType[] = [
   ContentBlock,
   RewriteMessage,
