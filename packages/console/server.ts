@@ -84,7 +84,6 @@ export function fetchRoute(path: string, init: RequestInit = {}): Promise<Respon
   return fetch(`${BASE_URL}${path}`, { ...init, headers });
 }
 
-/** The client. Screens are rendered only while the page is connected. */
 export function client(): Client {
   if (state.value.kind !== "ready") throw new Error("the page is not connected to its server");
   return state.value.client;

@@ -33,7 +33,6 @@ export function openSessionView(id: string) {
   const remarks = new Map<number, Remark>();
   const requestedPages = new Set<number>();
   const info = signal<SessionInfo | undefined>(undefined);
-  /** The error of the last request. */
   const problem = signal<string | undefined>(undefined);
   /** Whether the page receives events; false while the server is unreachable. */
   const isConnected = signal(true);

@@ -178,7 +178,6 @@ type Tool = Tools[number];
 export interface CallbackTools {
   /** An operation's params, with the tools a new session is given. */
   paramsWith(name: OperationName, input: unknown, tools: Tools | undefined): unknown;
-  /** Remembers the tools of a session. */
   keep(sessionId: string, tools: Tools): void;
   /** A fork has the tools of what it was made of. */
   share(sourceId: string, forkId: string): void;

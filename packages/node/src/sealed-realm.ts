@@ -16,7 +16,6 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Holds the wrapped keys of a realm, in its state folder. */
 const KEYS = "keys";
-/** The folders of a state folder that keep logs. */
 const LOG_FOLDERS = ["", "agents"];
 const COMMAND_MS_MAX = 60_000;
 

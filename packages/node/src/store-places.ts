@@ -51,7 +51,6 @@ const REALM = "default";
 const DATABASE = /^postgres(?:ql)?:\/\//i;
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** Whether a place is a database rather than a folder. */
 export function isDatabase(place: string): boolean {
   return DATABASE.test(place);
 }
@@ -165,7 +164,6 @@ export async function listBackups(folder: string): Promise<readonly KnownBackup[
   return (await import("./backup/known-backups.ts")).knownBackups(folder);
 }
 
-/** Writes files to a tar; resolves with its length. */
 export async function writeArchive(fd: number, files: readonly ArchivedFile[]): Promise<number> {
   const { createTarWriter } = await import("./backup/tar.ts");
   const tar = createTarWriter(fd, Date.now());

@@ -227,7 +227,6 @@ export interface DatabaseReport {
   /** Its address without the password. */
   readonly place: string;
   readonly server: string;
-  /** The version of the schema; undefined before it is created. */
   readonly schema: number | undefined;
   /** The fastest of a few round trips. */
   readonly latencyMs: number;

@@ -63,7 +63,6 @@ export interface OpenedCall<Flags extends object = CommonFlags> extends Call<Fla
   readonly id: string;
 }
 
-/** The part of a call that a view needs. */
 export type View = Pick<OpenedCall<object>, "io" | "paint" | "opened" | "id">;
 
 /** The lines to print; undefined where the view printed them itself. */
@@ -82,7 +81,6 @@ interface OperationRow<Name extends OperationName, Flags extends CommonFlags>
   readonly ofEvery?: true;
   /** Changes to the flags of the operation's fields, by the names of the fields. */
   readonly own?: Readonly<Record<string, (option: Option) => Option>>;
-  /** Fields of the input besides the arguments and flags. */
   input?(call: OpenedCall<Flags>): JsonObject | Promise<JsonObject>;
   /** What `--json` prints, where it is more than the answer. */
   json?(answer: OperationOutput<Name>, call: OpenedCall<Flags>): object;
@@ -148,7 +146,6 @@ export function onSession<Flags extends object = CommonFlags>(
   }, open);
 }
 
-/** Prints the answer as JSON, or its view. */
 export function show({ io, flags }: Call, answer: object, view: () => Lines): void {
   if (flags.json) writeJson(io, answer);
   else print(io, view());

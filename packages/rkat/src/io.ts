@@ -51,7 +51,6 @@ export function interruptedExit({ interrupt }: Io): number | undefined {
   return typeof interrupt.reason === "number" ? interrupt.reason : EXIT_INTERRUPTED;
 }
 
-/** One value on stdout, for scripts. */
 export function writeJson({ stdout }: Io, value: unknown): void {
   stdout.write(`${jsonText(value, 2)}\n`);
 }

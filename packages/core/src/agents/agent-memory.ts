@@ -60,7 +60,6 @@ export interface AgentMemoryParts {
   readonly summarise: SummariseTexts;
   /** The bytes of text that fit into one summary request. */
   readonly roomBytes: () => Promise<number>;
-  /** Whether invented facts are cut from summaries. */
   readonly cutsInvented: () => boolean;
   /** What the calls of the caller with this name cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;

@@ -48,7 +48,6 @@ export interface AgentOperationParts {
 /** The agents' operations; the first call loads and opens them. */
 export function createAgentOperations(parts: AgentOperationParts): {
   readonly operations: AgentOperations;
-  /** Undefined when there are no agents. */
   store(): Promise<AgentStore | undefined>;
   /** Likewise, with their files. */
   place(): Promise<AgentPlace | undefined>;

@@ -242,7 +242,6 @@ function isWithin(seq: number, holes: readonly Hole[]): boolean {
 
 const BLOB_ID = /sha256:[0-9a-f]{64}/gu;
 
-/** Blobs named by changed entries. */
 export function blobsNamed(entries: readonly AnyEntry[], { changed }: LogPlan): readonly string[] {
   const seqs = new Set(changed.map(({ seq }) => seq));
   return entries.filter(({ seq }) => seqs.has(seq)).flatMap(({ body }) => JSON.stringify(body).match(BLOB_ID) ?? []);

@@ -98,7 +98,6 @@ export async function planTarget(
   return planForgetting(entries as readonly Entry<EntryBody>[], how, yieldToEventLoop);
 }
 
-/** A shortened log in the result. */
 export function describeLog(
   { kind, id, agent, isAll }: Target,
   { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,

@@ -353,7 +353,6 @@ async function chooseTargets(reading: ForgetReading, { finder }: ForgettingParts
 
 const BLOBS_A_PAGE = 100;
 
-/** Blobs with the text. */
 async function blobsWith(
   { store: { blobs }, clock }: ForgetReading,
   finds: (bytes: Uint8Array) => boolean,
@@ -444,7 +443,6 @@ export interface PruningParts {
   readonly store: Pick<Store, "sessions" | "locks">;
   readonly clock: Clock;
   readonly forgetting: Pick<ForgettingService, "forgetSessions" | "resume">;
-  /** The configured retention. */
   readonly retention: () => Retention;
   /** Whether due sessions are pruned in the background. */
   readonly runsInBackground: boolean;

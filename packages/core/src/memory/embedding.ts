@@ -68,7 +68,6 @@ export function createEmbedding(
   const uses = createUses(clock.now);
   /** Chunks that are being embedded, with the end of that work. */
   const making = new Map<number, Promise<void>>();
-  /** Background work. */
   const background = new Set<Promise<void>>();
   let reported: readonly number[] = [];
   let hasSearched = false;

@@ -193,7 +193,6 @@ function providerNamed(name: string): Provider | undefined {
   return Object.entries<Provider>(PROVIDERS).find(([known]) => known === name)?.[1];
 }
 
-/** The default model by provider. */
 export const DEFAULT_MODELS: ReadonlyMap<string, string> = new Map(
   Object.entries(PROVIDERS).map(([name, { defaultModel }]) => [name, defaultModel]),
 );

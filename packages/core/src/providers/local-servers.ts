@@ -1,6 +1,5 @@
 import { type Environment, ollamaUrl } from "./provider-settings.ts";
 
-/** A local model server that answered. */
 export interface LocalServer {
   /** Its name in a configuration: `ollama` is built in. */
   readonly name: string;

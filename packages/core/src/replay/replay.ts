@@ -53,7 +53,6 @@ export interface ReplayOptions {
   }): ReplayRuntime;
 }
 
-/** The result of a replay. */
 export interface Replayed {
   readonly calls: ReplayModel["calls"];
   readonly summaryUsage: Usage;

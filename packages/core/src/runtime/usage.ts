@@ -13,7 +13,6 @@ import type { Service } from "./dispatch.ts";
 export interface UsageParts {
   readonly store: Store;
   readonly clock: Clock;
-  /** Undefined when there are no agents. */
   readonly agents: () => Promise<AgentStore | undefined>;
 }
 

@@ -20,7 +20,6 @@ import type { Hash } from "../state/context.ts";
 export interface SkillCatalogue {
   /** Whether a session could load one; the text about memory is always present. */
   readonly hasAny: boolean;
-  /** The skill of a reference; undefined if there is none. */
   find(ref: SkillRef): Skill | undefined;
   /** Its current text; the patterns it allows are cached with it. */
   read(skill: Skill): Promise<SkillReading>;
@@ -152,7 +151,6 @@ export function noticeText({ name, source, files }: Skill, body: string): string
   return [`Skill ${name} is loaded.${about === "" ? "" : ` ${about}`}`, body].join("\n\n");
 }
 
-/** The built-in skill about memory. */
 export const MEMORY = { row: MEMORY_RETRIEVAL, body: MEMORY_SKILL };
 
 export function isMemory({ source_uuid, skill_name }: SkillRef): boolean {

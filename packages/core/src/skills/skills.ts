@@ -200,7 +200,6 @@ function requireRoom(
   requireReachableFor(compaction, settings, { tools: tools(), pinTokens, contextWindow, isAlways: true });
 }
 
-/** How to list the skills. */
 const LISTED_BY = { tool: "load_skill without a name", caller: "rkat skill list, or skills/list," };
 
 function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: readonly string[]): RuntimeError {

@@ -301,7 +301,6 @@ export class TextReader {
     if (this.#high === 0) this.#takePoint(unit);
   }
 
-  /** A byte of UTF-8. */
   #takeByte(byte: number): void {
     if (this.#high > 0) {
       this.#high = 0;

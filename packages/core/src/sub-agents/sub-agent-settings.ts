@@ -11,7 +11,6 @@ import { OUT_OF } from "../turn/tool-batch.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
-/** The built-in sub-agent. */
 const GENERAL: SubAgent = {
   name: "general",
   description: "does any task with the tools you have, and reports",
@@ -150,7 +149,6 @@ export function childSettings(
   };
 }
 
-/** The number of ancestors. */
 export function depthOf({ sub_agent }: Pick<SessionSettings, "sub_agent">): number {
   return sub_agent?.depth ?? 0;
 }

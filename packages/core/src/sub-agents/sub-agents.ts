@@ -471,7 +471,6 @@ interface Task {
   readonly session_id?: string;
 }
 
-/** The tool that delegates a task to a sub-agent. */
 function createAgentTool(
   agents: readonly SubAgent[],
   run: (task: Task, context: ToolCallContext) => Promise<ToolOutput>,

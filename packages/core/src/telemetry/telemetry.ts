@@ -240,7 +240,6 @@ async function executeInSpan(
   }
 }
 
-/** Ends the spans of abandoned tools. */
 function leaveTools(watching: ToolSpans): void {
   for (const [span, signal] of watching.running) span.end(stoppedBy(watching, signal) ?? { type: "unfinished" });
   watching.running.clear();

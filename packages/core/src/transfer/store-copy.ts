@@ -380,7 +380,6 @@ async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: strin
 interface Gap<B> {
   readonly sharedSeq: number;
   readonly endSeq: number;
-  /** The number of missing entries and their digest. */
   readonly entries: number;
   readonly digest: string;
   /** The first page of them, which is all for most logs. */

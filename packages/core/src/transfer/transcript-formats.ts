@@ -10,7 +10,6 @@ import { agentPages, logPages } from "./session-lines.ts";
 
 type Placed = Message & { readonly seq?: number };
 
-/** The messages in chat completions form. */
 export function asChatMessages(messages: readonly Message[]): readonly object[] {
   return messages.flatMap(chatMessages);
 }
@@ -133,7 +132,6 @@ export async function withBlobs(
 
 /** A place where a text occurs. */
 export interface Mention {
-  /** The session or the agent. */
   readonly session_id?: string;
   readonly agent?: string;
   readonly seq: number;

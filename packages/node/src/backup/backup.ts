@@ -29,7 +29,6 @@ import { createTarWriter } from "./tar.ts";
 export interface BackupOptions {
   readonly now: () => number;
   readonly signal: AbortSignal;
-  /** Receives the bytes done, and the total. */
   progress(done: number, total: number): void;
 }
 
@@ -181,7 +180,6 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return scan.end;
   };
 
-  /** Copies a file by path; undefined if it is gone. */
   const takeAt = async (path: string): Promise<BackedFile | undefined> => {
     for (let attempt = 1; ; attempt += 1) {
       let fd: number | undefined;

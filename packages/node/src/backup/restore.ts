@@ -29,7 +29,6 @@ export interface RestoreOptions<V> {
   verify(folder: string): Promise<V>;
 }
 
-/** What a restore did. */
 export interface RestoreReport<V> extends BackupAt {
   /** The folder that now holds the realm. */
   readonly to: string;

@@ -380,7 +380,6 @@ function createBlobFiles(folder: string, newId: () => string, seal?: Seal): Blob
 
 const PREFIX_CHARS = "sha256:00".length;
 
-/** The names in a folder, in order; none if it is missing. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];

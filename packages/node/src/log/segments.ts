@@ -67,7 +67,6 @@ const COMMIT_BYTES_MAX = 8 * 1_024 * 1_024;
 export interface SegmentWriter {
   /** Resolves once the record is on disk; records of one tick share a write and a sync. */
   append(record: Buffer): Promise<Place>;
-  /** End of what is durable. */
   readonly end: number;
   close(): Promise<void>;
 }

@@ -31,7 +31,6 @@ export interface Tail<R> {
   page(query: RowQuery): readonly R[];
   /** Takes in a record this process just wrote. */
   add(sessionId: string, place: RecordPlace, row: R): void;
-  /** How far a segment has been read. */
   readTo(segment: number): number;
   setReadTo(segment: number, offset: number): void;
   /** What is not on disk of one segment, with the rows it touched. */

@@ -70,7 +70,6 @@ interface Dropped {
 
 interface Added {
   readonly kind: "added" | "begun anew";
-  /** The first id of its chunks. */
   readonly firstId: number;
   readonly cursor: number;
   readonly chunks: readonly IndexedChunk[];

@@ -10,7 +10,6 @@ export interface ScanLayout {
   readonly stride: number;
   /** A multiple of 16. */
   readonly signatureBytes: number;
-  /** The query, as 16-bit numbers. */
   readonly query: number;
   readonly signature: number;
   /** Limit and count that carry over from one block of ids to the next, then how many rows are at each distance. */

@@ -3,7 +3,6 @@ import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { openPrivateDb, type PrivateDb, type Table } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";
 
-/** What is known of a session. */
 export interface SessionState {
   /** Stands for the session in every other table. */
   readonly number: number;

@@ -366,7 +366,6 @@ interface SealedValues {
   readonly owner: string;
 }
 
-/** How the values of a table are kept. */
 function codecOf<V>(
   table: string,
   encoding: Encoding,

@@ -55,13 +55,11 @@ export function currentOf({ conversation }: Chat): string {
   throw invalid("the chat has no messages yet");
 }
 
-/** For views of the chat's session. */
 export function viewOf(chat: Chat): View {
   const { io } = chat.invocation;
   return { io, paint: createPaint(io.stdout, io.env), opened: chat.opened, id: currentOf(chat) };
 }
 
-/** Prints a note about the chat itself. */
 export function printNote({ invocation }: Chat, text: string): void {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
 }

@@ -160,7 +160,6 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
       if (isLast) return left;
     }
   };
-  /** A line of its own. */
   const showLine = (words: string, ink: Ink): void => {
     text.begin(margin, margin);
     before = "";

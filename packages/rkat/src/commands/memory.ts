@@ -124,7 +124,6 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
   ];
 }
 
-/** Why a search uses words alone. */
 function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";

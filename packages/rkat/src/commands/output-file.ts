@@ -38,7 +38,6 @@ export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promis
   });
 }
 
-/** Bytes that are buffered before a write. */
 const WRITE_BYTES = 1_024 * 1_024;
 
 /**

@@ -266,7 +266,6 @@ function shortened(text: string): string {
   return [...lines.slice(0, RESULT_LINES_MAX), `… ${lines.length - RESULT_LINES_MAX} more lines`].join("\n");
 }
 
-/** `rkat session tree`. */
 export const treeRow = command("session tree SESSION", {
   text: "Show a session with the sessions of its sub-agents: the state and the usage of each.",
   flags: () => [jsonFlag()],

@@ -60,7 +60,6 @@ export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn)
   return { stream, limits: undefined };
 }
 
-/** Continues the unfinished turn of a session. */
 export function finishTurn({ runtime }: Opened, of: Pick<FurtherTurn, "sessionId" | "signal" | "unattended">): Turn {
   const call = { signal: of.signal, ...attendance(of.unattended) };
   const stream = streamOf((listener) =>

@@ -52,7 +52,6 @@ function describePatch(files: readonly FileDiff[], root: string): Pick<ToolCall,
   return { kind, title: short(names === "" ? "apply_patch" : `Edit ${names}`), ...shown };
 }
 
-/** What a tool gave, as content of its call. */
 export function resultContent(content: Content): ToolCallContent[] {
   return promptBlocks(content).map((block) => ({ type: "content", content: block }));
 }

@@ -12,7 +12,6 @@ export interface Body {
 /** Reads a request's body; throws PAYLOAD_TOO_LARGE before more than the limit is held, and names what is no JSON. */
 export type ReadBody = (request: IncomingMessage) => Promise<Body>;
 
-/** The fields of a body; none for an empty one. */
 export function fieldsOf({ value = {} }: Body): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw invalid("the body: expected a JSON object");
   return value;

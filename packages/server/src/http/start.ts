@@ -58,7 +58,6 @@ export interface ServerKind<F extends ServerFlags> {
   readonly usage: string;
   /** Throws INVALID_PARAMS for a flag that is unknown or wrong. */
   parseFlags(args: readonly string[]): F;
-  /** The realm without a flag. */
   realmFor(flags: F): Promise<Pick<RealmRequest, "purpose" | "realm">>;
   /** Whether its realm may lie in a project, which must then be trusted and keep it out of its history. */
   readonly mayKeepInProject: boolean;
@@ -216,7 +215,6 @@ function formIn(given: string | undefined): LogForm {
   return given === undefined || given === "" ? LOG_DEFAULT : logFormOf("RKAT_LOG", given);
 }
 
-/** Waits until the last output is flushed. */
 function flushed(output: Writable): Promise<void> {
   if (output.destroyed) return Promise.resolve();
   return new Promise((done) => output.write("", () => done()));

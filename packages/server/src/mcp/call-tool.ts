@@ -82,7 +82,6 @@ function settleSkills(given: Params): { operation: OperationName; args: Params }
   return { operation: "readSkill", args: { ...skill_key, ...(file === undefined ? {} : { file }) } };
 }
 
-/** Refuses fields that the action would ignore. */
 function requireAction(field: string, wanted: string, action: string): void {
   if (action === wanted) return;
   throw invalid(`${field}: only ${wanted} takes it, and this is ${action}`);
@@ -196,7 +195,6 @@ interface NoticeParts {
   /** Resolves when the client has room for more; rejects when it has gone. */
   readonly send: (notice: Notice) => Promise<void>;
   readonly newId: () => string;
-  /** The client's progress token. */
   readonly progressToken: string | number | undefined;
   /** Whether every event is wanted, too. */
   readonly wantsEvents: () => boolean;

@@ -151,7 +151,6 @@ export interface UiTurns {
   running(key: string): UiTurn | undefined;
   /** The beginning of the message that the chat's next turn continues. */
   carried(key: string): readonly UiChunk[];
-  /** Keeps a turn until it is over. */
   keep(key: string, turn: UiTurn): void;
 }
 

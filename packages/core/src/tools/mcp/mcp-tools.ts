@@ -210,7 +210,6 @@ function createWarnings(warn: (sentence: string) => void) {
 
 interface ListedBy {
   readonly server: McpServerConfig;
-  /** Throws for an invalid JSON schema. */
   requireSound(schema: JsonObject, what: string): void;
   warn(sentence: string): void;
   /** Calls a tool by the server's name for it; throws errors for the model. */

@@ -134,7 +134,6 @@ function idOf(body: unknown): string | number | undefined {
   return isJSONRPCRequest(message) ? message.id : undefined;
 }
 
-/** The same stream; `ended` is called once at its end. A reader that cancels is no end. */
 function watched(body: ReadableStream<Uint8Array>, ended: (how: string) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({
