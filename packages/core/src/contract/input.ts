@@ -140,7 +140,7 @@ const HumanDuration = z.string().transform((text, issue) => {
 const SplitDuration = z
   .object({
     secs: z.number().int().nonnegative().describe("whole seconds"),
-    nanos: z.number().int().nonnegative().default(0).describe("nanoseconds besides"),
+    nanos: z.number().int().nonnegative().default(0).describe("and nanoseconds"),
   })
   .transform(({ secs, nanos }) => secs * 1_000 + Math.round(nanos / 1_000_000));
 
