@@ -80,7 +80,7 @@ async function valuesFor(
     const value = given.get(option.long ?? "");
     if (value !== undefined) program.setOptionValue(option.attributeName(), option.isBoolean() ? true : value);
   }
-  return projectValues(invocation, kind);
+  return VALUES[kind](invocation);
 }
 
 function silent(io: Io): Io {
@@ -213,23 +213,6 @@ complete -c rkat -f -k -a '(__rkat_complete)'
 const SESSIONS_MAX = 30;
 const TITLE_CHARS_MAX = 60;
 
-/** The values of a kind that there are in the project. */
-async function projectValues(
-  invocation: Invocation,
-  kind: Exclude<ValueKind, "files" | "folders">,
-): Promise<readonly Candidate[]> {
-  switch (kind) {
-    case "sessions":
-      return ifKept(invocation, sessions);
-    case "agents":
-      return ifKept(invocation, agents);
-    case "models":
-      return models(invocation);
-    case "providers":
-      return providers(invocation);
-  }
-}
-
 /** Where nothing was kept yet nothing is loaded to find that out. */
 async function ifKept(
   invocation: Invocation,
@@ -290,6 +273,16 @@ interface Candidate {
   readonly value: string;
   readonly description: string;
 }
+
+/** The values of a kind that there are in the project. */
+const VALUES: Readonly<
+  Record<Exclude<ValueKind, "files" | "folders">, (invocation: Invocation) => Promise<readonly Candidate[]>>
+> = {
+  sessions: (invocation) => ifKept(invocation, sessions),
+  agents: (invocation) => ifKept(invocation, agents),
+  models,
+  providers,
+};
 
 /** The kinds of values that are looked up in the project; the shell itself completes `files` and `folders`. */
 type ValueKind = "sessions" | "agents" | "models" | "providers" | "files" | "folders";

@@ -344,14 +344,14 @@ async function fixProblems(invocation: Invocation, isYes: boolean): Promise<Fixe
       return false;
     }
   };
-  const isMended = ({ does, otherwise, run }: Repair): Promise<boolean> =>
+  const isFixed = ({ does, otherwise, run }: Repair): Promise<boolean> =>
     isDone(async () => (isYes || (await isAgreed(io, withoutControls(`${does}?`))) ? run() : undefined), otherwise);
   for (let keys = 0; keys < KEYS_MAX; keys += 1) {
     const repair = await keyRepair(invocation);
-    if (repair === undefined || !(await isMended(repair))) break;
+    if (repair === undefined || !(await isFixed(repair))) break;
   }
   for (const repair of [await permissionRepair(invocation), await leftoverRepair(invocation)])
-    if (repair !== undefined) await isMended(repair);
+    if (repair !== undefined) await isFixed(repair);
   // The checks that follow report a configuration that cannot be read.
   const loaded = await loadHere(invocation).catch(() => undefined);
   if (loaded === undefined) return { fixed, left };

@@ -54,19 +54,35 @@ export interface RunFlags {
 export function runFlags(own: readonly Option[]): readonly Option[] {
   const fields = Map.groupBy(fieldFlags("createSession"), ({ path: [field] }) => field);
   const groups: Readonly<Record<string, readonly (Option | string)[]>> = {
-    Model: ["model", "provider", "system_prompt", "additional_instructions", paramFlag(), "provider_params"],
+    Model: [
+      "model",
+      "provider",
+      "system_prompt",
+      "additional_instructions",
+      pairs("--param <key=value>", "a parameter for the provider, JSON or text; may be repeated"),
+      "provider_params",
+    ],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
     Tools: [
       "tool_preset",
-      yoloFlag(),
+      new Option("--yolo", "the same as --tools full").conflicts("tools"),
       "enable_memory",
       "enable_agents",
       "skill_refs",
       "tool_filter",
       "permissions",
-      yesFlag(),
+      new Option("--yes", "the same as --allow '*': run calls that rules ask about without asking"),
     ],
-    Output: [...formatFlags(), "output_schema", ...streamFlags()],
+    Output: [
+      new Option("-o, --output <format>", "text, the default, or json").choices(["text", "json"]).default("text"),
+      new Option("--json", "the same as --output json").implies({ output: "json" }),
+      new Option("--events", "one JSON event per line as they happen, the result last").implies({ output: "json" }),
+      "output_schema",
+      new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
+      new Option("--no-stream", "print the text when the turn is over"),
+      new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
+      new Option("-v, --verbose", "print every event to stderr"),
+    ],
   };
   // The safe choice comes first.
   for (const { option } of fields.get("tool_preset") ?? []) option.choices(["safe", "workspace", "full", "none"]);
@@ -77,35 +93,6 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
       .flatMap((one) => (typeof one === "string" ? (fields.get(one) ?? []).map(({ option }) => option) : [one]))
       .map((option) => option.helpGroup(group)),
   );
-}
-
-function paramFlag(): Option {
-  return pairs("--param <key=value>", "a parameter for the provider, JSON or text; may be repeated");
-}
-
-function yoloFlag(): Option {
-  return new Option("--yolo", "the same as --tools full").conflicts("tools");
-}
-
-function yesFlag(): Option {
-  return new Option("--yes", "the same as --allow '*': run calls that rules ask about without asking");
-}
-
-function formatFlags(): readonly Option[] {
-  return [
-    new Option("-o, --output <format>", "text, the default, or json").choices(["text", "json"]).default("text"),
-    new Option("--json", "the same as --output json").implies({ output: "json" }),
-    new Option("--events", "one JSON event per line as they happen, the result last").implies({ output: "json" }),
-  ];
-}
-
-function streamFlags(): readonly Option[] {
-  return [
-    new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
-    new Option("--no-stream", "print the text when the turn is over"),
-    new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
-    new Option("-v, --verbose", "print every event to stderr"),
-  ];
 }
 
 /** How piped input is used. */
@@ -238,7 +225,10 @@ async function readStdin(io: Io): Promise<string> {
     for await (const chunk of io.stdin.read()) {
       clearTimeout(waiting);
       bytes += chunk.length;
-      if (bytes > STDIN_BYTES_MAX) throw tooLarge();
+      if (bytes > STDIN_BYTES_MAX) {
+        const message = "stdin holds more than 8 MiB; pipe in the part that matters, or let the model read the file";
+        throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
+      }
       chunks.push(chunk);
     }
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
@@ -248,11 +238,6 @@ async function readStdin(io: Io): Promise<string> {
   } finally {
     clearTimeout(waiting);
   }
-}
-
-function tooLarge(): RuntimeError {
-  const message = "stdin holds more than 8 MiB; pipe in the part that matters, or let the model read the file";
-  return new RuntimeError("PAYLOAD_TOO_LARGE", message);
 }
 
 /** Files that the model is shown with the prompt. */
