@@ -192,6 +192,9 @@ class CompactionSettings(TypedDict, total=False):
     """Turns that stay word for word; without it, 4."""
     max_summary_tokens: int
     """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
+    work_state_tokens: int
+    """The largest work state behind a summary, in tokens; 0 for none; without it, 600, or a tenth of a small threshold.
+    """
     min_turns_between_compactions: int
     """Model calls between two compactions; without it, 3."""
     evict: bool

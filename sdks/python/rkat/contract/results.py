@@ -499,7 +499,7 @@ class ContextPart(TypedDict):
     """`parts` of `SessionContext`."""
 
     kind: str
-    """System, summary, pinned, expanded or turn."""
+    """System, summary, work_state (the end of the summary's message), pinned, expanded or turn."""
     seqs: list[int]
     """The first and the last seq of its messages."""
     estimated_tokens: int
@@ -509,6 +509,7 @@ class ContextPart(TypedDict):
 SessionContextKindKind: TypeAlias = Literal[
     "system",
     "summary",
+    "work_state",
     "pinned",
     "expanded",
     "turn",
@@ -639,6 +640,7 @@ ReceiptItemKind: TypeAlias = Literal[
     "command",
     "rule",
     "ask",
+    "work_state",
 ]
 
 
@@ -646,7 +648,7 @@ class ReceiptItem(TypedDict):
     """`items` of `Receipt`."""
 
     kind: ReceiptItemKind
-    """What it is."""
+    """What it is; work_state: a fact about the work, such as a failed command."""
     text: str
     """The specific, word for word."""
     seq: int
@@ -715,6 +717,24 @@ class CompactResultCompactionRule(TypedDict):
     """The rule, word for word."""
     follows: bool
     """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
+
+
+class WorkStateLine(TypedDict):
+    """`lines` of `WorkState`."""
+
+    seq: int
+    """The message whose call it reports."""
+    text: str
+    """One fact: a running job, a task, a written file, a command with its exit code."""
+
+
+class WorkState(TypedDict):
+    """`work_state` of `CompactResultCompaction`."""
+
+    lines: list[WorkStateLine]
+    """The facts that follow the summary, the most relevant first."""
+    left_out: int
+    """How many more facts did not fit."""
 
 
 class CompactResultCompactionEvicted(TypedDict):
@@ -835,6 +855,8 @@ class CompactResultCompaction(TypedDict):
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
     """Of an eviction: what it removed, and why."""
     judged: NotRequired[Judgement]
@@ -916,6 +938,8 @@ class Compaction(TypedDict):
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
     """Of an eviction: what it removed, and why."""
     judged: NotRequired[Judgement]
