@@ -207,7 +207,6 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly body: Schema | undefined;
   readonly result: Schema | undefined;
-  /** The media types of the response. */
   readonly types: readonly string[];
   /** The scope that a token needs; undefined for routes that are not operations. */
   readonly scope: Scope | undefined;

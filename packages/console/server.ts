@@ -22,7 +22,6 @@ type State =
   | { readonly kind: "login"; readonly problem: string | undefined }
   | { readonly kind: "unreachable"; readonly problem: string };
 
-/** The connection between this page and its server. */
 export const state = signal<State>({ kind: "connecting" });
 
 /** Removes a token from the address at once: addresses are displayed, stored in the history and copied. */
@@ -65,7 +64,6 @@ export async function connectToServer(token = takeToken()): Promise<void> {
   }
 }
 
-/** Removes the token and shows the login. */
 export function logOut(problem?: string): void {
   attempts += 1;
   sessionStorage.removeItem(TOKEN_KEY);

@@ -340,7 +340,6 @@ export async function verifyStore(
   return { ...addVerification(kept, more), agents };
 }
 
-/** Whether a process of this machine runs. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -17,7 +17,6 @@ export interface ConnectionOptions {
 
 /** A database that may be unreachable for a while. */
 export interface Connection {
-  /** Runs one statement as `run` does. */
   readonly query: Query;
   /** Runs idempotent work, and runs it again when the connection is lost, until `retryMs` has passed. */
   run<T>(work: Work<T>, answerMs?: number): Promise<T>;

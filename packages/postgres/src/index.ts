@@ -24,7 +24,6 @@ export async function openRealm(
   }: {
     readonly store: Config["store"];
     readonly warn: (sentence: string) => void;
-    /** The local folder of this process, if any. */
     readonly folder?: string | undefined;
   },
 ): Promise<Database> {

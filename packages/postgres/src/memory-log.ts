@@ -173,7 +173,6 @@ async function addBatch(
 const IDS_MAX = 2 ** 32 - 1;
 const FULL = "the memory of this realm has used up its 4,294,967,295 ids";
 
-/** The size of one statement. */
 const SLICE_ROWS_MAX = 2_000;
 const SLICE_BYTES_MAX = 8 * 1_024 * 1_024;
 

@@ -27,7 +27,6 @@ export interface PostgresOptions {
   readonly realm: string;
   readonly warn?: (sentence: string) => void;
   readonly now?: () => number;
-  /** The local folder of this process. */
   readonly folder?: string | undefined;
   readonly poolMax?: number;
   /** Behind a pooler that reassigns connections after each transaction. */
@@ -224,7 +223,6 @@ const NOTHING: KeptLayer = { generation: 0, layer: {} };
 
 /** The state of a database, and the counts of one realm. */
 export interface DatabaseReport {
-  /** Its address without the password. */
   readonly place: string;
   readonly server: string;
   readonly schema: number | undefined;

@@ -14,7 +14,6 @@ import { COMPACTION_NOTE, findSession, SELECTOR_NOTE } from "./session-selector.
 export interface CommandRow extends HelpExtras {
   /** The words after `rkat`, then the arguments: `compact show SESSION [COMPACTION]`. A group comes before its commands. */
   readonly line: string;
-  /** Other names for the last of its words. */
   readonly also?: readonly string[];
   /** Former names for the last of its words: they still work, but no help shows them. */
   readonly former?: readonly string[];
@@ -33,7 +32,6 @@ export interface CommandRow extends HelpExtras {
   readonly server?: Server;
 }
 
-/** The row of a command that is not exactly one operation. */
 export function command(line: string, row: Omit<CommandRow, "line">): CommandRow {
   return { line, ...row };
 }
@@ -93,7 +91,6 @@ const OPENS: Readonly<Record<string, Open>> = {
   "memory-store": withMemory,
 };
 
-/** The row of a command whose work is one operation. */
 export function operation<Name extends OperationName, Flags extends CommonFlags = CommonFlags>(
   line: string,
   name: Name,
@@ -166,7 +163,6 @@ export function withRef(answer: object, { id, opened }: View): object {
   return { ...answer, session_ref: formatSessionRef(opened.place.realm, id) };
 }
 
-/** The words of a row and its arguments. */
 export function wordsOf({
   line,
 }: Pick<CommandRow, "line">): readonly [words: readonly string[], takes: readonly string[]] {
@@ -187,7 +183,6 @@ export function declareCommand(program: Command, row: CommandRow, invocation: In
   for (const name of row.former ?? []) fill(parent.command(name, { hidden: true }), row, invocation);
 }
 
-/** The command that runs when none is named. */
 export const DEFAULT_COMMAND = "run";
 
 function fill(command: Command, row: CommandRow, invocation: Invocation): void {

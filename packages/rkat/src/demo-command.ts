@@ -134,7 +134,6 @@ function tableLines(rows: readonly Row[]): readonly string[] {
   return alignColumns([titles.map((title) => title.toUpperCase()), ...cells]);
 }
 
-/** An output that discards everything. */
 function missed(io: Io): Io {
   return { ...io, stdout: { isTerminal: false, columns: undefined, write: () => {} } };
 }

@@ -6,7 +6,6 @@ import { createPaint, type Io } from "./io.ts";
 /** A command line to copy, and what comes of it. */
 type Example = readonly [command: string, meaning: string];
 
-/** What a command's help has besides its options. */
 export interface HelpExtras {
   readonly examples?: readonly Example[];
   /** Sections after the options: a title and its lines. */
@@ -52,7 +51,6 @@ export function holdCommands(command: Command): Command {
     });
 }
 
-/** What names a session. */
 const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3}[0-9a-f-]*)$/;
 
 const COLUMNS_MAX = 100;

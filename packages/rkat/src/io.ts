@@ -171,7 +171,6 @@ export function table(
   return alignColumns([head, ...rows]).map((line, index) => (index === 0 ? dim(line) : line));
 }
 
-/** A text of several lines, moved to the right. */
 export function indented(text: string): readonly string[] {
   return withoutControls(text)
     .trim()

@@ -44,7 +44,6 @@ export interface AgentMemory {
   /** Compacts now; concurrent calls share one compaction. */
   compact(caller?: Caller): Promise<AgentCompacted>;
   status(): Promise<AgentStatus>;
-  /** Resolves when no background work is left. */
   settled(): Promise<void>;
 }
 
@@ -67,7 +66,6 @@ export interface AgentMemoryParts {
   readonly vault: Vault | undefined;
   /** Receives progress, one line at a time. */
   readonly report: (line: string) => void;
-  /** Called after the log has grown. */
   readonly grown: () => void;
   readonly signal: AbortSignal;
 }

@@ -41,7 +41,6 @@ export interface AgentOperationParts {
   readonly spentToday: (name: string) => Promise<number>;
   readonly telemetry: OpenTelemetry | undefined;
   readonly report: ((line: string) => void) | undefined;
-  /** Called with the agent whose log has grown. */
   readonly grown: (id: string) => void;
 }
 

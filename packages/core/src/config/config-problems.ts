@@ -3,7 +3,6 @@ import { z } from "../contract/schema.ts";
 type Path = readonly PropertyKey[];
 
 interface Given {
-  /** The rejected value. */
   readonly raw: unknown;
   readonly schema: z.ZodType;
   /** Names the file or the variable that a key comes from. */

@@ -104,7 +104,6 @@ export function spellRetention({ sessions, labels }: z.output<typeof Retention>)
   };
 }
 
-/** Commands that watch and guard the steps of turns. */
 const Hooks = z.strictObject({
   entries: HookEntries.default([]).describe("commands that are called at steps of a turn; [hooks.md](hooks.md)"),
   default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000).meta(common("the timeout of hooks that set none")),
@@ -119,7 +118,6 @@ export function withUsersHooks(users: readonly HookEntry[], others: readonly Hoo
   return [...users, ...others.filter(({ id }) => !users.some((one) => one.id === id))];
 }
 
-/** Skills, wherever they come from. */
 const Skills = z.strictObject({
   enabled: flag.default(true).meta(common("whether sessions have skills; [skills.md](skills.md)", false)),
 });
@@ -181,7 +179,6 @@ const Shell = z
   })
   .transform((shell) => ({ program: shell.program, timeout_ms: Math.max(1, Math.round(shell.timeout_secs * 1_000)) }));
 
-/** OpenAI's clients. */
 const OpenAi = z.strictObject({
   enabled: flag
     .optional()
@@ -199,7 +196,6 @@ const OpenAi = z.strictObject({
     .meta(common("tools of ours that such a session has where its request names none", "memory")),
 });
 
-/** Pages with the `useChat` of the AI SDK. */
 const Ui = z
   .strictObject({
     enabled: flag

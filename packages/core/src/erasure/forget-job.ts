@@ -115,7 +115,6 @@ export async function planAll(
   return planned;
 }
 
-/** Does the rest of a job. */
 export async function apply(
   reading: ForgetReading,
   parts: ForgettingParts,
@@ -247,7 +246,6 @@ export function blobsNamed(entries: readonly AnyEntry[], { changed }: LogPlan): 
   return entries.filter(({ seq }) => seqs.has(seq)).flatMap(({ body }) => JSON.stringify(body).match(BLOB_ID) ?? []);
 }
 
-/** Deletes blobs without references. */
 async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Promise<void> {
   if (blobs.length === 0) return;
   const left = new Set(blobs);

@@ -48,7 +48,6 @@ export async function readLog(
   return entries;
 }
 
-/** Every log of the realm in turn. */
 export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
   readonly kind: Target["kind"];
   readonly id: string;

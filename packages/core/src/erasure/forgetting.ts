@@ -31,7 +31,6 @@ export interface ForgettingService {
   forgetSessions(ids: readonly string[], how: SessionsGoing): Promise<SessionsGone | undefined>;
   /** Finishes the jobs of processes that have ended. */
   resume(): Promise<void>;
-  /** Resolves when no erasure runs. */
   settled(): Promise<void>;
 }
 

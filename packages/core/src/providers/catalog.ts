@@ -29,7 +29,6 @@ type Row = readonly [
 
 interface Provider {
   readonly defaultModel: string;
-  /** Its own API; absent for the provider that is built in. */
   readonly api?: {
     /** The variables that hold its key, and those that hold its address. */
     readonly keys: readonly [string, ...string[]];
@@ -43,7 +42,6 @@ interface Provider {
   readonly prices: { readonly as_of: string; readonly source: string };
   /** What its models can do, by the family in their names. */
   readonly families: readonly (readonly [name: RegExp, ...can: (keyof ModelProfile)[]])[];
-  /** Newest first. */
   readonly models: readonly Row[];
 }
 

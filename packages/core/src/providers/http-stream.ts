@@ -116,7 +116,6 @@ function ignore(): void {}
 export interface LineSource {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON. */
   readonly body: string | Buffer<ArrayBuffer>;
   readonly fetch: typeof globalThis.fetch | undefined;
 }

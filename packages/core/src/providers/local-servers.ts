@@ -12,7 +12,6 @@ export interface LocalServer {
 
 export interface LocalModel {
   readonly name: string;
-  /** Its size, if the server reports it. */
   readonly bytes?: number | undefined;
 }
 

@@ -13,7 +13,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Endpoint {
   readonly base_url?: string | undefined;
-  /** The variable that holds the key. */
   readonly api_key_env?: string | undefined;
   readonly api?: string | undefined;
 }
@@ -29,7 +28,6 @@ export interface ProviderConfig {
       }
     | undefined;
   readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
-  /** Prices that differ from the published ones. */
   readonly prices?: ConfiguredPrices | undefined;
   readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
 }

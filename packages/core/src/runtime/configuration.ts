@@ -21,7 +21,6 @@ export interface Configuration<D> {
 type Finds = (text: string) => boolean;
 
 export interface ConfigurationParts<C, D> {
-  /** The configuration at start. */
   readonly config: C;
   readonly store: ConfigStore;
   /** Merges the realm's own layer, which error sentences call by `name`; throws INVALID_PARAMS. */
@@ -32,7 +31,6 @@ export interface ConfigurationParts<C, D> {
   derive(config: C): D;
   /** The configuration by the keys of its file. */
   spell(config: C): JsonTable;
-  /** The keys that take effect at the next start. */
   fixed(config: C): Readonly<Record<string, unknown>>;
   /** Throws PERMISSION_DENIED for a change the caller may not make. */
   permit(

@@ -86,7 +86,6 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
   };
 }
 
-/** The usage of one session or agent. */
 interface Sums {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;

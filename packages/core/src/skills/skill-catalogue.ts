@@ -25,7 +25,6 @@ export interface SkillCatalogue {
   read(skill: Skill): Promise<SkillReading>;
   rows(): Promise<readonly SkillRow[]>;
   rowOf(skill: Skill): Promise<SkillRow>;
-  /** The skills that apply. */
   readonly names: readonly string[];
   /** One line per skill, for a model that asks. */
   readonly lines: readonly string[];

@@ -24,7 +24,6 @@ export interface SkillParts {
   readonly redact: Redact;
   readonly catalogue: SkillCatalogue;
   readonly live: Pick<LiveSessions, "find">;
-  /** Whether skills are enabled. */
   isOn(): boolean;
   readonly hasMemory: boolean;
   /** The room that pins must leave. */
@@ -54,7 +53,6 @@ export interface Skills {
    * before anything is written.
    */
   entriesFor(input: Naming, settings: SessionSettings, into: Pinning, held?: Held): Promise<readonly EntryBody[]>;
-  /** The function of the model's tool. */
   load(
     sessionId: string,
     asked: { readonly name?: string | undefined; readonly file?: string | undefined },

@@ -102,7 +102,6 @@ function beginningOf(symbols: readonly number[]): readonly number[] {
   return symbols.slice(0, end);
 }
 
-/** Reads encoded bytes chunk by chunk. */
 interface PackedReader {
   read(bytes: Uint8Array): void;
   reset(): void;

@@ -150,7 +150,6 @@ function changed(owner: string): RuntimeError {
   );
 }
 
-/** The error for sealed bytes that cannot be read. */
 function unreadable(message: string): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: UNREADABLE });
 }

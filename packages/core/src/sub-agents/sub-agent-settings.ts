@@ -103,7 +103,6 @@ interface Asked {
   readonly callId: string;
   readonly model: ModelClient;
   readonly budget_limits: Limits;
-  /** The configured model calls per turn. */
   readonly maxTurns: number;
 }
 

@@ -309,7 +309,6 @@ function isAboutWord(event: AgentEvent): boolean {
   return type === "tool_approval_requested" || type === "tool_approval_answered";
 }
 
-/** A semaphore for parallel tasks. */
 interface Places {
   /** Resolves when a place is free; false if the signal aborts first. */
   take(placesMax: number, signal: AbortSignal): Promise<boolean>;
@@ -398,7 +397,6 @@ interface SettlingParts {
   readonly locked: LockedWork;
   /** Stops the session's background preparation, which costs, too. */
   readonly preparations: { stop(sessionId: string): Promise<void> };
-  /** Ends a wait for approval. */
   giveUp(session: LiveSession): Promise<void>;
 }
 

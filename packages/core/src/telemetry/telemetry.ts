@@ -257,7 +257,6 @@ function isError(output: unknown): boolean {
 
 /** The running compaction, tracked by its entries. */
 interface CompactionSpans {
-  /** Undefined while none runs. */
   current(): OpenSpan | undefined;
   /** Starts the span of a prepared compaction, which ends when it is ready or dropped. */
   prepare(): void;

@@ -218,9 +218,7 @@ function isSame(one: unknown, other: unknown): boolean {
 
 /** The result for the logs of one kind. */
 interface LogsCopied {
-  /** Logs of the source. */
   readonly total: number;
-  /** Logs that are new in the target. */
   readonly copied: number;
   /** Logs that the target had a prefix of. */
   readonly continued: number;

@@ -14,7 +14,6 @@ export function asChatMessages(messages: readonly Message[]): readonly object[] 
   return messages.flatMap(chatMessages);
 }
 
-/** A turn in ShareGPT form. */
 interface SharedTurn {
   readonly from: "system" | "human" | "gpt" | "function_call" | "observation";
   readonly value: string;
@@ -130,7 +129,6 @@ export async function withBlobs(
   );
 }
 
-/** A place where a text occurs. */
 export interface Mention {
   readonly session_id?: string;
   readonly agent?: string;

@@ -183,7 +183,6 @@ export function hashOf(fd: number, stretch: { readonly from: number; readonly to
   return hashed;
 }
 
-/** The result of verifying a back-up. */
 export interface BackupVerification {
   readonly at_ms: number;
   readonly files: number;
@@ -200,7 +199,6 @@ export interface BackupVerification {
 interface VerifyOptions<R extends LogRow> {
   readonly folds: { readonly session: FoldRow; readonly agent: FoldRow<AgentEntryBody, R> };
   readonly signal: AbortSignal;
-  /** Receives the number of bytes read. */
   progress(done: number): void;
 }
 

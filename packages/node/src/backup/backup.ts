@@ -32,7 +32,6 @@ export interface BackupOptions {
   progress(done: number, total: number): void;
 }
 
-/** The result of a back-up. */
 export interface BackupReport extends BackupAt {
   /** Whether the realm was copied completely and is undamaged. */
   readonly ok: boolean;

@@ -30,7 +30,6 @@ export interface RestoreOptions<V> {
 }
 
 export interface RestoreReport<V> extends BackupAt {
-  /** The folder that now holds the realm. */
   readonly to: string;
   readonly files: number;
   readonly bytes: number;

@@ -188,7 +188,6 @@ interface Head {
   readonly description: string;
   readonly body: string;
   readonly allowedTools: readonly string[];
-  /** The problem of invalid patterns. */
   readonly refused: readonly string[];
 }
 
@@ -232,7 +231,6 @@ const DEPTH_MAX = 8;
 const FOLDERS_MAX = 256;
 
 interface SkillFolder {
-  /** What its `SKILL.md` says. */
   readonly text: string;
   /** Names of the other files, with slashes, in their order. */
   readonly files: readonly string[];

@@ -142,7 +142,6 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   };
 }
 
-/** The result of verifying all checksums. */
 export interface Verification {
   readonly segments: number;
   readonly records: number;
@@ -407,7 +406,6 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 interface FolderSignalParts {
-  /** Where the segments are. */
   readonly folder: string;
   /** Reads what other processes appended; `grown` is called for each session that they appended to. */
   catchUp(): void;

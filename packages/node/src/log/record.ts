@@ -144,7 +144,6 @@ export function findRecord(buffer: Buffer, offset: number): Found {
   return { kind: "record", bytes };
 }
 
-/** The checksum of a record. */
 export function sumAt(buffer: Buffer, offset: number): number {
   return buffer.readUInt32LE(offset + 4);
 }
@@ -204,7 +203,6 @@ function entriesIn<B>(text: string, from: { readonly seq: number; readonly times
 
 /** The entries of a record, to be read from any seq on. */
 export interface RecordEntries<B> {
-  /** The seq after its last one. */
   readonly end: number;
   /** Those whose seqs reach `seq` or beyond, at most `max`. */
   from(seq: number, max: number): readonly Entry<B>[];
@@ -304,7 +302,6 @@ interface Hole {
 }
 
 interface Scan {
-  /** End of the last whole record. */
   readonly end: number;
   readonly holes: readonly Hole[];
   /** What follows `end` and is no record: an append that a crash cut off. */

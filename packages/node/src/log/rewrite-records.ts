@@ -14,7 +14,6 @@ export interface NewRecord {
 }
 
 interface RewriteParts {
-  /** That of the segments. */
   readonly folder: string;
   readonly segments: Segments;
   readonly io: SegmentIo;

@@ -27,7 +27,6 @@ export interface Tail<R> {
   row(sessionId: string): R | undefined;
   /** The row when it ends at `lastSeq`; quicker, for a caller that holds the session and knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
-  /** The first rows of those asked for. */
   page(query: RowQuery): readonly R[];
   /** Takes in a record this process just wrote. */
   add(sessionId: string, place: RecordPlace, row: R): void;

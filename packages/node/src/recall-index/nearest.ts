@@ -345,7 +345,6 @@ function createPlainFunctions(layout: ScanLayout, buffer: ArrayBuffer): ScanFunc
   return { dots, candidates };
 }
 
-/** How many bits are set. */
 function ones(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555);
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);

@@ -6,9 +6,7 @@ import * as simd from "../wasm/vectors.ts";
 export interface ScanLayout {
   /** Bytes of a row that are multiplied, a multiple of 16. */
   readonly rowBytes: number;
-  /** From one row to the next. */
   readonly stride: number;
-  /** A multiple of 16. */
   readonly signatureBytes: number;
   readonly query: number;
   readonly signature: number;

@@ -64,10 +64,8 @@ export interface Tables {
   readonly root: PrivateDb<unknown, string>;
   readonly manifest: Table<Manifest, string>;
   readonly sessions: Table<SessionState, string>;
-  /** Ids of sessions by their numbers. */
   readonly names: Table<string, number>;
   readonly marks: Table<Mark, number>;
-  /** Chunks by id. */
   readonly rows: Table<Buffer, number>;
   /** Of a segment: session, seq and length of its chunks. */
   readonly columns: Table<Buffer, number>;

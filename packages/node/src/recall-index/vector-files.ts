@@ -18,7 +18,6 @@ export interface VectorFiles {
   write(vectors: readonly VectorRow[]): void;
   /** Leaves nothing of an id. */
   erase(id: number): void;
-  /** What they take on the disk. */
   bytes(): number;
   close(): void;
 }

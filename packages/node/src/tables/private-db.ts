@@ -54,7 +54,6 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   openDB<V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys>;
   /** Runs a transaction: all writes of `work`, or none if it throws. */
   transactionSync<T>(work: () => T): T;
-  /** Runs reads in one snapshot. */
   snapshot<T>(work: () => T): T;
   /** Changes whenever the file is started anew. */
   generation(): number;

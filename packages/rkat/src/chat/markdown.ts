@@ -115,7 +115,6 @@ interface Blocks {
   endLine(line: string): Promise<void> | undefined;
   /** Shows the part of an unfinished line that later text cannot change; returns the rest. */
   showBeginning(line: string, piece: string): string;
-  /** Leaves no ink open. */
   rest(): void;
   end(): void;
 }

@@ -6,7 +6,6 @@ import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from 
 import type { Invocation } from "../parts.ts";
 import { shortId } from "../session-selector.ts";
 
-/** `rkat completion`, and the call its scripts make. */
 export const completionRows: readonly CommandRow[] = [
   command("completion SHELL", {
     text: "Print the completion script of a shell: it completes commands, flags and their values, sessions, agents and models.",
@@ -209,7 +208,6 @@ complete -c rkat -f -k -a '(__rkat_complete)'
 `;
 }
 
-/** The most values that are offered. */
 const SESSIONS_MAX = 30;
 const TITLE_CHARS_MAX = 60;
 
@@ -431,7 +429,6 @@ function valuesOf(
   return kind === undefined ? { candidates: [] } : { candidates: [], kind };
 }
 
-/** A declared command, for completion and documentation. */
 export interface CommandEntry {
   readonly description: string;
   /** What follows its words: `SESSION [options]`. */

@@ -91,7 +91,6 @@ export function settleServerCommand(args: readonly string[]): readonly string[] 
   return isAdding ? args.toSpliced(end, 1, "--", "--", "--") : args;
 }
 
-/** Adds a server to the project's `.rkat/mcp.toml`. */
 async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
   const { path } = await projectFile(invocation);
   await alone(path, async () => {
@@ -138,7 +137,6 @@ async function writeTrusted(invocation: Invocation, file: ServersFile, text: str
 
 interface ServersFile {
   readonly path: string;
-  /** The path relative to this folder. */
   readonly shown: string;
   readonly text: string;
 }
@@ -201,7 +199,6 @@ function untrusted(brought: readonly BroughtFile[]) {
   });
 }
 
-/** The server that `rkat mcp add` adds. */
 interface NewServer {
   readonly name: string;
   readonly command?: string | undefined;

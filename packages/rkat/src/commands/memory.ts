@@ -238,7 +238,6 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   return [head, ...whyLines(hit, dim), ...text, ...aroundLines(hit, view)];
 }
 
-/** The messages around it, one line each. */
 function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFAULT, showsAround }: HitView) {
   if (!showsAround) return [];
   return around.map((said) => {
@@ -249,7 +248,6 @@ function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFA
   });
 }
 
-/** Why it was found, where that was asked for. */
 function whyLines({ why, in_context }: MemoryHit, dim: Paint["dim"]): readonly string[] {
   if (why === undefined) return [];
   const { words, meaning, neighbours } = why;

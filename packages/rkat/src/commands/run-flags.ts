@@ -43,7 +43,6 @@ export interface RunFlags {
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
   readonly file: readonly string[];
-  /** The session to resume; undefined for a new one. */
   readonly resume?: string;
   readonly compactThreshold?: number;
   readonly evict?: boolean;
@@ -95,7 +94,6 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
   );
 }
 
-/** How piped input is used. */
 export function stdinFlag(): Option {
   const meaning = "auto, the default: a pipe or file becomes context · blob: always read · off: never";
   return new Option("--stdin <mode>", meaning).choices(["auto", "blob", "off"]).default("auto");
@@ -121,7 +119,6 @@ export function turnFields(flags: RunFlags, outputSchema: JsonObject | undefined
   };
 }
 
-/** The rules that the flags give; undefined where they give none. */
 function rulesOf({ allow, ask, deny, yes, otherwise }: RunFlags): PermissionRules | undefined {
   const rules = { allow: [...allow, ...(yes ? ["*"] : [])], ask: [...ask], deny: [...deny], otherwise };
   const given = Object.entries(rules).filter(([, said = ""]) => said.length > 0);
@@ -240,7 +237,6 @@ async function readStdin(io: Io): Promise<string> {
   }
 }
 
-/** Files that the model is shown with the prompt. */
 export function fileFlag(): Option {
   return repeated("--file <path>", "a text, image or PDF that the model is shown; may be repeated");
 }

@@ -139,7 +139,6 @@ interface Wanted {
   readonly format: Format;
 }
 
-/** A session in a format, as it is made. */
 export async function* piecesOf(
   io: Io,
   runtime: Runtime,

@@ -79,7 +79,6 @@ export function turnChange(flags: RunFlags, outputSchema: JsonObject | undefined
   return { ...fieldsOf("startTurn", flags), ...turnFields(flags, outputSchema) };
 }
 
-/** Which tools the flags leave to a turn, and which hooks. */
 export function toolChange(flags: RunFlags): JsonObject {
   const { flow_tool_overlay, hooks_override } = fieldsOf("startTurn", flags);
   return { flow_tool_overlay, hooks_override };
@@ -110,7 +109,6 @@ export interface Watch {
   readonly view: TurnView;
   /** Adds to the result what the runtime does not know of it. */
   complete(result: RunResult): RunResult;
-  /** Receives every event besides the view. */
   onEvent?(event: AgentEvent): void;
 }
 

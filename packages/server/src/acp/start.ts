@@ -18,11 +18,9 @@ import type { SessionServers } from "./servers.ts";
 import type { Mode } from "./session-options.ts";
 import type { Folder } from "./sessions.ts";
 
-/** The parts that the entry point composes. */
 export interface AcpParts extends ServerParts {
   /** The real place of a path relative to a project; rejects what lies outside, by name or through a link. */
   resolveInProject(root: string, path: string): Promise<string>;
-  /** The providers without a key. */
   keylessProviders(env: ServerIo["env"], config: Serving<ServerFlags>["config"]): Promise<readonly string[]>;
   /** Makes the tools of MCP servers that a client brings; nothing is started before they are prepared. */
   openServers(
@@ -78,7 +76,6 @@ async function serve(io: ServerIo, parts: AcpParts, serving: Serving<ServerFlags
 /** The folders that sessions of a client work in; each has its own configuration, realm and runtime. */
 interface Folders {
   find(cwd: string | undefined): Promise<Folder>;
-  /** Those that are open. */
   known(): Promise<readonly Folder[]>;
   close(): Promise<void>;
 }

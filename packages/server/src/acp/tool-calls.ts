@@ -64,9 +64,7 @@ function short(title: string): string {
   return title.length <= TITLE_CHARS_MAX ? title : `${title.slice(0, TITLE_CHARS_MAX)}…`;
 }
 
-/** What a patch does to one file. */
 interface FileDiff {
-  /** The file as the patch names it. */
   readonly name: string;
   readonly kind: "add" | "change" | "delete" | "move";
   /** One for each place that changes; a file that goes has none. */

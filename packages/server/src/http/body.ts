@@ -17,7 +17,6 @@ export function fieldsOf({ value = {} }: Body): Readonly<Record<string, unknown>
   return value;
 }
 
-/** The limit of a body on every surface. */
 const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
 /** What the bodies of all requests together may hold while they are read. */
 const BODIES_BYTES_MAX = 256 * 1_024 * 1_024;

@@ -14,7 +14,6 @@ export interface ServerFlags {
   readonly stateRoot: string | undefined;
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
-  /** Whether the project's files are trusted for this run. */
   readonly trust: boolean | undefined;
   readonly wants: "serve" | "help" | "version";
   /** Notes to print: flags that were accepted and have no effect. */
@@ -61,9 +60,7 @@ export interface HttpFlags {
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
-  /** The most the tools of its sessions may do. */
   readonly ceiling: Preset;
-  /** How long turns may continue after a signal to stop. */
   readonly graceMs: number;
   /** The form of the request log on stderr; undefined: as RKAT_LOG says. */
   readonly logForm: LogForm | undefined;

@@ -3,7 +3,6 @@ export interface ServerFlag {
   readonly type: "string" | "boolean";
   readonly short?: string;
   readonly multiple?: true;
-  /** What its value is called. */
   readonly value?: string;
   readonly description?: string;
 }
@@ -11,7 +10,6 @@ export interface ServerFlag {
 /** The help of a server, from which its command and its program write theirs. */
 export interface ServerHelp {
   readonly description: string;
-  /** The realm without `--realm`. */
   readonly realm: string;
   readonly flags: Readonly<Record<string, ServerFlag>>;
   readonly examples: readonly (readonly [command: string, meaning: string])[];
@@ -24,7 +22,6 @@ const flag = (description: string) => ({ type: "boolean", description }) as cons
 const unlisted = { type: "boolean" } as const;
 const unlistedText = { type: "string" } as const;
 
-/** The flags of every server. */
 export const SERVER_FLAGS = {
   realm: { ...text("ID", "work in this realm"), short: "r" },
   isolated: flag("work in a fresh realm of its own"),
@@ -38,7 +35,6 @@ export const SERVER_FLAGS = {
   help: { ...flag("show this help"), short: "h" },
 } as const;
 
-/** The flags of every server over HTTP. */
 export const HTTP_FLAGS = {
   tools: text("PRESET", "the most tools of sessions: none, safe (default), workspace (also files and a shell), full"),
   token: text(
@@ -127,7 +123,6 @@ export function rpcHelp(command: string): ServerHelp {
 /** Where a server of MCP over HTTP listens by default. */
 export const MCP_ADDRESS = { host: "127.0.0.1", port: 8_081 } as const;
 
-/** The flags of an MCP server over HTTP. */
 export const MCP_HTTP_FLAGS = {
   port: text("PORT", `the port, by default ${MCP_ADDRESS.port}; 0 takes a free one`),
   host: text("HOST", `the address, by default ${MCP_ADDRESS.host}`),
@@ -159,7 +154,6 @@ export function acpHelp(command: string): ServerHelp {
   };
 }
 
-/** What `--help` of a server prints. */
 export function usageText(command: string, { description, realm, flags, examples }: ServerHelp): string {
   const without = { ...SERVER_FLAGS.realm, description: `work in this realm; without one, in ${realm}` };
   const rows = Object.entries({ ...flags, ...SERVER_FLAGS, realm: without }).flatMap(

@@ -87,7 +87,6 @@ function requireAction(field: string, wanted: string, action: string): void {
   throw invalid(`${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
-/** A failure as a tool result, with its code of the error table. */
 export function toolFailure(error: RuntimeError): CallToolResult {
   const reported = { error: error.message, ...error.toWire() };
   return { content: [{ type: "text", text: JSON.stringify(reported) }], isError: true };
@@ -176,7 +175,6 @@ function turnPayload(result: TurnResult) {
   };
 }
 
-/** What a client receives while its turn runs. */
 type Notice =
   | {
       readonly method: "notifications/progress";

@@ -11,7 +11,6 @@ interface LoggedTurn {
   readonly deliveries: readonly Delivery[];
   /** The seq of its last event; undefined while it runs. */
   readonly endSeq: number | undefined;
-  /** Whether it is the last of its session. */
   readonly isNewest: boolean;
 }
 

@@ -15,7 +15,6 @@ import {
 import { openRestServer } from "./serve.ts";
 
 export interface RestIo extends ServerIo {
-  /** The name it was called by. */
   readonly command: string;
   /** Whose realm is the default: the project's for a command, a fresh one for a server of its own. */
   readonly purpose: "cli" | "server";
@@ -46,7 +45,6 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
 export function startConsole(
   io: ServerIo,
   parts: ServerParts,
-  /** Undefined where no browser can be opened. */
   openBrowser: ((url: string) => void) | undefined,
 ): Promise<number> {
   const command = "rkat console";

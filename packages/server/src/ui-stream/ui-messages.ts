@@ -14,7 +14,6 @@ export interface News {
   readonly before: readonly string[];
   /** What the newest message stands in the place of: itself, to be answered again, or what it was before an edit. */
   readonly replaces: "same" | "edited" | undefined;
-  /** The assistant's message that is continued. */
   readonly goesOn: string | undefined;
 }
 

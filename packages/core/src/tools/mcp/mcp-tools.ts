@@ -201,7 +201,6 @@ function createWarnings(warn: (sentence: string) => void) {
       reported.add(plain(sentence));
       warn(plain(sentence));
     },
-    /** Report it again next time. */
     forget: (sentence: string): void => {
       reported.delete(plain(sentence));
     },

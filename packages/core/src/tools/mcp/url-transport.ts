@@ -53,7 +53,6 @@ async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line
   return { transport, ending: () => ending, farewell: async () => {} };
 }
 
-/** A pending request. */
 interface Waiting {
   /** State of the stream for its answer. */
   stream: "none" | "open" | "ended";
