@@ -23,10 +23,11 @@ export const CompactionCadence = z.object({
 });
 export type CompactionCadence = z.infer<typeof CompactionCadence>;
 
-const SpecificKind = z.enum(["path", "identifier", "url", "number", "command", "rule", "ask"]);
-export type SpecificKind = z.infer<typeof SpecificKind>;
+// A list and not a schema: to read the options of one at import would create it.
+const SPECIFIC_KINDS = ["path", "identifier", "url", "number", "command", "rule", "ask"] as const;
+export type SpecificKind = (typeof SPECIFIC_KINDS)[number];
 
-const FactKind = z.enum([...SpecificKind.options, "work_state"]);
+const FactKind = z.enum([...SPECIFIC_KINDS, "work_state"]);
 export type FactKind = z.infer<typeof FactKind>;
 
 /** Where a specific of the discarded messages is now. */
