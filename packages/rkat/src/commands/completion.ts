@@ -454,7 +454,6 @@ export interface OptionEntry {
   readonly choices: readonly string[];
   /** What holds without it, where that is one value. */
   readonly fallback: string | undefined;
-  readonly group: string;
 }
 
 interface ArgumentEntry {
@@ -497,6 +496,5 @@ function optionEntry(option: Option): OptionEntry {
     description: option.description,
     choices: option.argChoices ?? [],
     fallback: isPlain ? String(defaultValue) : undefined,
-    group: option.helpGroupHeading ?? "Options",
   };
 }
