@@ -6,7 +6,8 @@ import { formatSpread } from "./memory-store-stopwatch.ts";
 import type { IndexCost } from "./recall-index-cost.ts";
 import type { QueryCost, Way } from "./recall-query-cost.ts";
 import { type TurnCost, turnTable } from "./recall-turn-cost.ts";
-import type { Report, Target } from "./report.ts";
+import type { Target } from "./measured.ts";
+import type { Report } from "./report.ts";
 
 export interface SizeCost {
   readonly size: number;

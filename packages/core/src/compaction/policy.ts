@@ -1,4 +1,4 @@
-import type { Compaction } from "../contract/compaction.ts";
+import { COMPACTION_FALLBACKS, type Compaction } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import type { CompactionConfig, CompactionContext, CompactionResult, Compactor } from "../ports/compactor.ts";
@@ -76,9 +76,9 @@ export function thresholdFor(
 
 export const COMPACTION_DEFAULTS: CompactionConfig = {
   autoCompactThreshold: 100_000,
-  recentTurnBudget: 4,
-  maxSummaryTokens: 4_096,
-  minTurnsBetweenCompactions: 3,
+  recentTurnBudget: COMPACTION_FALLBACKS.recent_turn_budget,
+  maxSummaryTokens: COMPACTION_FALLBACKS.max_summary_tokens,
+  minTurnsBetweenCompactions: COMPACTION_FALLBACKS.min_turns_between_compactions,
 };
 
 /** The id until the compaction is logged. */

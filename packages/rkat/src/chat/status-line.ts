@@ -67,7 +67,6 @@ export async function readChatStatus(
   };
 }
 
-/** Before the session exists. */
 export const UNKNOWN: Read = {
   tools: undefined,
   model: undefined,
