@@ -1,12 +1,16 @@
+import type { Caller } from "@rkat/core/contract/caller";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
-import type { Store } from "@rkat/core/ports/store";
+import type { Store, TokenStore } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import type { Resuming } from "@rkat/core/sessions/adoption";
 import { defineTool } from "@rkat/core/tools/define-tool";
+import { createCallers, lackOf } from "@rkat/server/http/callers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
 import { killableStore } from "../support/killable-store.ts";
 import { configWith } from "../support/runtime.ts";
+import { tokenFolder } from "../support/tokens.ts";
 
 type Script = Parameters<typeof createScriptedModel>[0];
 
@@ -404,5 +408,80 @@ describe("a session that was imported with an open turn", () => {
     expect(server.model.requests).toHaveLength(0);
     expect(await server.runtime.session(session_id).finishTurn()).toMatchObject({ text: "imported" });
     expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: true });
+  });
+});
+
+describe("a turn of a caller whose token ended", () => {
+  const asServer = (tokens: TokenStore, until = new AbortController().signal) => ({
+    resumeTurns: { until, lacks: (caller: Parameters<Resuming["lacks"]>[0]) => lackOf(caller, tokens, Date.now()) },
+  });
+  /** A session whose process was killed in a turn of a caller with a token. */
+  const leftBy = async (start: ReturnType<typeof createRealm>["start"], { create, tokens }: TokenFolder) => {
+    const { authorization } = await create("web", { scopes: ["read", "run"] });
+    const callers = createCallers({ host: "127.0.0.1", token: undefined, tokens, clock: createFastClock() });
+    onTestFinished(() => callers.close());
+    const { runtime, model, kill } = start([{ ends: "silent" }]);
+    const { id } = await runtime.createSession();
+    const turn = { session_id: id, prompt: "Say it." };
+    void runtime.dispatch("startTurn", turn, { caller: callers.identify(authorization) }).catch(() => {});
+    await vi.waitFor(() => expect(model.requests).toHaveLength(1));
+    await kill();
+    return id;
+  };
+  type TokenFolder = ReturnType<typeof tokenFolder>;
+
+  it("[P1] [I4] is not continued by a server, which says why, and another caller may finish it", async () => {
+    const { start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    await folder.files.revoke("web");
+
+    const server = start([{ text: "for another" }], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.warnings).toHaveLength(1));
+    expect(server.warnings[0]).toMatch(/cannot continue; it lacks the token web, which was revoked$/);
+    expect(await server.runtime.readSession(id)).toMatchObject({
+      unfinished_turn: { missing: ["the token web, which was revoked"] },
+    });
+    expect(server.model.requests).toHaveLength(0);
+    const caller: Caller = { name: "ops", scopes: new Set(["run"]), labels: {} };
+    const result = await server.runtime.dispatch("finishTurn", { session_id: id }, { caller });
+    expect(result).toMatchObject({ text: "for another" });
+  });
+
+  it("[P1] [I4] is not continued with rights that its token has no more", async () => {
+    const { start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    await folder.files.revoke("web");
+    await folder.create("web", { scopes: ["read"] });
+    const server = start([], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.warnings[0]).toMatch(/it lacks the rights that the token web had$/));
+    expect(server.model.requests).toHaveLength(0);
+    expect(await server.runtime.readSession(id)).toMatchObject({ state: "interrupted" });
+  });
+
+  it("[P1] [I4] is interrupted if it had been continued before", async () => {
+    const { shared, start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    const server = start([{ ends: "silent" }], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.model.requests).toHaveLength(1));
+    await folder.files.revoke("web");
+    const bodies = await ended(shared, id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { error_class: "cancelled" } });
+  });
+
+  it("[P1] is left to another server by one that is told to stop", async () => {
+    const { shared, clock, start } = createRealm();
+    const stopping = new AbortController();
+    const { tokens } = tokenFolder();
+    const server = start([{ text: "no" }], asServer(tokens, stopping.signal));
+    stopping.abort("told to stop");
+    const session = await killedInCall(start);
+    const before = clock.now();
+    await vi.waitFor(() => expect(clock.now()).toBeGreaterThan(before + 10_000));
+    expect(server.model.requests).toHaveLength(0);
+    start([{ text: "yes" }], asServer(tokens));
+    expect((await ended(shared, session.id)).at(-1)).toMatchObject({ end: { status: "completed" } });
   });
 });

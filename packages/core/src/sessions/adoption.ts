@@ -1,5 +1,5 @@
 import type { Caller } from "../contract/caller.ts";
-import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
@@ -29,6 +29,15 @@ interface AdoptionParts {
   spentToday(name: string): Promise<number>;
   /** Reports turns that this process cannot continue. */
   warn(sentence: string): void;
+  readonly resuming: Partial<Resuming>;
+}
+
+/** What decides, besides the configuration, whether a server continues a turn. */
+export interface Resuming {
+  /** Aborts when no further turn is taken over. */
+  readonly until: AbortSignal;
+  /** What the caller that began a turn lacks to run one now; undefined if it may. */
+  lacks(caller: NonNullable<TurnSetup["caller"]>): string | undefined;
 }
 
 export interface Adoption extends Pick<Service, "finishTurn"> {
@@ -57,6 +66,7 @@ const DELAY_MS_MAX = 30_000;
 /** Turns whose process is gone, and how another process finishes them. */
 export function createAdoption(parts: AdoptionParts): Adoption {
   const { store, clock, live, locked } = parts;
+  const lackOf = ({ caller }: TurnSetup) => caller && parts.resuming.lacks?.(caller);
 
   /** The inputs of the turn in this process, and what it lacks to continue it. */
   const inputsFor = async (
@@ -71,6 +81,8 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const caller = by ?? (setup.caller && callerAgain(setup.caller));
     const model = await began.models.resolve(settings.model, settings.provider).catch(() => undefined);
     if (model === undefined) missing.push(`model ${settings.model}`);
+    const lack = by === undefined ? lackOf(setup) : undefined;
+    if (lack !== undefined) missing.push(lack);
     const { overlay } = setup;
     const tools = chooseTools(began, { state, tools: own }, overlay, caller);
     const hookIds = began.hooks.hooks.map(({ id }) => id);
@@ -133,11 +145,16 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     });
 
   const started: number[] = [];
+  /** The turns that were continued here by themselves, and run. */
+  const adopted = new Map<AbortController, TurnSetup>();
   /** Sessions that are not looked at before a time, with the sentence that was reported about them. */
   const later = new Map<string, { readonly atMs: number; readonly sentence?: string }>();
 
   /** Continues the turn of a row if this process can and may; resolves once that is decided. */
-  const consider = async (sessionId: string): Promise<{ readonly over: Promise<unknown> } | undefined> => {
+  const consider = async (
+    sessionId: string,
+    stopping: AbortSignal,
+  ): Promise<{ readonly over: Promise<unknown> } | undefined> => {
     const session = await live.findFresh(sessionId);
     const { state } = session;
     const { turn, settings } = state;
@@ -161,9 +178,12 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     }
     later.delete(sessionId);
     while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
-    if (started.length >= PER_MINUTE) return undefined;
+    if (started.length >= PER_MINUTE || stopping.aborted) return undefined;
     started.push(now);
-    return { over: parts.untilOver(session, {}, (signal) => adopt(session, { signal })) };
+    const revoked = new AbortController();
+    adopted.set(revoked, turn.setup);
+    const over = parts.untilOver(session, { signal: revoked.signal }, (signal) => adopt(session, { signal }));
+    return { over: over.finally(() => adopted.delete(revoked)) };
   };
 
   return {
@@ -181,7 +201,9 @@ export function createAdoption(parts: AdoptionParts): Adoption {
         adopt(session, { signal, hasApprover: call.hasApprover === true, by: call.caller }),
       );
     },
-    watch: async (signal) => {
+    watch: async (ending) => {
+      const { until = ending } = parts.resuming;
+      const signal = AbortSignal.any([ending, until]);
       const running = new Set<Promise<unknown>>();
       while (!signal.aborted) {
         // A store that is away is reported by the calls of clients; the next look tries again.
@@ -193,6 +215,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   };
 
   async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
+    for (const [revoked, setup] of adopted) if (lackOf(setup) !== undefined) revoked.abort("its caller was revoked");
     const updatedSinceMs = clock.now() - IDLE_MS_MAX;
     const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX });
     const open = rows.filter((row) => (row.waiting_calls ?? 0) === 0);
@@ -207,7 +230,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
         parts.warn(`session ${session_id}: its unfinished turn could not be continued: ${messageOf(thrown)}`);
       };
       try {
-        const turn = await consider(session_id);
+        const turn = await consider(session_id, signal);
         if (turn === undefined) continue;
         const ended = turn.over.then(() => {}, failed).finally(() => running.delete(ended));
         running.add(ended);

@@ -17,7 +17,7 @@ import { createSkills, type Skills } from "../skills/skills.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption } from "./adoption.ts";
+import { createAdoption, type Resuming } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -49,6 +49,7 @@ export interface ServiceParts extends FixedParts {
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;
+  readonly resuming: Partial<Resuming>;
   readonly jobs: Pick<JobParts, "processes" | "outlives">;
   /** Reports turns that cannot be finished here. */
   warn(sentence: string): void;
@@ -115,9 +116,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
-  const { resumesTurns, warn } = parts;
+  const { resumesTurns, resuming, warn } = parts;
   const adoption = createAdoption({
-    ...{ store, clock, live, locked, current, run, untilOver, warn },
+    ...{ store, clock, live, locked, current, run, untilOver, warn, resuming },
     spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
   });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
