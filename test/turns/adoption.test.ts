@@ -260,6 +260,49 @@ describe("a turn whose process ended", () => {
     });
   });
 
+  it("[P1] waits for the client that runs its tools, then tells the model that the call is unknown", async () => {
+    const { shared, start } = createRealm();
+    const { tool, began } = stuckTool({ name: "look", isCallback: true });
+    const { runtime, kill } = start([{ calls: [{ name: "look" }] }]);
+    const { session_id } = await runtime.dispatch("createSession", { initial_turn: "deferred" }, { tools: [tool] });
+    void runtime
+      .session(session_id)
+      .turn("Look.")
+      .catch(() => {});
+    await began;
+    await kill();
+
+    const server = start([{ text: "I could not look." }]);
+    const bodies = await ended(shared, session_id);
+    expect(server.warnings).toEqual([expect.stringMatching(/it lacks the client that runs look$/)]);
+    expect(await resultsIn(shared, session_id)).toMatchObject([
+      { is_error: true, content: expect.stringMatching(/^unknown/) },
+    ]);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { status: "completed" } });
+    const opened = bodies.findIndex(({ kind }) => kind === "tool_results");
+    const entries = await shared.log.read(session_id, 1, 99);
+    const [called, answered] = [entries[opened - 2], entries[opened]].map((entry) => entry?.timestamp_ms ?? 0);
+    expect((answered ?? 0) - (called ?? 0)).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it("[P1] [K1] hands a call of a tool that the caller runs to the caller", async () => {
+    const { shared, start } = createRealm();
+    const { tool: stuck, began } = stuckTool({ name: "stuck" });
+    const first = start([{ calls: [{ id: "c1", name: "look" }, { name: "stuck" }] }], { tools: [stuck] });
+    const clientTools = [{ name: "look", description: "Looks.", inputSchema: { type: "object" } }];
+    const session = await first.runtime.createSession({ clientTools });
+    void session.turn("Look.").catch(() => {});
+    await began;
+    await first.kill();
+
+    const { runtime } = start([{ text: "A heron." }], { tools: [stuck] });
+    const bodies = await ended(shared, session.id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { status: "completed" } });
+    const toolResults = [{ toolUseId: "c1", content: "a heron" }];
+    expect(await runtime.session(session.id).turn("", { toolResults })).toMatchObject({ text: "A heron." });
+    expect(await resultsIn(shared, session.id)).toMatchObject([{ content: "a heron" }, { is_error: true }]);
+  });
+
   it("[P1] is not continued after a person interrupted it", async () => {
     const { shared, start } = createRealm();
     const session = await killedInCall(start);

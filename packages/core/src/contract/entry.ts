@@ -45,8 +45,10 @@ const by = z.string().optional();
  */
 const TurnSetup = z.object({
   ...TurnInputs,
-  /** Names of the tools that are functions of the program, or calls to the client of a connection. */
+  /** Names of the tools that are functions of the program. */
   code_tools: z.array(z.string()).optional(),
+  /** Names of the tools that a client runs over its connection. */
+  callback_tools: z.array(z.string()).optional(),
   mcp_servers: z.array(z.string()).optional(),
   /** Ids of the hooks that are functions of the program. */
   code_hooks: z.array(z.string()).optional(),

@@ -54,6 +54,8 @@ const LOOK_MS = 1_000;
 const ROWS_MAX = 100;
 /** How often a turn that this process cannot continue is checked again. */
 const LOOK_AGAIN_MS = 30_000;
+/** The time for which a turn waits for the client that runs its tools; then it continues without them. */
+const CLIENT_MS = 30_000;
 /** A turn that has been idle for longer is continued by a person only. */
 const IDLE_MS_MAX = 60 * 60 * 1_000;
 /** Turns that a process continues by itself in a minute. */
@@ -86,9 +88,11 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const { overlay } = setup;
     const tools = chooseTools(began, { state, tools: own }, overlay, caller);
     const hookIds = began.hooks.hooks.map(({ id }) => id);
-    const { code_tools = [], mcp_servers = [], code_hooks = [] } = setup;
+    const { code_tools = [], callback_tools = [], mcp_servers = [], code_hooks = [] } = setup;
+    const awaited = clock.now() < state.updatedAtMs + CLIENT_MS ? callback_tools : [];
     missing.push(
       ...code_tools.filter((name) => !tools.has(name)).map((name) => `tool ${name}`),
+      ...awaited.filter((name) => !tools.has(name)).map((name) => `the client that runs ${name}`),
       ...mcp_servers.filter((name) => !began.mcpServers.includes(name)).map((name) => `MCP server ${name}`),
       ...code_hooks.filter((id) => !hookIds.includes(id)).map((id) => `hook ${id}`),
       ...(setup.has_own_hooks === true ? ["the hooks of its request"] : []),
