@@ -367,6 +367,41 @@ describe("a request that is repeated", () => {
     expect(await shared.sessions.page({ max: 9 })).toHaveLength(1);
   });
 
+  it("[P1] of a session without a turn is recognised, and another one with its key is refused", async () => {
+    const { shared, start } = createRealm();
+    const { runtime } = start([{ text: "one" }]);
+    const deferred = { prompt, initial_turn: "deferred", idempotency_key: "request-2" };
+    const { session_id } = await runtime.dispatch("createSession", deferred);
+    expect(await runtime.dispatch("createSession", deferred)).toEqual({ session_id });
+    const other = runtime.dispatch("createSession", { ...deferred, prompt: "Another." });
+    await expect(other).rejects.toMatchObject({ code: "DUPLICATE_INPUT" });
+    await runtime.dispatch("startTurn", { session_id, prompt, idempotency_key: "request-2" });
+    expect(await runtime.dispatch("createSession", deferred)).toEqual({ session_id });
+    expect(await shared.sessions.page({ max: 9 })).toHaveLength(1);
+  });
+
+  it("[P1] whose process ended between its session and its turn runs the turn", async () => {
+    const { shared, start } = createRealm();
+    const keyed = { prompt, idempotency_key: "request-3" };
+    const created = Promise.withResolvers<void>();
+    const run = () => {
+      created.resolve();
+      return new Promise<never>(() => {});
+    };
+    const first = start([], { hooks: [{ id: "stuck", point: "session_created", run }] });
+    void first.runtime.dispatch("createSession", keyed).catch(() => {});
+    await created.promise;
+    await first.kill();
+    const [row] = await shared.sessions.page({ max: 9 });
+    const second = start([{ text: "said" }]);
+    expect(await second.runtime.dispatch("createSession", keyed)).toMatchObject({
+      text: "said",
+      session_id: row?.session_id,
+    });
+    expect(await second.runtime.dispatch("createSession", keyed)).toMatchObject({ text: "said" });
+    expect(second.model.requests).toHaveLength(1);
+  });
+
   it("[P1] of a turn gets its end also after later turns, and runs it once", async () => {
     const { start } = createRealm();
     const { runtime, model } = start([{ text: "one" }, { text: "two" }]);

@@ -129,6 +129,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     forked_from: z.object({ session_id: z.string(), message_count: count }).optional(),
     /** The prompt of a deferred session, delivered with its first turn. */
     pending_prompt: Content.optional(),
+    /** Identifies the request that created it, so that a repeated one finds it. */
+    request_key: z.string().optional(),
   }),
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
   /** A message of the session this one was forked from. */
