@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Caller } from "@rkat/core/contract/caller";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store, TokenStore } from "@rkat/core/ports/store";
@@ -5,6 +8,7 @@ import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import type { Resuming } from "@rkat/core/sessions/adoption";
 import { defineTool } from "@rkat/core/tools/define-tool";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { createCallers, lackOf } from "@rkat/server/http/callers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
@@ -15,9 +19,7 @@ import { tokenFolder } from "../support/tokens.ts";
 type Script = Parameters<typeof createScriptedModel>[0];
 
 /** Processes that share a store and a clock. */
-function createRealm() {
-  const clock = createFastClock();
-  const shared = createInMemoryStore({ now: clock.now });
+function createRealm(clock = createFastClock(), shared: Store = createInMemoryStore({ now: clock.now })) {
   const start = (script: Script, options: RuntimeOptions = {}) => {
     const { store, kill } = killableStore(shared);
     const model = createScriptedModel(script);
@@ -466,6 +468,21 @@ describe("two processes", () => {
   });
 });
 
+describe("a turn whose process ended while more than a hundred others run", () => {
+  it("[P1] is found among them", async () => {
+    const { shared, start } = createRealm();
+    const session = await killedInCall(start);
+    const busy = start(() => ({ ends: "silent" }), { resumeTurns: false });
+    for (let at = 0; at < 150; at += 1) {
+      const other = await busy.runtime.createSession();
+      void other.turn("Wait.").catch(() => {});
+    }
+    await vi.waitFor(() => expect(busy.model.requests).toHaveLength(150), { timeout: 10_000 });
+    start([{ text: "found" }]);
+    expect((await ended(shared, session.id)).at(-1)).toMatchObject({ end: { status: "completed" } });
+  });
+});
+
 describe("a session that was imported with an open turn", () => {
   it("[P1] is not continued by itself, and is finished on request for the caller that asks", async () => {
     const { shared, start } = createRealm();
@@ -486,6 +503,62 @@ describe("a session that was imported with an open turn", () => {
     expect(server.model.requests).toHaveLength(0);
     expect(await server.runtime.session(session_id).finishTurn()).toMatchObject({ text: "imported" });
     expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: true });
+  });
+});
+
+describe("a process that starts after a weekend with 500 unfinished turns", () => {
+  const inFolder = async (now: () => number): Promise<Store> => {
+    const folder = mkdtempSync(join(tmpdir(), "rkat-weekend-"));
+    const store = await openEmbeddedStore(folder, { now });
+    onTestFinished(async () => {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    return store;
+  };
+  const stores = [
+    { name: "memory", open: async (now: () => number): Promise<Store> => createInMemoryStore({ now }) },
+    { name: "a folder", open: inFolder },
+  ];
+
+  /** A realm with 500 turns whose process was killed, and a store that counts the rows of each look. */
+  const leave500 = async (open: (now: () => number) => Promise<Store>) => {
+    const clock = createFastClock();
+    const shared = await open(clock.now);
+    const first = createRealm(clock, shared).start(() => ({ ends: "silent" }));
+    for (let at = 0; at < 500; at += 1) {
+      const session = await first.runtime.createSession();
+      void session.turn("Say it.").catch(() => {});
+    }
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(500), { timeout: 30_000 });
+    await first.kill();
+    const looks: number[] = [];
+    const page: Store["sessions"]["page"] = async (query) => {
+      const rows = await shared.sessions.page(query);
+      looks.push(rows.length);
+      return rows;
+    };
+    const counting = createRealm(clock, { ...shared, sessions: { ...shared.sessions, page } });
+    return { clock, shared, looks, start: counting.start };
+  };
+
+  it.each(stores)("[P1] makes no model call for them, and its looks read none of them, in $name", async ({ open }) => {
+    const { clock, shared, looks, start } = await leave500(open);
+    clock.advance(60 * 60 * 60 * 1_000);
+    const { model } = start([]);
+    await vi.waitFor(() => expect(looks.length).toBeGreaterThan(20), { timeout: 10_000 });
+    expect(new Set(looks)).toEqual(new Set([0]));
+    expect(model.requests).toHaveLength(0);
+    expect(await shared.sessions.page({ open: true, max: 1_000 })).toHaveLength(500);
+  });
+
+  it("[P1] continues ten per minute of those that were active within the hour, and reads a hundred per look", async () => {
+    const { clock, looks, start } = await leave500(async (now) => createInMemoryStore({ now }));
+    const beganMs = clock.now();
+    const { model } = start(() => ({ text: "done" }));
+    await vi.waitFor(() => expect(model.requests.length).toBeGreaterThan(10), { timeout: 10_000 });
+    expect(model.requests.length).toBeLessThanOrEqual(10 * (1 + Math.floor((clock.now() - beganMs) / 60_000)));
+    expect(Math.max(...looks)).toBe(100);
   });
 });
 

@@ -4,7 +4,7 @@ import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Store } from "../ports/store.ts";
+import type { RowQuery, Store } from "../ports/store.ts";
 import { belowCeiling, requireToolScope } from "../runtime/ceiling.ts";
 import { requireLeft, type Service } from "../runtime/dispatch.ts";
 import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
@@ -149,6 +149,8 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     });
 
   const started: number[] = [];
+  /** Where the next look begins: more turns may be open than one look reads, most of them running. */
+  let after: RowQuery["after"];
   /** The turns that were continued here by themselves, and run. */
   const adopted = new Map<AbortController, TurnSetup>();
   /** Sessions that are not looked at before a time, with the sentence that was reported about them. */
@@ -221,7 +223,9 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
     for (const [revoked, setup] of adopted) if (lackOf(setup) !== undefined) revoked.abort("its caller was revoked");
     const updatedSinceMs = clock.now() - IDLE_MS_MAX;
-    const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX });
+    const from = after === undefined ? {} : { after };
+    const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX, ...from });
+    after = rows.length < ROWS_MAX ? undefined : rows.at(-1);
     const open = rows.filter((row) => (row.waiting_calls ?? 0) === 0);
     // An import or a copy of a log is not: a turn that has not run in this realm does not begin to by itself.
     const abandoned = await Promise.all(open.map(({ session_id }) => store.locks.isAbandoned?.(session_id)));
