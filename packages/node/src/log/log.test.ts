@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
@@ -7,7 +7,7 @@ import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
 import { afterAll, describe, expect, it } from "vitest";
 import { closed, created, idOf, said } from "../../../../test/support/entries.ts";
-import { openStore } from "./open.ts";
+import { openStore, verifyFolder } from "./open.ts";
 import { nodeSegmentIo } from "./segments.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-log-"));
@@ -107,6 +107,32 @@ describe("a log that is read page by page", () => {
       expect(await again.log.read(idOf(2 + other), 1, 9)).toHaveLength(2);
     }
     await again.close();
+  });
+});
+
+describe("a folder of a newer version", () => {
+  it("[P1] [F4] is refused by an older program, which changes nothing in it", async () => {
+    const folder = mkdtempSync(join(root, "newer-"));
+    const { store } = openCounting(folder);
+    await store.log.append(A, 0, toNewEntries([created]));
+    await store.close();
+    const path = join(folder, "format");
+    expect(readFileSync(path, "utf8")).toBe("2\n");
+    writeFileSync(path, "3\n");
+    const before = readdirSync(folder);
+    const refused = {
+      code: "SESSION_STORE_ERROR",
+      message: expect.stringMatching(/is of version 3 and .* knows 2; update rkat$/),
+    };
+    expect(() => openCounting(folder)).toThrow(expect.objectContaining(refused));
+    await expect(verifyFolder(folder, foldRow)).rejects.toMatchObject(refused);
+    expect(readdirSync(folder)).toEqual(before);
+    // A folder of before versions were written down.
+    rmSync(path);
+    const { store: again } = openCounting(folder);
+    expect(await seqsByPage(again)).toEqual([1]);
+    await again.close();
+    expect(readFileSync(path, "utf8")).toBe("2\n");
   });
 });
 
