@@ -234,7 +234,7 @@ function createErasing(
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
   const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
-  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase };
+  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase, eraseJobText: jobs.eraseText };
   return createForgettingLater({ ...given, ...erasing, store, live, clock, memory });
 }
 
