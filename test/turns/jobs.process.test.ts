@@ -328,6 +328,27 @@ describe("a background job", () => {
     expect(kindsIn(await bodiesOf(store, id), "job_ended")).toMatchObject([{ job_id, status: "completed" }]);
   });
 
+  it.each([
+    { name: "of an earlier boot", change: { boot: "an earlier one" } },
+    { name: "whose number another process has", change: { started: "1" } },
+  ])("[P3] $name is reported as unknown, and no process is signalled", async ({ change }) => {
+    const store = createInMemoryStore();
+    const { runtime, id, call } = await session({ store, jobsFolder, resumeTurns: true });
+    const job_id = await background(call, "echo $$ > pid; echo begun; sleep 1000");
+    const pid = await numberIn("pid");
+    closing.push(async () => void process.kill(pid, "SIGKILL"));
+    await runtime.close();
+    const path = join(jobsFolder, job_id, "job.json");
+    const facts = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...facts, ...change }));
+    start({ store, jobsFolder, resumeTurns: true });
+    await eventually(() => expect(readdirSync(jobsFolder)).toEqual([]));
+    expect(kindsIn(await bodiesOf(store, id), "job_ended")).toMatchObject([
+      { status: "unknown", report: { stdout: "begun\n", exit_code: null } },
+    ]);
+    expect(isAlive(pid)).toBe(true);
+  });
+
   it("[P3] that ended by itself does not end a group that was given its number since", async () => {
     const jobs = createJobProcesses({ folder: jobsFolder, clock: createSystemClock(), outlives: true });
     const leader = spawn("/bin/sh", ["-c", "sleep 1000 & echo $! > other"], { cwd: root, detached: true });
