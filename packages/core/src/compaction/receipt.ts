@@ -1,4 +1,4 @@
-import type { Receipt } from "../contract/compaction.ts";
+import type { Receipt, WorkState } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
@@ -10,6 +10,8 @@ import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { isWhole } from "../text/canonical.ts";
 import type { Accounting, Reading } from "./reading.ts";
+
+type Line = WorkState["lines"][number];
 
 export interface ReceiptSource {
   /** The messages that leave the context. */
@@ -27,6 +29,8 @@ export interface ReceiptSource {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
+  /** Facts about the work whose calls left the context, and those that the summary's message reports. */
+  readonly work?: { readonly facts: readonly Line[]; readonly shown: readonly Line[] };
   readonly recover: Recover;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   /** The worker; absent: in this thread. With a log, expanding is tried there instead of by `recover`. */
@@ -57,7 +61,13 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     ? account(given, yieldToEventLoop)
     : worker.read("account", given, worker.signal));
   let foundBySearch = 0;
-  const items: ReceiptItem[] = [];
+  const inView = new Set(source.work?.shown.map(({ text }) => text));
+  const items: Receipt["items"] = (source.work?.facts ?? []).map(({ seq, text }) => ({
+    kind: "work_state",
+    text,
+    seq,
+    status: inView.has(text) ? "in_summary" : "recoverable",
+  }));
   for (const item of found) {
     if (item.status !== "lost" || given.log !== undefined) {
       items.push(item);
@@ -146,7 +156,14 @@ export function originalsOf(
 /** The specifics of a summary that is replaced. */
 export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
-  return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
+  return record === undefined ? [] : summarisedIn(record.body.receipt);
+}
+
+/** The specifics that a summary stands for; the state of the work is computed anew each time. */
+export function summarisedIn({ items }: Receipt): readonly Specific[] {
+  return items.flatMap(({ kind, text, seq, status }) =>
+    kind === "work_state" || status !== "in_summary" ? [] : [{ kind, text, seq }],
+  );
 }
 
 /** A specific is found if its logged message contains it. With memory, a search has to find it instead. */
