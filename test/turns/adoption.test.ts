@@ -599,6 +599,33 @@ describe("a turn of a caller whose token ended", () => {
     expect(result).toMatchObject({ text: "for another" });
   });
 
+  it("[P1] [I4] is not continued by an approval either", async () => {
+    const { start } = createRealm();
+    const { create, files, tokens } = tokenFolder();
+    const { authorization } = await create("web", { scopes: ["read", "run"] });
+    const callers = createCallers({ host: "127.0.0.1", token: undefined, tokens, clock: createFastClock() });
+    onTestFinished(() => callers.close());
+    const calls: string[] = [];
+    const tools = [charged(calls, { needsApproval: true })];
+    const { runtime } = start([{ calls: [{ name: "charge" }] }], { tools, ...asServer(tokens) });
+    const { id: session_id } = await runtime.createSession();
+    const caller = callers.identify(authorization);
+    void runtime.dispatch("startTurn", { session_id, prompt: "Charge." }, { caller }).catch(() => {});
+    const approval_id = await vi.waitFor(async () => {
+      const { approvals } = await runtime.dispatch("listApprovals", {});
+      expect(approvals).toHaveLength(1);
+      return approvals[0]?.approval_id;
+    });
+    await files.revoke("web");
+    await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
+    await vi.waitFor(async () =>
+      expect(await runtime.readSession(session_id)).toMatchObject({
+        unfinished_turn: { missing: ["the token web, which was revoked"] },
+      }),
+    );
+    expect(calls).toEqual([]);
+  });
+
   it("[P1] [I4] is not continued with rights that its token has no more", async () => {
     const { start } = createRealm();
     const folder = tokenFolder();

@@ -123,7 +123,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   ): Promise<RunResult | typeof WAITING> => {
     requireUnfinished(session.state);
     const { began, missing, model, inputs } = await inputsFor(session, how);
-    if (model === undefined || missing.length > 0) throw cannot(session.state, missing);
+    if (model === undefined || missing.length > 0) throw cannotContinue(session.state, missing);
     if (inputs.caller !== undefined) await requireLeft(inputs.caller, parts.spentToday);
     return parts.run(began, session, { ...inputs, model, signal } satisfies TurnInput);
   };
@@ -177,7 +177,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     if (now < state.updatedAtMs + delayMs) return undefined;
     const { missing } = await inputsFor(session);
     if (missing.length > 0) {
-      const sentence = cannot(state, missing).message;
+      const sentence = cannotContinue(state, missing).message;
       if (later.get(sessionId)?.sentence !== sentence) parts.warn(sentence);
       later.set(sessionId, { atMs: now + LOOK_AGAIN_MS, sentence });
       return undefined;
@@ -293,7 +293,7 @@ function requireUnfinished(state: SessionState): void {
   throw new RuntimeError("SESSION_NOT_RUNNING", `session ${state.sessionId} has no unfinished turn`);
 }
 
-function cannot({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
+export function cannotContinue({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
   const message = `session ${sessionId} has an unfinished turn that this process cannot continue; it lacks ${missing.join(", ")}`;
   return new RuntimeError("CAPABILITY_UNAVAILABLE", message);
 }

@@ -17,7 +17,7 @@ import { createSkills, type Skills } from "../skills/skills.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption, type Resuming } from "./adoption.ts";
+import { cannotContinue, createAdoption, type Resuming } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -99,6 +99,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
       const { overlay, caller: asked } = approval?.asked.progress ?? {};
+      const lack = asked && parts.resuming.lacks?.(asked);
+      if (lack !== undefined) throw cannotContinue(session.state, [lack]);
       const caller = asked && callerAgain(asked);
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
