@@ -54,6 +54,8 @@ const LOOK_MS = 1_000;
 const ROWS_MAX = 100;
 /** How often a turn that this process cannot continue is checked again. */
 const LOOK_AGAIN_MS = 30_000;
+/** Sessions that are remembered for that; beyond it they are checked, and reported, once more. */
+const LATER_MAX = 1_000;
 /** The time for which a turn waits for the client that runs its tools; then it continues without them. */
 const CLIENT_MS = 30_000;
 /** A turn that has been idle for longer is continued by a person only. */
@@ -222,6 +224,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
 
   async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
     for (const [revoked, setup] of adopted) if (lackOf(setup) !== undefined) revoked.abort("its caller was revoked");
+    if (later.size > LATER_MAX) later.clear();
     const updatedSinceMs = clock.now() - IDLE_MS_MAX;
     const from = after === undefined ? {} : { after };
     const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX, ...from });
