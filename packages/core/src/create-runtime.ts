@@ -27,7 +27,7 @@ import type { Observer, OpenTelemetry } from "./ports/telemetry.ts";
 import type { McpServerConfig, Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
-import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
+import { configuredPrices, describeModels, findModel, mergeModels, publishedPrices } from "./providers/catalog.ts";
 import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { createCallerView, sessionsWith } from "./runtime/caller-view.ts";
 import { belowModelCeiling, type ToolCeiling } from "./runtime/ceiling.ts";
@@ -314,6 +314,10 @@ function deriving(
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
+      },
+      pricesOf: ({ model, provider }) => {
+        if (ownModel?.modelId === model) return withPrices(ownModel, changed.prices).prices;
+        return configuredPrices(changed.prices, model) ?? publishedPrices(provider, model);
       },
       ...tools.under(changed, { recall, compaction }),
       models: belowModelCeiling(

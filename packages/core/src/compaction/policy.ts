@@ -57,12 +57,21 @@ export function filling(facts: BoundaryFacts): number {
 }
 
 const WINDOW_SHARE = 0.8;
-const UNKNOWN_WINDOW_THRESHOLD = 100_000;
+const UNPRICED_THRESHOLD = 100_000;
 
-/** The size at which a context is compacted: as configured, else most of the model's window. */
-export function thresholdFor(explicit: number | undefined, contextWindow: number | undefined): number {
+/**
+ * The size at which a context is compacted at the latest: as configured, else most of the model's window. Without a
+ * price no one knows what a large context costs, so it is limited.
+ */
+export function thresholdFor(
+  explicit: number | undefined,
+  contextWindow: number | undefined,
+  isUnlimited: boolean,
+): number {
   if (explicit !== undefined) return explicit;
-  return contextWindow === undefined ? UNKNOWN_WINDOW_THRESHOLD : Math.floor(contextWindow * WINDOW_SHARE);
+  if (contextWindow === undefined) return UNPRICED_THRESHOLD;
+  const most = Math.floor(contextWindow * WINDOW_SHARE);
+  return isUnlimited ? most : Math.min(most, UNPRICED_THRESHOLD);
 }
 
 export const COMPACTION_DEFAULTS: CompactionConfig = {

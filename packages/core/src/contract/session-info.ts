@@ -184,7 +184,14 @@ export const SessionContext = z.object({
   context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
   auto_compact_threshold: whole
     .optional()
-    .describe("the size at which the context is compacted; absent without session-compaction"),
+    .describe(
+      "the size at which the context is compacted, by its threshold or because that is cheaper than continuing; absent without session-compaction",
+    ),
+  next_call_cost: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe("what the next call pays for this context and the tools, about, in US dollars; absent without a price"),
 });
 export type SessionContext = z.infer<typeof SessionContext>;
 

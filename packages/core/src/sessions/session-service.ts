@@ -1,4 +1,5 @@
 import type { AgentOperations } from "../agents/agents.ts";
+import { dueAt, idleMsOf, nextCallCost } from "../compaction/economy.ts";
 import { compactingFor } from "../compactions/compaction-part.ts";
 import { createCompactions } from "../compactions/compactions.ts";
 import { createPreparations } from "../compactions/preparations.ts";
@@ -7,6 +8,7 @@ import type { Capabilities, Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
 import { createMemoryOperations } from "../memory/memory-operations.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { SessionJobs } from "../ports/jobs.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
 import type { Configuration } from "../runtime/configuration.ts";
@@ -14,6 +16,7 @@ import type { Service } from "../runtime/dispatch.ts";
 import type { UsageSums } from "../runtime/usage.ts";
 import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
 import { createSkills, type Skills } from "../skills/skills.ts";
+import type { SessionState } from "../state/session-state.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
@@ -32,10 +35,10 @@ import {
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { createRewrites } from "./rewrites.ts";
-import { createSessionReader } from "./session-reader.ts";
+import { type ContextSizes, createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
 import { type Configured, type Current, createRepeats, createTurnOperations, pinningIn } from "./turn-operations.ts";
-import { appendingTo, type FixedParts, redactFor, type TurnParts } from "./turn-runner.ts";
+import { appendingTo, type FixedParts, modelOf, redactFor, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 export interface ServiceParts extends FixedParts {
@@ -135,7 +138,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     repeat: createRepeats({ store, live, untilOver: approvals.untilOver, finishTurn: adoption.finishTurn }),
   });
 
-  const sizesOf = createSizes(current);
+  const sizesOf = createSizes(current, clock);
   const service: Service = {
     ...turns,
     finishTurn: adoption.finishTurn,
@@ -212,17 +215,24 @@ function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): S
 }
 
 /** How large contexts may grow, and what their tools add. */
-function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "compaction">) {
-  return (session: LiveSession, settings = session.state.settings) => {
+function createSizes(
+  current: () => ToolParts & Pick<TurnParts, "windowOf" | "pricesOf" | "compaction">,
+  clock: Pick<Clock, "now">,
+) {
+  return (session: LiveSession, state: SessionState, settings = state.settings): ContextSizes => {
     const began = current();
-    const context_window = began.windowOf(settings);
-    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
-    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
+    const model = modelOf(began, settings);
+    const { contextWindow: context_window, prices } = model;
+    const compacting = began.compaction && compactingFor(began.compaction, settings, model);
+    const tools = chooseTools(began, { ...session, state: { ...state, settings } });
+    const tool_tokens = toolTokens(tools.values());
+    const idleMs = idleMsOf(state, clock.now());
     return {
       tools: [...tools.keys()],
-      tool_tokens: toolTokens(tools.values()),
+      tool_tokens,
       ...(context_window === undefined ? {} : { context_window }),
-      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
+      ...(compacting && { auto_compact_threshold: dueAt(state, compacting, { model, idleMs }) }),
+      ...(prices && { next_call_cost: nextCallCost(state.shownTokens + tool_tokens, prices, idleMs) }),
     };
   };
 }
