@@ -486,7 +486,6 @@ function hasSentences(message: Message): boolean {
   return message.role === "block_assistant" && message.blocks.every(({ block_type }) => block_type === "text");
 }
 
-/** The selected messages as ranges of neighbours. */
 function rangesOf(seqs: readonly number[], messages: readonly Message[]): readonly SeqRange[] {
   const ranges: SeqRange[] = [];
   let isOpen = false;

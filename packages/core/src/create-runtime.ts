@@ -106,7 +106,7 @@ export interface RuntimeOptions {
   readonly compose?: Compose;
   /** Where the realm's own layer of the configuration is kept; without it changes last as long as the process. */
   readonly configStore?: ConfigStore;
-  /** What clients are told of the realm that is configured. */
+  /** What clients can read about the realm. */
   readonly realm?: ConfiguredRealm;
   /** Where keys and addresses are looked up; nothing of it is kept. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -117,13 +117,13 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
   readonly agents?: AgentHome;
-  /** Told what agents' memories do, a line at a time. */
+  /** Receives log lines about the compaction of agents' memories. */
   readonly log?: (line: string) => void;
-  /** Told, in a sentence, of what does not work and how that was dealt with. */
+  /** Receives a sentence about each thing that does not work, such as an MCP server; without it, Node prints a warning. */
   readonly warn?: (sentence: string) => void;
-  /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
+  /** Turns, model calls, tools, compactions and searches become OpenTelemetry spans; without it, there are none. */
   readonly telemetry?: true | TelemetryOptions;
-  /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
+  /** For a server: receives what happens, and can check the state of the runtime. */
   readonly observer?: Observer;
   /** Whether an address is that of the server this runtime is in, whose models would ask themselves. */
   readonly isOwnAddress?: (url: string) => boolean;
@@ -139,6 +139,9 @@ export interface MemoryOptions {
 
 const sha256 = (text: string): string => hash("sha256", text);
 
+/** The default of `warn`: a warning of Node, which goes to stderr, and which a program can listen to or switch off. */
+export const warnOfProcess = (sentence: string): void => process.emitWarning(sentence, "RkatWarning");
+
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireNode(process.versions.node);
@@ -150,7 +153,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
+  const { mcpServers = [], warn = warnOfProcess, isShortLived = false } = options;
   warnOfMissingPackage(warn);
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = withSecondTelemetry(

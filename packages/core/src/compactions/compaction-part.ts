@@ -117,6 +117,6 @@ export function requireReachableFor(
     tools: toolTokens(keeps.tools),
     pins: keeps.pinTokens,
     summary: summaryTokens(settings, threshold),
-    workState: (size) => workStateTokens(settings, size),
+    workState: settings.work_state_tokens ?? 0,
   });
 }

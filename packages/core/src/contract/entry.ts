@@ -182,7 +182,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     status: JobEnd,
     /** With the end of its output. */
     report: CommandReport,
-    /** Why it ended, where its exit code does not tell. */
+    /** Why it ended, where its exit code does not say. */
     error: z.string().optional(),
   }),
   z.object({
@@ -191,7 +191,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     /** What the failed attempt had streamed: shown to listeners, so never lost, but not part of the context. */
     partial_text: z.string().optional(),
   }),
-  /** What a call took that gave no answer: as it was told, or as it is estimated. */
+  /** What a call took that gave no answer: as reported, or as estimated. */
   z.object({ kind: z.literal("call_failed"), usage: Usage, by }),
   z.object({
     kind: z.literal("extraction_attempt"),
@@ -243,7 +243,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
       z.object({ restores: count, message_count: count }),
     ]),
     commit: RewriteCommit,
-    /** What is known of the session without its log, and cannot be told from this entry alone. */
+    /** What is known of the session without its log, and does not follow from this entry alone. */
     row: z.object({ has_system: z.boolean(), title: z.string(), text_seq: count }),
   }),
   /** A task was handed to a sub-agent: its session is there, and runs from here on. */

@@ -117,7 +117,6 @@ export async function planAll(
   return planned;
 }
 
-/** Does the rest of a job. */
 export async function apply(
   reading: ForgetReading,
   parts: ForgettingParts,
@@ -246,13 +245,11 @@ function isWithin(seq: number, holes: readonly Hole[]): boolean {
 
 const BLOB_ID = /sha256:[0-9a-f]{64}/gu;
 
-/** Blobs named by changed entries. */
 export function blobsNamed(entries: readonly AnyEntry[], { changed }: LogPlan): readonly string[] {
   const seqs = new Set(changed.map(({ seq }) => seq));
   return entries.filter(({ seq }) => seqs.has(seq)).flatMap(({ body }) => JSON.stringify(body).match(BLOB_ID) ?? []);
 }
 
-/** Deletes blobs without references. */
 async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Promise<void> {
   if (blobs.length === 0) return;
   const left = new Set(blobs);

@@ -334,11 +334,14 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
     stop: async (leavesTurns) => {
       const ending = [...running];
       if (ending.length === 0) return;
-      if (leavesTurns) await Promise.allSettled(ending.map(({ session }) => releaseTurn(parts.store.log, session)));
-      // A store that cannot interrupt must not block closing: the wait below is bounded.
-      await Promise.allSettled(ending.map(({ session }) => locks.interrupt(session.state.sessionId)));
       const done = new AbortController();
-      await Promise.race([Promise.all(ending.map(({ ended }) => ended)), clock.sleep(STOP_MS_MAX, done.signal)]);
+      const interrupt = async (): Promise<void> => {
+        if (leavesTurns) await Promise.allSettled(ending.map(({ session }) => releaseTurn(parts.store.log, session)));
+        await Promise.allSettled(ending.map(({ session }) => locks.interrupt(session.state.sessionId)));
+        await Promise.all(ending.map(({ ended }) => ended));
+      };
+      // A store that does not answer must not block closing.
+      await Promise.race([interrupt(), clock.sleep(STOP_MS_MAX, done.signal)]);
       done.abort("done");
     },
   };

@@ -144,7 +144,6 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   };
 }
 
-/** The result of verifying all checksums. */
 export interface Verification {
   readonly segments: number;
   readonly records: number;
@@ -396,7 +395,6 @@ function createBlobFiles(folder: string, newId: () => string, seal?: Seal): Blob
 
 const PREFIX_CHARS = "sha256:00".length;
 
-/** The names in a folder, in order; none if it is missing. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
@@ -424,7 +422,6 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 interface FolderSignalParts {
-  /** Where the segments are. */
   readonly folder: string;
   /** Reads what other processes appended; `grown` is called for each session that they appended to. */
   catchUp(): void;
@@ -440,13 +437,13 @@ interface FolderSignals extends Signals {
 
 /** Changes that follow each other quickly are looked at together. */
 const GATHER_MS = 5;
-/** Logs that somebody hears are looked at this often whatever the system tells, and oftener where it tells nothing. */
+/** Logs with subscribers are checked this often, and more often where the system sends no notifications. */
 const LOOK_MS = 1_000;
 const LOOK_MS_BLIND = 50;
 
 /**
- * Other processes of the folder tell by appending: the system wakes us when a segment grows. Nobody hears, nothing is
- * watched; nothing grows, next to nothing is done.
+ * Other processes of the folder signal by appending: the system notifies us when a segment grows. Without subscribers
+ * nothing is watched; while nothing grows, next to nothing is done.
  */
 function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts): FolderSignals {
   const listeners = createSessionListeners(() => attend());
@@ -457,13 +454,13 @@ function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts
   let isUnreadable = false;
   let everyMs = 0;
 
-  /** Nobody waits for what a timer does: what it throws would end the process. */
+  /** A timer has no caller: what it throws would end the process. */
   const attempt = (work: () => void): void => {
     try {
       work();
       isUnreadable = false;
     } catch (error) {
-      // Whoever reads the log is told as well; the next look tries again.
+      // Readers of the log get the same error; the next check tries again.
       if (!isUnreadable) warn(`what other processes append cannot be read: ${messageOf(error)}`);
       isUnreadable = true;
     }

@@ -25,13 +25,11 @@ export interface Tail<R> {
   /** Folds a session's row anew where its records say something else than they did, and saves it. */
   refold(sessionId: string): void;
   row(sessionId: string): R | undefined;
-  /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
+  /** The row when it ends at `lastSeq`; quicker, for a caller that holds the session and knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
-  /** The first rows of those asked for. */
   page(query: RowQuery): readonly R[];
   /** Takes in a record this process just wrote. */
   add(sessionId: string, place: RecordPlace, row: R): void;
-  /** How far a segment has been read. */
   readTo(segment: number): number;
   setReadTo(segment: number, offset: number): void;
   /** What is not on disk of one segment, with the rows it touched. */
@@ -169,7 +167,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     try {
       chainOf(sessionId);
     } catch {
-      // It is damaged as well: whoever reads it is told, and the other sessions go on.
+      // It is damaged as well: its readers get an error, and the other sessions are not affected.
     }
   };
   const everyPlace = (sessionId: string): readonly RecordPlace[] => {

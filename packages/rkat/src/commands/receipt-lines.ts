@@ -19,7 +19,6 @@ export function receiptTotals({ total, in_summary, in_tail, pinned, recoverable,
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
 }
 
-/** The same for memories, which cannot be pinned. */
 function memoryTotals({ total, in_summary, in_tail, recoverable, lost }: Receipt): string {
   const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} shown besides it`;
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
@@ -211,7 +210,6 @@ export function placeText(
   return `${counted(messages, "message")}: ${seqs}, ${turns.size === 1 ? "turn" : "turns"} ${numbers}`;
 }
 
-/** Rising numbers as ranges of neighbours. */
 function runsOf(numbers: readonly number[]): readonly SeqRange[] {
   const runs: SeqRange[] = [];
   for (const number of numbers) {

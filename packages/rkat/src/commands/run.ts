@@ -134,7 +134,6 @@ function requirePerson(io: Io, { file }: RunFlags): void {
   if (file.length > 0) throw invalid("--file goes with a prompt; write a session and one");
 }
 
-/** Runs the turn and shows it; returns the exit code. */
 async function runTurn(invocation: Invocation, asked: string, given: RunFlags): Promise<number> {
   const { io } = invocation;
   const flags = await withHooksOverride(given, io.cwd);
@@ -160,7 +159,6 @@ async function runTurn(invocation: Invocation, asked: string, given: RunFlags): 
   });
 }
 
-/** Shows a turn to its end; returns the exit code. */
 async function showTurn(
   { io }: Invocation,
   opened: Opened,
@@ -186,7 +184,6 @@ async function showTurn(
   return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
 }
 
-/** Refuses flags that contradict each other. */
 export function refuseContradictions({ events, output, stream }: RunFlags): void {
   const refuse = (message: string) => invalid(message);
   if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
@@ -202,7 +199,6 @@ export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yo
   io.stderr.write("This rkat has no memory store, so the turn runs without memory_search.\n");
 }
 
-/** The view that the flags and the output ask for. */
 export async function chooseView(
   io: Io,
   flags: RunFlags,

@@ -14,7 +14,6 @@ export interface Callers {
    * one that sends too many requests.
    */
   identify(authorization: string | undefined): Caller;
-  /** Stops checking for revoked tokens. */
   close(): void;
 }
 

@@ -61,7 +61,6 @@ interface EncoderState {
   parts: number;
   readonly text: OpenPart;
   readonly reasoning: OpenPart;
-  /** Calls of this message, by their ids. */
   readonly calls: Map<string, AgentEventOf<"tool_call_requested">>;
   /** Denied calls: the text that the model gets for them is no output. */
   readonly denied: Set<string>;
