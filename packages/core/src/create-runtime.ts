@@ -38,6 +38,7 @@ import { createRuntimeCalls, type Runtime } from "./runtime/runtime-calls.ts";
 import { adviceFor, requireNode, requireOptions } from "./runtime/runtime-options.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
 import { createUsageSums } from "./runtime/usage.ts";
+import type { Resuming } from "./sessions/adoption.ts";
 import type { HookOptions } from "./sessions/hooks.ts";
 import { lateBound } from "./sessions/late-bound.ts";
 import { translateFailures } from "./sessions/live-sessions.ts";
@@ -75,9 +76,9 @@ export interface RuntimeOptions {
   readonly isShortLived?: boolean;
   /**
    * Finishes turns whose process ended before they did, as far as this program has their tools, and leaves running turns to
-   * another process when it closes. Needs a store.
+   * another process when it closes. Needs a store. A server says until when, and for whom.
    */
-  readonly resumeTurns?: boolean;
+  readonly resumeTurns?: boolean | Resuming;
   /**
    * The folder for the output of background jobs. With it and `resumeTurns` they run on when this process ends, and are
    * found again; without it they end with it.
@@ -215,7 +216,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     report: options.log,
   });
   agentsLater.set(agents);
-  const resumesTurns = options.resumeTurns === true && options.store !== undefined;
+  const { resumeTurns: resuming = false } = options;
+  const resumesTurns = resuming !== false && options.store !== undefined;
   const outlives = resumesTurns && options.jobsFolder !== undefined;
   const sessions = createSessionService({
     hash: sha256,
@@ -242,6 +244,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
     resumesTurns,
+    resuming: typeof resuming === "boolean" ? {} : resuming,
     jobs: { processes: createJobProcesses({ folder: options.jobsFolder, clock, outlives }), outlives },
     warn: (sentence) => warn(redact(sentence)),
   });

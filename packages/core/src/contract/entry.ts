@@ -45,8 +45,10 @@ const by = z.string().optional();
  */
 const TurnSetup = z.object({
   ...TurnInputs,
-  /** Names of the tools that are functions of the program, or calls to the client of a connection. */
+  /** Names of the tools that are functions of the program. */
   code_tools: z.array(z.string()).optional(),
+  /** Names of the tools that a client runs over its connection. */
+  callback_tools: z.array(z.string()).optional(),
   mcp_servers: z.array(z.string()).optional(),
   /** Ids of the hooks that are functions of the program. */
   code_hooks: z.array(z.string()).optional(),
@@ -127,6 +129,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     forked_from: z.object({ session_id: z.string(), message_count: count }).optional(),
     /** The prompt of a deferred session, delivered with its first turn. */
     pending_prompt: Content.optional(),
+    /** Identifies the request that created it, so that a repeated one finds it. */
+    request_key: z.string().optional(),
   }),
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
   /** A message of the session this one was forked from. */

@@ -35,6 +35,8 @@ export interface ForgettingParts {
   readonly configuration: Pick<Configuration<unknown>, "saying" | "erase">;
   /** Ends the background jobs of a session, and deletes their output. */
   eraseJobs(sessionId: string): Promise<void>;
+  /** Overwrites a text in the output of background jobs. */
+  eraseJobText(finds: (text: Uint8Array) => boolean): Promise<void>;
   readonly warn: (sentence: string) => void;
 }
 
@@ -120,6 +122,8 @@ export async function apply(
   parts: ForgettingParts,
   { id, job }: { readonly id: string; readonly job: Job },
 ): Promise<void> {
+  // First: what ends meanwhile must not bring the text back.
+  if (job.target === "text") await parts.eraseJobText(parts.finder(job.texts));
   for (const target of job.targets) {
     if (target.kind === "session" && target.isAll) await parts.eraseJobs(target.id);
     const entries = await readLog(reading, target);

@@ -35,7 +35,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   store: [isObject, "give a store"],
   memory: [isObject, "give the options of a memory; {} for one in this process"],
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
-  resumeTurns: [(value) => typeof value === "boolean", "give true or false"],
+  resumeTurns: [(value) => typeof value === "boolean" || isObject(value), "give true or false"],
   jobsFolder: [isText, "give the path of a folder"],
   isShortLived: [(value) => typeof value === "boolean", "give true or false"],
   tools: [Array.isArray, "give a list of tools"],

@@ -20,7 +20,7 @@ import type { SessionState } from "../state/session-state.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption } from "./adoption.ts";
+import { cannotContinue, createAdoption, type Resuming } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -52,6 +52,7 @@ export interface ServiceParts extends FixedParts {
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;
+  readonly resuming: Partial<Resuming>;
   readonly jobs: Pick<JobParts, "processes" | "outlives">;
   /** Reports turns that cannot be finished here. */
   warn(sentence: string): void;
@@ -101,6 +102,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
       const { overlay, caller: asked } = approval?.asked.progress ?? {};
+      const lack = asked && parts.resuming.lacks?.(asked);
+      if (lack !== undefined) throw cannotContinue(session.state, [lack]);
       const caller = asked && callerAgain(asked);
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
@@ -118,9 +121,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
-  const { resumesTurns, warn } = parts;
+  const { resumesTurns, resuming, warn } = parts;
   const adoption = createAdoption({
-    ...{ store, clock, live, locked, current, run, untilOver, warn },
+    ...{ store, clock, live, locked, current, run, untilOver, warn, resuming },
     spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
   });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
@@ -243,7 +246,7 @@ function createErasing(
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
   const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
-  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase };
+  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase, eraseJobText: jobs.eraseText };
   return createForgettingLater({ ...given, ...erasing, store, live, clock, memory });
 }
 

@@ -206,7 +206,9 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
 /** The inputs of a turn that its settings do not contain, as far as they differ from the defaults. */
 function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSetup {
   const { tools, overlay, caller, unattended, toolChoice, recorded } = input;
-  const code = [...parts.codeTools, ...live.tools].map(({ name }) => name).filter((name) => tools.has(name));
+  const given = [...parts.codeTools, ...live.tools].filter(({ name }) => tools.has(name));
+  const code = given.filter(({ isCallback }) => isCallback !== true).map(({ name }) => name);
+  const callbacks = given.filter(({ isCallback }) => isCallback).map(({ name }) => name);
   const servers = new Set([...tools.values()].flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp.server])));
   const hooks = (input.hooks ?? parts.hooks.hooks).filter(({ isCode }) => isCode);
   return {
@@ -214,6 +216,7 @@ function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSet
     overlay,
     caller: caller && callerRecord(caller),
     ...(code.length === 0 ? {} : { code_tools: code }),
+    ...(callbacks.length === 0 ? {} : { callback_tools: callbacks }),
     ...(servers.size === 0 ? {} : { mcp_servers: [...servers] }),
     ...(hooks.length === 0 ? {} : { code_hooks: hooks.map(({ id }) => id) }),
     ...(input.hooks === undefined ? {} : { has_own_hooks: true as const }),

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   watch,
+  writeFileSync,
 } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -63,6 +64,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
+  if (requireFormat(folder) < FORMAT) writeFileSync(join(folder, FORMAT_FILE), `${FORMAT}\n`, { mode: 0o600 });
   const segments = openSegments(logFolder, io, seal);
   const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
   const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey, seal });
@@ -172,6 +174,7 @@ export async function verifyFolder<B, R extends LogRow>(
   foldRow: FoldRow<B, R>,
   seal?: Seal,
 ): Promise<Verification> {
+  requireFormat(folder);
   const segments = openSegments(join(folder, "log"), nodeSegmentIo, seal);
   const noted = readNotes(join(folder, LOSSES));
   const path = join(folder, INDEX);
@@ -235,6 +238,19 @@ function makeFolders(...folders: readonly string[]): void {
       throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the state folder ${folder}: ${why}`, { cause });
     }
   }
+}
+
+/** The version of what is stored: raised when an older program would misread it. Version 1 was not written down. */
+const FORMAT = 2;
+const FORMAT_FILE = "format";
+
+/** The version of a folder; throws if this program does not know it. */
+function requireFormat(folder: string): number {
+  const path = join(folder, FORMAT_FILE);
+  const version = existsSync(path) ? Number(readFileSync(path, "utf8")) : 1;
+  if (version <= FORMAT) return version;
+  const message = `the state folder ${folder} is of version ${version} and this program knows ${FORMAT}; update rkat`;
+  throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
 /** Named for the boot: earlier leases are void, and leftovers of a power cut are not read. */

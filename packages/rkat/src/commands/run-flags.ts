@@ -199,15 +199,12 @@ const STDIN_BYTES_MAX = 8 * 1024 * 1024;
 /** A pipe that is silent for so long was perhaps inherited and may never end. */
 const SILENCE_MS = 2_000;
 
-/** What the model is asked: the words of the command line, with what was piped in as their context. */
+/** What the model is asked: the words of the command line, with what was piped in as their context; empty for nothing. */
 export async function readPrompt(io: Io, words: readonly string[], mode: StdinMode): Promise<string> {
   const asked = words.join(" ").trim();
   const isRead = mode === "blob" || (mode === "auto" && io.stdin.kind === "stream");
   const piped = isRead ? await readStdin(io) : "";
-  if (piped.trim() === "") {
-    if (asked !== "") return asked;
-    throw invalid('there is no prompt: write one, like rkat run "hello", or pipe one in');
-  }
+  if (piped.trim() === "") return asked;
   if (asked === "") return piped;
   return withPiped(piped, asked);
 }

@@ -17,7 +17,7 @@ import {
   resolveRealm,
 } from "@rkat/node/config/realm";
 import type { OpenOptions } from "@rkat/node/open-runtime";
-import { isLoopback } from "./callers.ts";
+import { isLoopback, lackOf } from "./callers.ts";
 import { within } from "./calls.ts";
 import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
@@ -188,7 +188,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     stateFolder,
     warn,
     // A server on stdin ends with its client, and so do its turns.
-    resumeTurns: http !== undefined && config.turns.resume,
+    resumeTurns: tokens !== undefined &&
+      config.turns.resume && { until: io.interrupt, lacks: (caller) => lackOf(caller, tokens, clock.now()) },
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });

@@ -55,6 +55,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
     description,
     inputSchema: input_schema,
     timeoutMs: CALLBACK_TIMEOUT_MS,
+    isCallback: true,
     execute: (args, context) => ask(name, args, context),
   });
   return {
