@@ -25,6 +25,7 @@ import { type Grounded, ground, judgeRequest, ungrounded, type Written } from ".
 import { keptOf, type Plan, partsOf } from "./plan.ts";
 import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
 import { basisOf, callHook, type Made, publishedEntry } from "./published.ts";
+import { quoteInstructions } from "./quote.ts";
 import {
   inheritedFrom,
   originalsOf,
@@ -143,12 +144,24 @@ async function make(job: Making, prepared: Prepared): Promise<Made | Unmade> {
 
 async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made | Unmade> {
   try {
-    return await fill(job, prepared, grounded);
+    return await fill(job, prepared, await withQuotes(job, prepared, grounded));
   } catch (thrown) {
     // A store failure also fails the turn. Any other failure is reported with the compaction's usage.
     if (thrown instanceof RuntimeError) throw thrown;
     return { error: messageOf(thrown) };
   }
+}
+
+type Quoting = Grounded & Pick<Compaction, "quoted">;
+
+/** The summary without the instructions of tools, which are quoted behind it. */
+async function withQuotes(job: Making, prepared: Prepared, grounded: Grounded): Promise<Quoting> {
+  const { state, compacting, asking } = job;
+  const superseded = supersededBy(prepared, { plan: prepared.retained.plan }).superseded;
+  const before = state.compactions.find(({ body }) => body.compaction_id === superseded)?.body.quoted ?? [];
+  const { transcript } = prepared;
+  const { summary, quoted } = await quoteInstructions(grounded.summary, before, { transcript, compacting, asking });
+  return { ...grounded, summary, ...(quoted.length === 0 ? {} : { quoted }) };
 }
 
 /** A gate rejected it or the compactor failed: the context stays as it is. */
@@ -229,7 +242,7 @@ function copiesOf(placed: readonly Placed[]): readonly Message[] {
   return structuredClone(messagesOf(placed));
 }
 
-async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made> {
+async function fill(job: Making, prepared: Prepared, grounded: Quoting): Promise<Made> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
   const { yieldToEventLoop } = asking.clock;
@@ -238,6 +251,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   const compaction_id = job.compactionId ?? asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
   await readWork(state, yieldToEventLoop);
+  const quotes = grounded.quoted === undefined ? {} : { quoted: grounded.quoted };
   const { passed, rules, work, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
     passGates(retained, {
       transcript,
@@ -245,7 +259,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
       shown: source.shown,
       pins: state.pins,
       seq: state.lastSeq + 1,
-      summary: { summary: grounded.summary, ...carried, created_at, compaction_id },
+      summary: { summary: grounded.summary, ...quotes, ...carried, created_at, compaction_id },
       mayDiscardMore: grounded.isOfDiscarded !== true,
     }),
   );
@@ -253,7 +267,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   requireWhole(state, passed);
   await yieldToEventLoop();
   const { judged, invented, inventedCut, unverified } = grounded;
-  const made = { summary: grounded.summary, rules, created_at, compaction_id, ...work };
+  const made = { summary: grounded.summary, ...quotes, rules, created_at, compaction_id, ...work };
   const summary = wholeSummary(made);
   const receipt = await receiptOf(job, prepared, {
     passed,
@@ -308,6 +322,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
       pruned: [...retained.pruned],
       reshape: passed.reshape,
       receipt,
+      ...quotes,
       ...(rules.length === 0 ? {} : { rules }),
       ...work,
       ...(judged === undefined ? {} : { judged }),

@@ -175,6 +175,17 @@ export const CompactionFacts = {
     .array(UserRule)
     .optional()
     .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
+  quoted: z
+    .array(
+      z.object({
+        seq: count.describe("The message of a tool that says it."),
+        text: z.string().describe("The sentence of the summary."),
+      }),
+    )
+    .optional()
+    .describe(
+      "instructions that the summary took from the output of tools alone, which follow it as quotations; absent without any",
+    ),
   work_state: WorkState.optional().describe("the state of the work, which follows the summary; absent without any"),
   evicted: Evicted.optional().describe("of an eviction: what it removed, and why"),
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),

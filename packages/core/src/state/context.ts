@@ -64,7 +64,7 @@ export function messagesOf(placed: readonly Placed[]): readonly Message[] {
 /** The fields of a compaction that determine the context. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,
-  "summary" | "rules" | "work_state" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
+  "summary" | "quoted" | "rules" | "work_state" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
 >;
 
 /** A compaction as the fold stores it. */

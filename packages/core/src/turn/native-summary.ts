@@ -40,7 +40,10 @@ export function hostOf({ url }: Pick<ModelClient, "url">): string | undefined {
   return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
 }
 
-type Summarised = Pick<EntryBodyOf<"compacted">, "summary" | "rules" | "work_state" | "created_at" | "compaction_id">;
+type Summarised = Pick<
+  EntryBodyOf<"compacted">,
+  "summary" | "quoted" | "rules" | "work_state" | "created_at" | "compaction_id"
+>;
 
 /** Whether a message is the summary as written here, not changed by a custom compactor. */
 export function isSummaryOf(message: Message | undefined, body: Summarised): boolean {
