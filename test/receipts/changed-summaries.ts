@@ -15,7 +15,8 @@ interface Summarised {
   readonly summary: string;
 }
 
-type SetName = "tuned" | "held-out" | "fair";
+type Half = "tuned" | "held-out";
+type SetName = Half | "fair" | `meaning-${Half}` | `kept-${Half}`;
 
 /** Each block of a file: `role: text with §what is changed§`, then `-> summary`. */
 export function readSummaries(set: SetName): readonly Summarised[] {
