@@ -3,12 +3,13 @@ import type { Message } from "../contract/message.ts";
 import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
 import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "../grounding/occurrence.ts";
-import { type Specific, specificsOf } from "../grounding/specifics.ts";
+import { SAID_MAX, type Specific, specificsOf } from "../grounding/specifics.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { isWhole } from "../text/canonical.ts";
+import { sentencesOf } from "../text/sentences.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {
@@ -145,8 +146,15 @@ export function originalsOf(
 
 /** The specifics of a summary that is replaced. */
 export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
-  const record = compactions.find(({ body }) => body.compaction_id === compactionId);
-  return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
+  const body = compactions.find((one) => one.body.compaction_id === compactionId)?.body;
+  if (body === undefined) return [];
+  const sentences = sentencesOf(body.summary);
+  return body.receipt.items
+    .filter(({ status }) => status === "in_summary")
+    .map((item) => ({
+      ...item,
+      said: sentences.filter((sentence) => sentence.includes(item.text)).slice(0, SAID_MAX),
+    }));
 }
 
 /** A specific is found if its logged message contains it. With memory, a search has to find it instead. */

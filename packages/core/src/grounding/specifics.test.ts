@@ -19,7 +19,8 @@ const returned = (content: string): Message => ({
   created_at,
 });
 const numbered = (...messages: readonly Message[]) => messages.map((message, seq) => ({ seq, message }));
-const specifics = (messages: ReturnType<typeof numbered>) => specificsOf(messages, () => undefined);
+const specifics = async (messages: ReturnType<typeof numbered>) =>
+  (await specificsOf(messages, () => undefined)).map(({ kind, text, seq }) => ({ kind, text, seq }));
 const textsOfKind = async (kind: string, text: string) =>
   (await specifics(numbered(answered(text))))
     .filter((specific) => specific.kind === kind)

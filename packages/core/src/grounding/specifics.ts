@@ -5,15 +5,18 @@ import { atomsIn } from "../text/atoms.ts";
 import { canonicalPiece, foldWidth, matchesOf, plainCase, verbatim, writtenPiece } from "../text/canonical.ts";
 import { withDigits } from "../text/number-words.ts";
 import { needsIn, numeralsIn } from "../text/numbers.ts";
-import { sentencesOf } from "../text/sentences.ts";
+import { type Piece, sentencesIn, sentencesOf } from "../text/sentences.ts";
 import { stemSet, stemsOf } from "../text/words.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
+import { STATEMENT_CHARS_MAX } from "./statement.ts";
 
 /** Something that must stay exact to stay true, and the newest message that contains it. */
 export interface Specific {
   readonly kind: SpecificKind;
   readonly text: string;
   readonly seq: number;
+  /** The sentences that said it, the newest first, so that it is compared with the words it belongs to. */
+  readonly said?: readonly string[];
 }
 
 interface NumberedMessage {
@@ -27,6 +30,8 @@ export const SPECIFIC_CHARS_MAX = 200;
 export const SPECIFICS_MAX = 20_000;
 /** A tool's output is read at both ends; its middle is rarely referred to and may be endless. */
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
+/** A name that is said more often is compared with its newest sentences. */
+export const SAID_MAX = 8;
 
 /** Every specific of the messages once, at its newest mention, in message order. */
 export async function specificsOf(
@@ -103,8 +108,35 @@ function endsOf(text: string): readonly string[] {
 }
 
 function collectFrom(text: string, seq: number, into: Map<string, Specific>): void {
-  for (const atom of atomsIn(text)) add({ kind: atom.kind, text: atom.text, seq }, into);
+  const sentences = sentencePieces(text);
+  for (const atom of atomsIn(text)) {
+    const said = saidAt(sentences, atom.start);
+    add({ kind: atom.kind, text: atom.text, seq, ...(said === undefined ? {} : { said: [said] }) }, into);
+  }
   for (const command of commandsIn(text)) add({ kind: "command", text: command, seq }, into);
+}
+
+function sentencePieces(text: string): readonly Piece[] {
+  let start = 0;
+  return text.split("\n").flatMap((line) => {
+    const pieces = sentencesIn(line, start);
+    start += line.length + 1;
+    return pieces;
+  });
+}
+
+/** The sentence at a position, or the text around it. */
+function saidAt(sentences: readonly Piece[], at: number): string | undefined {
+  let [low, high] = [0, sentences.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sentences[middle]?.end ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  const found = sentences[low];
+  if (found === undefined || found.text.length <= STATEMENT_CHARS_MAX) return found?.text;
+  const from = Math.max(0, at - found.start - STATEMENT_CHARS_MAX / 2);
+  return found.text.slice(from, from + STATEMENT_CHARS_MAX);
 }
 
 function toolCommands(message: Message): string[] {
@@ -120,7 +152,11 @@ function toolCommands(message: Message): string[] {
 function add(specific: Specific, into: Map<string, Specific>): void {
   const text = clip(specific.text.trim());
   const key = `${specific.kind} ${normalised({ ...specific, text })}`;
-  if (text === "" || into.has(key) || into.size >= SPECIFICS_MAX) return;
+  const known = into.get(key);
+  const [said] = specific.said ?? [];
+  if (known?.said !== undefined && said !== undefined && known.said.length < SAID_MAX && !known.said.includes(said))
+    into.set(key, { ...known, said: [...known.said, said] });
+  if (text === "" || known !== undefined || into.size >= SPECIFICS_MAX) return;
   into.set(key, { ...specific, text });
 }
 

@@ -1,0 +1,305 @@
+import type { SpecificKind } from "../contract/compaction.ts";
+import { type Atom, atomsIn } from "../text/atoms.ts";
+import { canonical, canonicalPiece, matchesOf } from "../text/canonical.ts";
+import { figuresIn, needsIn } from "../text/numbers.ts";
+import { tokensOf } from "../text/words.ts";
+import { denialsIn } from "./exactness.ts";
+
+/** A sentence read for what it says of its specifics. */
+export interface Statement {
+  readonly text: string;
+  readonly atoms: readonly Located[];
+  /** Its content words besides the specifics. */
+  readonly words: ReadonlySet<string>;
+}
+
+interface Located extends Atom {
+  readonly end: number;
+  /** Spellings of a name, or what a number proves, and what proves it. */
+  readonly keys: ReadonlySet<string>;
+  readonly needs: readonly string[];
+}
+
+/** Spellings of a name: a version with and without v, an address without its scheme, an issue as a number. */
+export function spellingsOf(text: string): string[] {
+  const piece = canonicalPiece(text);
+  const spellings = [piece];
+  const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];
+  if (version !== undefined) spellings.push(version, `v${version}`);
+  const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
+  if (address !== undefined) spellings.push(address);
+  if (/^[#$]\{?\w/u.test(piece)) spellings.push(piece.replace(/^[#$]\{?/u, ""));
+  return spellings;
+}
+
+/** A longer line is a table or data; of it the text around a specific is read. */
+export const STATEMENT_CHARS_MAX = 400;
+const STATEMENTS_MAX = 20_000;
+const statements = new Map<string, Statement>();
+
+/** Cached: a sentence is compared once for each of its specifics. */
+export function statementOf(text: string): Statement {
+  const known = statements.get(text);
+  if (known !== undefined) return known;
+  const figures = figuresIn(text);
+  const atoms = atomsIn(text).map((atom): Located => {
+    const figure = atom.kind === "number" ? figures.find(({ start }) => start === atom.start) : undefined;
+    const { offers, needs } = figure ?? { offers: spellingsOf(atom.text), needs: spellingsOf(atom.text) };
+    return { ...atom, end: atom.start + atom.text.length, keys: new Set(offers), needs };
+  });
+  const read = { text, atoms, words: new Set(wordsBesides(text, atoms, 0, text.length)) };
+  if (statements.size >= STATEMENTS_MAX) statements.clear();
+  statements.set(text, read);
+  return read;
+}
+
+/** The content words between two positions, without the specifics. */
+function wordsBesides(text: string, atoms: readonly Located[], from: number, to: number): readonly string[] {
+  let rest = "";
+  let end = from;
+  for (const atom of [...atoms].sort((a, b) => a.start - b.start)) {
+    if (atom.end <= end || atom.start >= to) continue;
+    rest += `${text.slice(end, Math.max(end, atom.start))} `;
+    end = atom.end;
+  }
+  return tokensOf(rest + text.slice(end, to));
+}
+
+/** Whether one sentence says of a specific what another says: the same, something else that excludes it, or neither. */
+export function compareStatements(own: Statement, other: Statement, specific: Named): Verdict {
+  const [mine, theirs] = [locate(own, specific), locate(other, specific)];
+  if (mine === undefined || theirs === undefined) return "unrelated";
+  if (canonical(other.text).includes(canonicalPiece(own.text)) && isAsked(own.text) === isAsked(other.text))
+    return "same";
+  if (isOtherZone(own, mine, other, theirs)) return "opposed";
+  const isRelated = own.words.size === 0 || [...own.words].some((word) => other.words.has(word) && !LISTING.has(word));
+  if (!isRelated) return "unrelated";
+  const isOpposed = OPPOSITIONS.some((isSo) => isSo({ text: own, at: mine }, { text: other, at: theirs }));
+  return isOpposed ? "opposed" : "same";
+}
+
+/** Words of lists, which say nothing of what they list. */
+const LISTING: ReadonlySet<string> = new Set(
+  tokensOf("file folder path directory port name list change changed touch touched read Datei Dateien fichier"),
+);
+
+interface Named {
+  readonly kind: SpecificKind;
+  readonly text: string;
+}
+
+export type Verdict = "same" | "opposed" | "unrelated";
+
+function locate({ atoms }: Statement, { kind, text }: Named): Located | undefined {
+  const keys = kind === "number" ? (needsIn(text)[0] ?? []) : spellingsOf(text);
+  return atoms.find((atom) => keys.some((key) => atom.keys.has(key)));
+}
+
+/** A specific at its place in a sentence. */
+interface Place {
+  readonly text: Statement;
+  readonly at: Located;
+}
+
+const OPPOSITIONS: readonly ((own: Place, other: Place) => boolean)[] = [
+  isOtherwiseDenied,
+  isUnconditional,
+  isOtherTense,
+  isAnswered,
+  isOtherDirection,
+  isExchanged,
+];
+
+const CLAUSE_END =
+  /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|aber|sondern|während|mais|pero)\s|但是?/giu;
+/** A quotation or a table row holds several sentences. */
+const SENTENCE_END = /[;；。]|[.!?](?=\s)/gu;
+const PART_END =
+  /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|and|or|aber|sondern|während|und|oder|mais|et|pero|y)\s|但是?|和|与/giu;
+
+/** The span between two borders around a place. */
+function spanOf({ text, at }: Place, border: RegExp): readonly [from: number, to: number] {
+  let [from, to] = [0, text.text.length];
+  for (const { index, 0: sign } of matchesOf(border, text.text)) {
+    if (index + sign.length <= at.start) from = index + sign.length;
+    else if (index >= at.end && index < to) to = index;
+  }
+  return [from, to];
+}
+
+function partWords(place: Place): readonly string[] {
+  return wordsBesides(place.text.text, place.text.atoms, ...spanOf(place, PART_END));
+}
+
+/** Words that say no without a negation. */
+const NEGATIVE =
+  /(?<![\p{L}])(?:fail\p{L}*|miss(?:ing|es)|lack\p{L}*|absent|avoid\p{L}*|refus\p{L}*|reject\p{L}*|den(?:y|ies|ied)|forb\p{L}+|prohibit\p{L}*|un(?!der|til|less|i)\p{L}{4,}|in(?:valid|active|complete)\p{L}*|stop\p{L}*|drop\p{L}*|remov\p{L}*|disabl\p{L}*|clos\p{L}+|off|alone|skip\p{L}*|ignor\p{L}*|exclud\p{L}*|omit\p{L}*|except\p{L}*|instead|rather|at most|no more|max\p{L}*|limit\p{L}*|up to|höchstens|wait\p{L}*|pending|still|block\p{L}*|fehl\p{L}*|verbot\p{L}*|gesperrt|statt\p{L}*|abgelehnt|interdit\p{L}*|refus\p{L}*)(?!\p{L})|失败|失敗|拒|停|禁|缺/giu;
+
+function isOtherwiseDenied(own: Place, other: Place): boolean {
+  const isDropped = (from: Place, to: Place): boolean =>
+    isDenied(from.text.text.slice(...spanOf(from, CLAUSE_END))) &&
+    !isDenied(to.text.text) &&
+    !hasWord(NEGATIVE, to, from);
+  return isDropped(own, other) || isDropped(other, own);
+}
+
+function isDenied(text: string): boolean {
+  return /not|never|without|no more/u.test(denialsIn(text));
+}
+
+/** Whether a sentence has such a word, and the other not the same. */
+function hasWord(form: RegExp, place: Place, besides?: Place): boolean {
+  const there = besides?.text.text.toLowerCase() ?? "";
+  return matchesOf(form, place.text.text.slice(...spanOf(place, SENTENCE_END))).some(
+    ([word]) => !there.includes(word.toLowerCase()),
+  );
+}
+
+const CONDITION =
+  /(?<!\p{L}|(?:check|see|know|ask|asks|asked|wonder|verify|sure) )(?:if|unless|provided|as long as|in case|until|only (?:when|after|once)|falls|sofern|wenn|solange|es sei denn|vorausgesetzt|bis (?:der|die|das)|si|sauf|à moins|tant que|pourvu)(?!\p{L})|如果|除非|只有[^。；]{1,40}才|直到|假如|要是|的话|場合|なら(?!な)|(?<!なけ)れば|たら|限り/giu;
+const CIRCUMSTANCE =
+  /(?<!\p{L})(?:when|whenever|while|once|after|before|where|should|would|might|condition\p{L}*|fallback|depend\p{L}*|otherwise|assuming|given|whether|through|till|by|bei|beim|nach|vor|sobald|ob|nur|quand|lorsque|après)(?!\p{L})|时|後|后|前|とき|時/giu;
+
+/** A condition without which something else is said. */
+function isUnconditional(own: Place, other: Place): boolean {
+  return hasWord(CONDITION, own) && !hasWord(CONDITION, other) && !hasWord(CIRCUMSTANCE, other, own);
+}
+
+const FUTURE =
+  /(?<!\p{L})(?:will|shall|going to|about to|plans? to|planned|scheduled|intends?|tomorrow|next (?:week|month|year|quarter)|wird|werden|sollen?|geplant|beabsichtigt|va|vont|prévoit)(?!\p{L})|将|会(?![议话员计社])|打算|计划|下周|下个?月|明天|予定|つもり|来週|来月|明日/giu;
+const AHEAD =
+  /(?<!\p{L})(?:to be|is to|are to|must|should|would|needs?|open|pending|due|todo|later|soon|wants?|remains?|muss|müssen|noch)(?!\p{L})|^\W*to \p{L}|: to \p{L}|未|待/giu;
+const PAST =
+  /(?<!\p{L})(?:was|were|has|have|had|did|already|yesterday|last (?:week|night|month|year|quarter)|wurden?|war|waren|hat|hatte|haben|gestern|letzte\p{L}*|été)(?!\p{L})|已|了(?=[\s。，]|$)|上周|昨天|ました|(?<=し)た(?=[。、\s]|$)|先週|先月|昨日/giu;
+const PAST_VERB =
+  /(?<![\p{L}\p{N}_./-])(?:\p{L}{2,}ed|sent|ran|went|built|rebuilt|wrote|made|paid|took|gave|bought|sold|cut|set)(?![\p{L}\p{N}_/-])/giu;
+
+/** What is planned is not done, and what is done is not planned. */
+function isOtherTense(own: Place, other: Place): boolean {
+  const isOnly = (form: RegExp, place: Place, not: RegExp): boolean => hasWord(form, place) && !hasWord(not, place);
+  if (isOnly(FUTURE, own, PAST) && !hasWord(FUTURE, other) && !hasWord(AHEAD, other))
+    return hasWord(PAST, other) || hasWord(PAST_VERB, other);
+  if (!isOnly(FUTURE, other, PAST) || hasWord(FUTURE, own)) return false;
+  const verbs = matchesOf(PAST_VERB, own.text.text).flatMap(([verb]) => tokensOf(verb));
+  return hasWord(PAST, own) || verbs.some((verb) => other.text.words.has(verb));
+}
+
+const REQUEST =
+  /(?<!\p{L})(?:(?:can|could|would|will) (?:you|we|i)|please|kannst du|könn\p{L}+ (?:du|sie|wir)|bitte)(?!\p{L})|请|能不能|帮|ください|もらえ/iu;
+const ASKED =
+  /(?<!\p{L})(?:whether|ask\p{L}*|open|unclear|unknown|unsure|questions?|clarif\p{L}*|confirm\p{L}*|decid\p{L}*|pending|wonder\p{L}*|tbd|check\p{L}*|verif\p{L}*|wants?|requests?|needs?|if|why|ob|frag\p{L}*|offen\p{L}*|unklar\p{L}*|klär\p{L}*|prüf\p{L}*|demand\p{L}*|ouvert\p{L}*)(?!\p{L})|是否|问|确认|待|未定|質問|確認|未解決|不明|不清楚|聞|か(?=[。、は\s]|$)/giu;
+
+/** Whether a text ends as a question, whatever follows its mark. */
+export function isAsked(text: string): boolean {
+  return /[?？؟][^\p{L}\p{N}?？؟]*$/u.test(text);
+}
+
+/** Whether a question became a statement. */
+function isAnswered(own: Place, other: Place): boolean {
+  const { text } = own.text;
+  return isAsked(text) && !REQUEST.test(text) && !isAsked(other.text.text) && !hasWord(ASKED, other, own);
+}
+
+export function isStillAsked(question: string, sentence: string): boolean {
+  const [own, other] = [statementOf(question), statementOf(sentence)];
+  return isAsked(sentence) || matchesOf(ASKED, other.text).some(([word]) => !own.text.includes(word));
+}
+
+const BEFORE_CHARS = 24;
+const TO =
+  /(?:(?<!\p{L})(?:to|into|onto|towards|nach|vers)\s(?:(?:the|its|der|die|das|den)\s)?(?:\p{L}+\s)?|(?:→|->|到|往|向|至)\s*)["'`]?$/iu;
+const FROM =
+  /(?:(?<!\p{L})(?:from|of|out of|von|aus|depuis|de)\s(?:(?:the|its|der|die|das|den)\s)?(?:\p{L}+\s)?|(?:从|自)\s*)["'`]?$/iu;
+const TO_AFTER = /^["'`]?\s*(?:へ|に(?!は))/u;
+const FROM_AFTER = /^["'`]?\s*(?:から|より|→|->)/u;
+
+/** Whether something goes to where it comes from, or two names are exchanged around the same words. */
+function isOtherDirection(own: Place, other: Place): boolean {
+  const [mine, theirs] = [roleOf(own), roleOf(other)];
+  if (mine !== undefined && theirs !== undefined && mine !== theirs) return true;
+  return own.text.atoms.some((second) => {
+    const there = other.text.atoms.find((one) => isSame(one, second));
+    if (second === own.at || there === undefined || there === other.at) return false;
+    const isFirst = own.at.start < second.start;
+    if (isFirst === other.at.start < there.start) return false;
+    const between = (text: string, a: Located, b: Located): string =>
+      canonicalPiece(a.start < b.start ? text.slice(a.end, b.start) : text.slice(b.end, a.start));
+    const link = between(own.text.text, own.at, second);
+    return !/^(?:and|or|und|oder|et|ou|和|、|と)?$/u.test(link) && link === between(other.text.text, other.at, there);
+  });
+}
+
+function roleOf(place: Place): "from" | "to" | undefined {
+  const { text, atoms } = place.text;
+  const role = spokenRole(text, place.at);
+  const isNumber = place.at.kind === "number";
+  // "Up to 25 MB" is no direction; "from 25 to 30 MB" is one.
+  const hasRole = (one: "from" | "to"): boolean =>
+    atoms.some((atom) => atom.kind === "number" && spokenRole(text, atom) === one);
+  if (isNumber) return hasRole("from") && hasRole("to") ? role : undefined;
+  const next = atoms.filter(({ start }) => start > place.at.start).sort((a, b) => a.start - b.start)[0];
+  return role ?? (next !== undefined && next.kind !== "number" && spokenRole(text, next) === "to" ? "from" : undefined);
+}
+
+function spokenRole(text: string, { start, end }: Located): "from" | "to" | undefined {
+  const before = text.slice(Math.max(0, start - BEFORE_CHARS), start);
+  const after = text.slice(end, end + BEFORE_CHARS);
+  if (FROM.test(before) || FROM_AFTER.test(after)) return "from";
+  return TO.test(before) || TO_AFTER.test(after) ? "to" : undefined;
+}
+
+/** Whether a specific is told of the words that another one of its kind belonged to. */
+function isExchanged(own: Place, other: Place): boolean {
+  const words = partWords(own);
+  const there = partWords(other);
+  return own.text.atoms.some((second) => {
+    if (second === own.at || second.kind !== own.at.kind || dimensionOf(second) !== dimensionOf(own.at)) return false;
+    const besides = partWords({ text: own.text, at: second });
+    const [mine, its] = [
+      words.filter((word) => !besides.includes(word)),
+      besides.filter((word) => !words.includes(word)),
+    ];
+    if (there.some((word) => mine.includes(word)) || !there.some((word) => its.includes(word))) return false;
+    const at = other.text.atoms.find((one) => isSame(one, second));
+    if (at === undefined)
+      return (
+        mine.some((word) => isNamed(own, word)) && there.some((word) => its.includes(word) && isNamed(other, word))
+      );
+    const exchanged =
+      at.start < spanOf(other, PART_END)[0] || at.start >= spanOf(other, PART_END)[1]
+        ? partWords({ text: other.text, at })
+        : [];
+    return exchanged.some((word) => (mine.length === 0 ? !its.includes(word) : mine.includes(word)));
+  });
+}
+
+/** Whether a word is written with a capital. */
+function isNamed({ text }: Place, word: string): boolean {
+  return matchesOf(/\p{Lu}[\p{L}\p{N}]+/gu, text.text).some(([name]) => tokensOf(name).includes(word));
+}
+
+function isSame(one: Located, second: Located): boolean {
+  return second.needs.some((need) => one.keys.has(need));
+}
+
+function dimensionOf({ kind, text }: Atom): string {
+  return kind === "number" ? (needsIn(text)[0]?.[0]?.split(":")[0] ?? "") : kind;
+}
+
+const ZONE_AFTER = /^\s*\(?(?:Uhr\s*)?(UTC|GMT|[A-Z]{1,4}T|MEZ|MESZ|Z(?!\p{L})|[+-]\d{2}:?\d{2})(?!\p{L})/u;
+const ZONE_BEFORE = /(北京时间|东京时间|日本時間|UTC|GMT|CET)\s*$/u;
+const ZONES: Readonly<Record<string, string>> = { MEZ: "CET", MESZ: "CEST", Z: "UTC", GMT: "UTC", 日本時間: "JST" };
+const CLOCK = /\d:\d{2}|\d\s?[ap]\.?m|Uhr|[点時时]/iu;
+
+function isOtherZone(own: Statement, mine: Located, other: Statement, theirs: Located): boolean {
+  if (!CLOCK.test(mine.text)) return false;
+  const zone = zoneOf(own.text, mine);
+  return zone !== undefined && zone !== zoneOf(other.text, theirs);
+}
+
+function zoneOf(text: string, { start, end }: Located): string | undefined {
+  const found =
+    ZONE_AFTER.exec(text.slice(end)) ?? ZONE_BEFORE.exec(text.slice(Math.max(0, start - BEFORE_CHARS), start));
+  const name = found?.[1];
+  return name === undefined ? undefined : (ZONES[name] ?? name);
+}
