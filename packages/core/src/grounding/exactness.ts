@@ -251,7 +251,7 @@ function commonLengths(a: readonly string[], b: readonly string[]): readonly Uin
 
 /** Deeper or larger arguments are not text. */
 const ARGS_DEPTH_MAX = 8;
-const ARGS_LEAVES_MAX = 2_000;
+const ARGS_LEAVES_MAX = 20_000;
 /** Runs of this length without a space are data: base64, a minified file. */
 const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
 /** Reading a piece takes milliseconds; the event loop runs between two. */
@@ -319,7 +319,7 @@ function contentTexts(content: Content): string[] {
   return texts;
 }
 
-function blockTexts(block: AssistantBlock): readonly string[] {
+export function blockTexts(block: AssistantBlock): readonly string[] {
   switch (block.block_type) {
     case "text":
       return [block.data.text];
@@ -333,24 +333,37 @@ function blockTexts(block: AssistantBlock): readonly string[] {
   }
 }
 
+/** How a leaf is written with its key; undefined leaves it out. */
+type WriteLeaf = (key: string, text: string) => string | undefined;
+
 /** The leaves of a value as lines of `key: value`; multi-line texts separately. */
-function leavesOf(value: unknown): string[] {
+export function leavesOf(value: unknown, write: WriteLeaf = withKey): string[] {
   const leaves: string[] = [];
-  collectLeaves(value, { key: "", depth: 0 }, leaves);
+  collectLeaves(value, { key: "", depth: 0, write }, leaves);
   return leaves;
 }
 
-function collectLeaves(value: unknown, at: { readonly key: string; readonly depth: number }, into: string[]): void {
+export function withKey(key: string, text: string): string {
+  return key === "" || text.includes("\n") ? text : `${key}: ${text}`;
+}
+
+interface Leaf {
+  readonly key: string;
+  readonly depth: number;
+  readonly write: WriteLeaf;
+}
+
+function collectLeaves(value: unknown, at: Leaf, into: string[]): void {
   if (into.length >= ARGS_LEAVES_MAX || at.depth > ARGS_DEPTH_MAX || value === null || value === undefined) return;
   if (typeof value === "object") {
     const isList = Array.isArray(value);
     for (const [key, inner] of Object.entries(value)) {
-      collectLeaves(inner, { key: isList ? at.key : key, depth: at.depth + 1 }, into);
+      collectLeaves(inner, { ...at, key: isList ? at.key : key, depth: at.depth + 1 }, into);
     }
     return;
   }
-  const text = String(value);
-  into.push(at.key === "" || text.includes("\n") ? text : `${at.key}: ${text}`);
+  const written = at.write(at.key, String(value));
+  if (written !== undefined) into.push(written);
 }
 
 function withoutEncoded(text: string): string {

@@ -337,11 +337,16 @@ async function indexSentences(
     const found = placesOf(specific);
     // More sentences are not read: a name that is everywhere is not misunderstood by one of them.
     if (found.length > READ_CLOSELY_MAX) return true;
-    const verdicts = found.map((at) => {
+    let isOpposed = false;
+    for (const at of found) {
       const there = statementOf(sentences[at]?.text ?? "");
-      return said.map((sentence) => compareStatements(statementOf(sentence), there, specific));
-    });
-    return !verdicts.some((row) => row.includes("opposed")) || verdicts.some((row) => row.includes("same"));
+      for (const sentence of said) {
+        const verdict = compareStatements(statementOf(sentence), there, specific);
+        if (verdict === "same") return true;
+        isOpposed ||= verdict === "opposed";
+      }
+    }
+    return !isOpposed;
   };
   return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)), saysSo };
 }

@@ -7,7 +7,7 @@ import { withDigits } from "../text/number-words.ts";
 import { needsIn, numeralsIn } from "../text/numbers.ts";
 import { type Piece, sentencesIn, sentencesOf } from "../text/sentences.ts";
 import { stemSet, stemsOf } from "../text/words.ts";
-import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
+import { blockTexts, leavesOf, piecesOf, textsOf, wholeTextsOf, withKey } from "./exactness.ts";
 import { STATEMENT_CHARS_MAX } from "./statement.ts";
 
 /** Something that must stay exact to stay true, and the newest message that contains it. */
@@ -31,7 +31,7 @@ export const SPECIFICS_MAX = 20_000;
 /** A tool's output is read at both ends; its middle is rarely referred to and may be endless. */
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
 /** A name that is said more often is compared with its newest sentences. */
-export const SAID_MAX = 8;
+export const SAID_MAX = 4;
 
 /** Every specific of the messages once, at its newest mention, in message order. */
 export async function specificsOf(
@@ -97,9 +97,59 @@ function spokenText(block: AssistantBlock): readonly string[] {
   return block.block_type === "text" ? [block.data.text] : [];
 }
 
+/** The texts that specifics are taken from: of tools the values, not the keys of their arguments and results. */
 function readableTexts(message: Message): readonly string[] {
-  const texts = wholeTextsOf(message);
-  return (message.role === "tool_results" ? texts.flatMap(endsOf) : texts).flatMap(piecesOf);
+  switch (message.role) {
+    case "tool_results":
+      return wholeTextsOf(message).map(decoded).flatMap(endsOf).flatMap(piecesOf);
+    case "block_assistant":
+      return message.blocks
+        .flatMap((block) =>
+          block.block_type === "tool_use" ? leavesOf(block.data.args, (_, text) => text) : blockTexts(block),
+        )
+        .flatMap(piecesOf);
+    case "user":
+    case "system":
+    case "system_notice":
+      return textsOf(message);
+  }
+}
+
+/** A longer result is read as it is written, at both ends. */
+const DECODED_CHARS_MAX = 2 * RESULT_END_CHARS_MAX;
+/** Keys of a tool's report on itself: of these the text is read without its key, of those nothing. */
+const ENVELOPE = /^(?:stdout|stderr|output|content|text|result)$/iu;
+const REPORT =
+  /^(?:exit_?code|duration(?:_?(?:secs?|seconds|ms))?|elapsed(?:_?(?:secs?|ms))?|timed_?out|truncated|is_?error|std(?:out|err)_lossy)$/iu;
+/** The same in JSON that is cut off. */
+const REPORTED =
+  /"(?:(?:duration|elapsed)_?[a-z]*"\s*:\s*[\d.]+|(?:timed_?out|truncated|is_?error)"\s*:\s*\p{L}+|(?:stdout|stderr|output)"\s*:)/giu;
+const EXIT_KEY = /"exit_?code"\s*:\s*(?:0(?!\d))?/giu;
+/** A line of `ls -l`, up to the name. */
+const LISTED_FILE =
+  /^[-dlbcps][rwxsStT-]{9}[.@+]?[ \t]+\d+[ \t]+\S+[ \t]+\S+[ \t]+[\d.,]+[KMGTB]?[ \t]+(?:\p{L}{3,4}\.?[ \t]+\d{1,2}|\d{4}-\d{2}-\d{2})[ \t]+[\d:.]+(?:[ \t]+[+-]\d{4})?[ \t]+|^total [\d.]+[KMGT]?$/gmu;
+
+/** The text of a tool result: decoded if it is JSON, also within JSON, and without sizes and dates of listed files. */
+function decoded(text: string): string {
+  const value = text.length <= DECODED_CHARS_MAX && /^\s*[[{]/u.test(text) ? parsed(text) : undefined;
+  if (value !== undefined) return leavesOf(value, writeResult).map(decoded).join("\n");
+  const plain = text.includes('\\"') ? text.replace(/\\+[nrt]/gu, "\n").replace(/\\+"/gu, '"') : text;
+  return plain.replace(REPORTED, " ").replace(EXIT_KEY, " exit code ").replace(LISTED_FILE, "");
+}
+
+function parsed(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function writeResult(key: string, text: string): string | undefined {
+  if (/^exit_?code$/iu.test(key) && text !== "0") return `exit code ${text}`;
+  if (REPORT.test(key)) return undefined;
+  return ENVELOPE.test(key) ? text : withKey(key, text);
 }
 
 function endsOf(text: string): readonly string[] {

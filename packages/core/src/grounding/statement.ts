@@ -32,17 +32,19 @@ export function spellingsOf(text: string): string[] {
   return spellings;
 }
 
-/** A longer line is a table or data; of it the text around a specific is read. */
-export const STATEMENT_CHARS_MAX = 400;
-const STATEMENTS_MAX = 20_000;
+/** A longer line, or one with more specifics, is a table or data and says nothing of them. */
+export const STATEMENT_CHARS_MAX = 600;
+const ATOMS_MAX = 24;
+const STATEMENTS_MAX = 2_000;
 const statements = new Map<string, Statement>();
 
 /** Cached: a sentence is compared once for each of its specifics. */
 export function statementOf(text: string): Statement {
   const known = statements.get(text);
   if (known !== undefined) return known;
-  const figures = figuresIn(text);
-  const atoms = atomsIn(text).map((atom): Located => {
+  const found = text.length > STATEMENT_CHARS_MAX ? [] : atomsIn(text);
+  const figures = found.length === 0 ? [] : figuresIn(text);
+  const atoms = (found.length > ATOMS_MAX ? [] : found).map((atom): Located => {
     const figure = atom.kind === "number" ? figures.find(({ start }) => start === atom.start) : undefined;
     const { offers, needs } = figure ?? { offers: spellingsOf(atom.text), needs: spellingsOf(atom.text) };
     return { ...atom, end: atom.start + atom.text.length, keys: new Set(offers), needs };
@@ -69,8 +71,7 @@ function wordsBesides(text: string, atoms: readonly Located[], from: number, to:
 export function compareStatements(own: Statement, other: Statement, specific: Named): Verdict {
   const [mine, theirs] = [locate(own, specific), locate(other, specific)];
   if (mine === undefined || theirs === undefined) return "unrelated";
-  if (canonical(other.text).includes(canonicalPiece(own.text)) && isAsked(own.text) === isAsked(other.text))
-    return "same";
+  if (isWordForWord(own.text, other.text)) return "same";
   if (isOtherZone(own, mine, other, theirs)) return "opposed";
   const isRelated = own.words.size === 0 || [...own.words].some((word) => other.words.has(word) && !LISTING.has(word));
   if (!isRelated) return "unrelated";
@@ -79,9 +80,12 @@ export function compareStatements(own: Statement, other: Statement, specific: Na
 }
 
 /** Words of lists, which say nothing of what they list. */
-const LISTING: ReadonlySet<string> = new Set(
-  tokensOf("file folder path directory port name list change changed touch touched read Datei Dateien fichier"),
-);
+const LISTING = new Set("file folder path directori port name list chang touch read datei fichi".split(" "));
+
+function isWordForWord(own: string, other: string): boolean {
+  const isHeld = canonical(other).includes(canonicalPiece(own));
+  return isHeld && isAsked(own) === isAsked(other) && denialsIn(own) === denialsIn(other);
+}
 
 interface Named {
   readonly kind: SpecificKind;
