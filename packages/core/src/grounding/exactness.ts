@@ -366,6 +366,17 @@ function collectLeaves(value: unknown, at: Leaf, into: string[]): void {
   if (written !== undefined) into.push(written);
 }
 
+const ESCAPE = /(?<!\\)\\+(?:([nrt"/])|u([\da-f]{4}))/giu;
+
+/** The text of a JSON string, as far as it can be told from a path with backslashes. */
+export function unescaped(text: string): string {
+  if (!/\\(?:[nrt"/]|u[\da-f]{4})/iu.test(text)) return text;
+  return text.replace(ESCAPE, (_, sign: string | undefined, code: string) => {
+    if (sign === undefined) return String.fromCharCode(Number.parseInt(code, 16));
+    return sign === '"' || sign === "/" ? sign : "\n";
+  });
+}
+
 function withoutEncoded(text: string): string {
   return text.length < 400 ? text : text.replace(ENCODED, " ");
 }

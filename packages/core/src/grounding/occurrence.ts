@@ -15,7 +15,7 @@ import {
 import { collectOffers, needsIn } from "../text/numbers.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { stemsOf } from "../text/words.ts";
-import { denialsIn, hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
+import { denialsIn, hasMarks, marksOf, piecesOf, unescaped, withoutNumbers } from "./exactness.ts";
 import { clip, exitCodesIn, isRule, quotesIn, type Specific } from "./specifics.ts";
 import { compareStatements, isAsked, isStillAsked, spellingsOf, statementOf } from "./statement.ts";
 
@@ -97,7 +97,8 @@ const NAMES: ReadonlySet<SpecificKind> = new Set(["path", "identifier", "url"]);
 
 /** Text in a JSON string has escaped line breaks, which leave a stray letter before words. */
 function withUnescaped(text: string): readonly string[] {
-  return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
+  const plain = unescaped(text);
+  return plain === text ? [text] : [text, plain];
 }
 
 /** Caches the last result: a specific is compared with one text after the other. */

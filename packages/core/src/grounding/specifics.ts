@@ -7,7 +7,7 @@ import { withDigits } from "../text/number-words.ts";
 import { needsIn, numeralsIn } from "../text/numbers.ts";
 import { type Piece, sentencesIn, sentencesOf } from "../text/sentences.ts";
 import { stemSet, stemsOf } from "../text/words.ts";
-import { blockTexts, leavesOf, piecesOf, textsOf, wholeTextsOf, withKey } from "./exactness.ts";
+import { blockTexts, leavesOf, piecesOf, textsOf, unescaped, wholeTextsOf, withKey } from "./exactness.ts";
 import { STATEMENT_CHARS_MAX } from "./statement.ts";
 
 /** Something that must stay exact to stay true, and the newest message that contains it. */
@@ -133,7 +133,7 @@ const LISTED_FILE =
 function decoded(text: string): string {
   const value = text.length <= DECODED_CHARS_MAX && /^\s*[[{]/u.test(text) ? parsed(text) : undefined;
   if (value !== undefined) return leavesOf(value, writeResult).map(decoded).join("\n");
-  const plain = text.includes('\\"') ? text.replace(/\\+[nrt]/gu, "\n").replace(/\\+"/gu, '"') : text;
+  const plain = text.includes('\\"') ? unescaped(text) : text;
   return plain.replace(REPORTED, " ").replace(EXIT_KEY, " exit code ").replace(LISTED_FILE, "");
 }
 
