@@ -28,6 +28,7 @@ export interface ReceiptSource {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
+  readonly doubtful?: readonly string[];
   readonly recover: Recover;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   /** The worker; absent: in this thread. With a log, expanding is tried there instead of by `recover`. */
@@ -84,6 +85,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     invented: source.invented.slice(0, INVENTED_MAX).map(({ kind, text, sentence }) => ({ kind, text, sentence })),
     invented_cut: source.inventedCut,
     unverified: source.unverified.slice(0, UNVERIFIED_MAX),
+    doubtful: (source.doubtful ?? []).slice(0, UNVERIFIED_MAX),
     pruned: source.pruned.map(({ seq, tool_use_id, tokens }) => ({ seq, tool_use_id, tokens })),
   };
 }

@@ -4,6 +4,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
 import { type CompactionRecord, type Hash, messagesOf, type Placed, rangesOf, withSkill } from "../state/context.ts";
@@ -243,9 +244,17 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
   await yieldToEventLoop();
-  const { judged, invented, inventedCut, unverified } = grounded;
+  const { judged, invented, inventedCut, unverified, doubtful } = grounded;
   const summary = summaryWithRules({ summary: grounded.summary, rules });
-  const receipt = await receiptOf(job, prepared, { passed, retained, summary, invented, inventedCut, unverified });
+  const receipt = await receiptOf(job, prepared, {
+    passed,
+    retained,
+    summary,
+    invented,
+    inventedCut,
+    unverified,
+    doubtful,
+  });
   const made = { summary: grounded.summary, rules, created_at, compaction_id };
   const own = await compactNatively({
     compacting,
@@ -362,13 +371,13 @@ function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared,
   }
 }
 
-interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {
+interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified" | "doubtful"> {
   readonly passed: Extract<Passed, { ok: true }>;
   readonly retained: Retained;
 }
 
 async function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
-  const { passed, retained, summary, invented, inventedCut, unverified } = settled;
+  const { passed, retained, summary, invented, inventedCut, unverified, doubtful } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
   const keptSeqs = new Set(kept.map(({ seq }) => seq));
@@ -386,6 +395,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     invented,
     inventedCut,
     unverified,
+    doubtful,
     yieldToEventLoop: asking.clock.yieldToEventLoop,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.yieldToEventLoop),
     ...workerFor(compacting, prepared.transcript, asking.signal),
@@ -575,7 +585,7 @@ export async function previewCompaction(
     tokens_after: estimateTokens(messagesOf(shown)) + summaryTokens,
     ...rangesIn(prepared),
     reshape: "as_is",
-    receipt,
+    receipt: withVerdict(receipt),
     ...(rules.length === 0 ? {} : { rules }),
     usage: { input_tokens: 0, output_tokens: 0 },
     cadence: state.cadence,

@@ -14,10 +14,10 @@ import {
 } from "../text/canonical.ts";
 import { collectOffers, needsIn } from "../text/numbers.ts";
 import { sentencesOf } from "../text/sentences.ts";
-import { stemsOf } from "../text/words.ts";
+import { stemsOf, tokensOf } from "../text/words.ts";
 import { denialsIn, hasMarks, marksOf, piecesOf, unescaped, withoutNumbers } from "./exactness.ts";
 import { clip, exitCodesIn, isRule, quotesIn, type Specific } from "./specifics.ts";
-import { compareStatements, isAsked, isStillAsked, spellingsOf, statementOf } from "./statement.ts";
+import { isAsked, isDenied, isOpposed, isStillAsked, type Statement, spellingsOf, statementOf } from "./statement.ts";
 
 /** Answers whether a specific occurs in some texts, in any spelling. */
 export interface TextIndex {
@@ -250,13 +250,15 @@ function standsIn(text: string, piece: string, isAt: (start: number) => boolean)
   return false;
 }
 
-interface Sentences {
+export interface Sentences {
   /** Whether a sentence has most content words of a text, and all its exact parts. */
   has(text: string): boolean;
   /** Whether a text is a whole sentence or quotation. */
   hasWhole(text: string): boolean;
   /** Whether a sentence with a specific says of it what its source says; one without a source says so. */
   saysSo(specific: Sought): boolean;
+  /** Whether a sentence says of a specific what no sentence here says of it, and one excludes. */
+  opposes(sentence: string): boolean;
 }
 
 /** Sentences stored per word; a more frequent word is not indexed. */
@@ -268,7 +270,7 @@ const READ_CLOSELY_MAX = 8;
 const STEMS_MIN = 2;
 
 /** Finds the sentence with most content words of another; the cost does not depend on the text's length. */
-async function indexSentences(
+export async function indexSentences(
   texts: readonly string[],
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<Sentences> {
@@ -306,50 +308,54 @@ async function indexSentences(
     for (const sentence of sentencesOf(text)) add(sentence);
     for (const quote of quotesIn(text)) addWhole(quote);
   }
-  const has = (text: string): boolean => {
-    const stems = stemsOfLast(text);
-    if (stems.length === 0) return false;
+  /** The sentences with most content words of a text. */
+  const likeOf = (text: string, stems: readonly string[]): readonly string[] => {
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough stems contains at least one of the rarest.
     const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
-    const held = [...candidates].slice(0, CANDIDATES_MAX).filter((at) => {
-      const there = sentences[at]?.stems;
-      return stems.filter((stem) => there?.has(stem)).length >= needed;
-    });
+    return [...candidates]
+      .slice(0, CANDIDATES_MAX)
+      .flatMap((at) => sentences[at] ?? [])
+      .filter(({ stems: there }) => stems.filter((stem) => there.has(stem)).length >= needed)
+      .map((sentence) => sentence.text);
+  };
+  const has = (text: string): boolean => {
+    const stems = stemsOfLast(text);
+    const held = stems.length === 0 ? [] : likeOf(text, stems);
     if (held.length === 0) return false;
     const marks = marksOfLast(text);
     const isExact = marks.names.length + marks.numbers.length + marks.pieces.length > 0;
     if (stems.length < STEMS_MIN && !isExact) return false;
     const isQuestion = isAsked(text);
-    return held.slice(0, READ_CLOSELY_MAX).some((at) => {
-      const there = sentences[at]?.text ?? "";
-      return hasMarks(marks, there) && (!isQuestion || isStillAsked(text, there));
-    });
+    return held
+      .slice(0, READ_CLOSELY_MAX)
+      .some((there) => hasMarks(marks, there) && (!isQuestion || isStillAsked(text, there)));
   };
   const placesOf = ({ kind, text }: Sought): readonly number[] => {
     if (kind === "number") return [...new Set((needsIn(text)[0] ?? []).flatMap((need) => byOffer.get(need) ?? []))];
     const rows = stemsOf(text).map((stem) => places.get(stem) ?? []);
     return rows.reduce((rarest, row) => (row.length < rarest.length ? row : rarest), rows[0] ?? []);
   };
-  const saysSo = (specific: Sought): boolean => {
-    const { said = [] } = specific;
-    if (said.length === 0) return true;
+  /** The sentences with a specific; none if they are many: what is everywhere is not misunderstood by one of them. */
+  const statementsOf = (specific: Sought): readonly Statement[] => {
     const found = placesOf(specific);
-    // More sentences are not read: a name that is everywhere is not misunderstood by one of them.
-    if (found.length > READ_CLOSELY_MAX) return true;
-    let isOpposed = false;
-    for (const at of found) {
-      const there = statementOf(sentences[at]?.text ?? "");
-      for (const sentence of said) {
-        const verdict = compareStatements(statementOf(sentence), there, specific);
-        if (verdict === "same") return true;
-        isOpposed ||= verdict === "opposed";
-      }
-    }
-    return !isOpposed;
+    return found.length > READ_CLOSELY_MAX ? [] : found.map((at) => statementOf(sentences[at]?.text ?? ""));
   };
-  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)), saysSo };
+  const saysSo = (specific: Sought): boolean => {
+    const said = (specific.said ?? []).map(statementOf);
+    return !isOpposed(said, said.length === 0 ? [] : statementsOf(specific), specific);
+  };
+  const opposes = (sentence: string): boolean => {
+    const stems = stemsOfLast(sentence);
+    const held = stems.length < STEMS_MIN ? [] : likeOf(sentence, stems);
+    // A longer sentence may deny something else.
+    const isAlike = (there: string): boolean => tokensOf(there).length * SHARE_MIN <= tokensOf(sentence).length;
+    if (held.some(isAlike) && held.every((there) => isDenied(there) !== isDenied(sentence))) return true;
+    const there = statementOf(sentence);
+    return there.atoms.some((atom) => isOpposed(statementsOf(atom), [there], atom));
+  };
+  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)), saysSo, opposes };
 }
 
 const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;

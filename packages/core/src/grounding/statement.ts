@@ -67,16 +67,28 @@ function wordsBesides(text: string, atoms: readonly Located[], from: number, to:
   return tokensOf(rest + text.slice(end, to));
 }
 
+/** Whether some sentences say of a specific what some others exclude, and none the same. */
+export function isOpposed(own: readonly Statement[], others: readonly Statement[], specific: Named): boolean {
+  let isExcluded = false;
+  for (const other of others) {
+    for (const one of own) {
+      const verdict = compare(one, other, specific);
+      if (verdict === "same") return false;
+      isExcluded ||= verdict === "opposed";
+    }
+  }
+  return isExcluded;
+}
+
 /** Whether one sentence says of a specific what another says: the same, something else that excludes it, or neither. */
-export function compareStatements(own: Statement, other: Statement, specific: Named): Verdict {
+function compare(own: Statement, other: Statement, specific: Named): "same" | "opposed" | "unrelated" {
   const [mine, theirs] = [locate(own, specific), locate(other, specific)];
   if (mine === undefined || theirs === undefined) return "unrelated";
   if (isWordForWord(own.text, other.text)) return "same";
   if (isOtherZone(own, mine, other, theirs)) return "opposed";
   const isRelated = own.words.size === 0 || [...own.words].some((word) => other.words.has(word) && !LISTING.has(word));
   if (!isRelated) return "unrelated";
-  const isOpposed = OPPOSITIONS.some((isSo) => isSo({ text: own, at: mine }, { text: other, at: theirs }));
-  return isOpposed ? "opposed" : "same";
+  return OPPOSITIONS.some((isSo) => isSo({ text: own, at: mine }, { text: other, at: theirs })) ? "opposed" : "same";
 }
 
 /** Words of lists, which say nothing of what they list. */
@@ -91,8 +103,6 @@ interface Named {
   readonly kind: SpecificKind;
   readonly text: string;
 }
-
-export type Verdict = "same" | "opposed" | "unrelated";
 
 function locate({ atoms }: Statement, { kind, text }: Named): Located | undefined {
   const keys = kind === "number" ? (needsIn(text)[0] ?? []) : spellingsOf(text);
@@ -147,14 +157,14 @@ function isOtherwiseDenied(own: Place, other: Place): boolean {
   return isDropped(own, other) || isDropped(other, own);
 }
 
-function isDenied(text: string): boolean {
+export function isDenied(text: string): boolean {
   return /not|never|without|no more/u.test(denialsIn(text));
 }
 
 /** Whether a sentence has such a word, and the other not the same. */
-function hasWord(form: RegExp, place: Place, besides?: Place): boolean {
+function hasWord(form: RegExp, place: Place, besides?: Place, border = SENTENCE_END): boolean {
   const there = besides?.text.text.toLowerCase() ?? "";
-  return matchesOf(form, place.text.text.slice(...spanOf(place, SENTENCE_END))).some(
+  return matchesOf(form, place.text.text.slice(...spanOf(place, border))).some(
     ([word]) => !there.includes(word.toLowerCase()),
   );
 }
@@ -180,12 +190,14 @@ const PAST_VERB =
 
 /** What is planned is not done, and what is done is not planned. */
 function isOtherTense(own: Place, other: Place): boolean {
-  const isOnly = (form: RegExp, place: Place, not: RegExp): boolean => hasWord(form, place) && !hasWord(not, place);
-  if (isOnly(FUTURE, own, PAST) && !hasWord(FUTURE, other) && !hasWord(AHEAD, other))
-    return hasWord(PAST, other) || hasWord(PAST_VERB, other);
-  if (!isOnly(FUTURE, other, PAST) || hasWord(FUTURE, own)) return false;
+  const has = (form: RegExp, place: Place): boolean => hasWord(form, place, undefined, PART_END);
+  if (has(FUTURE, own)) {
+    if (has(PAST, own) || has(FUTURE, other) || has(AHEAD, other)) return false;
+    return has(PAST, other) || has(PAST_VERB, other);
+  }
+  if (!has(FUTURE, other) || has(PAST, other)) return false;
   const verbs = matchesOf(PAST_VERB, own.text.text).flatMap(([verb]) => tokensOf(verb));
-  return hasWord(PAST, own) || verbs.some((verb) => other.text.words.has(verb));
+  return has(PAST, own) || verbs.some((verb) => other.text.words.has(verb));
 }
 
 const REQUEST =
@@ -290,9 +302,10 @@ function dimensionOf({ kind, text }: Atom): string {
   return kind === "number" ? (needsIn(text)[0]?.[0]?.split(":")[0] ?? "") : kind;
 }
 
-const ZONE_AFTER = /^\s*\(?(?:Uhr\s*)?(UTC|GMT|[A-Z]{1,4}T|MEZ|MESZ|Z(?!\p{L})|[+-]\d{2}:?\d{2})(?!\p{L})/u;
+const ZONE_AFTER =
+  /^(?:\s?(?:[–-]|to|until|and|bis|und)\s?\d{1,2}:\d{2})?\s*\(?(?:Uhr\s*)?(UTC|GMT|[A-Z]{1,4}T|MEZ|MESZ)(?!\p{L})/u;
 const ZONE_BEFORE = /(北京时间|东京时间|日本時間|UTC|GMT|CET)\s*$/u;
-const ZONES: Readonly<Record<string, string>> = { MEZ: "CET", MESZ: "CEST", Z: "UTC", GMT: "UTC", 日本時間: "JST" };
+const ZONES: Readonly<Record<string, string>> = { MEZ: "CET", MESZ: "CEST", GMT: "UTC", 日本時間: "JST" };
 const CLOCK = /\d:\d{2}|\d\s?[ap]\.?m|Uhr|[点時时]/iu;
 
 function isOtherZone(own: Statement, mine: Located, other: Statement, theirs: Located): boolean {
