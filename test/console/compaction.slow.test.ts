@@ -42,8 +42,11 @@ withBrowser("a compaction in the console", () => {
     const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
     await source.click();
     await page.locator('.found[data-seq="2"]').waitFor();
-    await page.getByLabel(/^Only messages with facts that are not in view \(\d+\)/).check();
-    await message(page, 2).locator(".fact-list", { hasText: "recoverable number 17:00" }).waitFor();
+    const only = page.getByLabel(/^Only messages with facts that are not in view \([1-9]\d*\)/);
+    await only.check();
+    await message(page, 2).waitFor({ state: "detached" });
+    await page.locator(".message .fact-list", { hasText: "recoverable" }).first().waitFor();
+    await only.uncheck();
     await page.getByRole("button", { name: "Bring back message 2", exact: true }).click();
     await page.getByText(/Back in the context: #2/).waitFor();
     await message(page, 2).getByText("back in context").waitFor();

@@ -631,7 +631,7 @@ class SeqRange(TypedDict):
     """The seq of the last message, which is in."""
 
 
-ReceiptItemKind: TypeAlias = Literal[
+ReceiptViewItemKind: TypeAlias = Literal[
     "path",
     "identifier",
     "url",
@@ -642,10 +642,10 @@ ReceiptItemKind: TypeAlias = Literal[
 ]
 
 
-class ReceiptItem(TypedDict):
-    """`items` of `Receipt`."""
+class ReceiptViewItem(TypedDict):
+    """`items` of `ReceiptView`."""
 
-    kind: ReceiptItemKind
+    kind: ReceiptViewItemKind
     """What it is."""
     text: str
     """The specific, word for word."""
@@ -655,8 +655,8 @@ class ReceiptItem(TypedDict):
     """Where it is now."""
 
 
-class ReceiptInvented(TypedDict):
-    """`invented` of `Receipt`."""
+class ReceiptViewInvented(TypedDict):
+    """`invented` of `ReceiptView`."""
 
     kind: str
     """What it is."""
@@ -666,8 +666,8 @@ class ReceiptInvented(TypedDict):
     """The sentence that said it."""
 
 
-class ReceiptPruned(TypedDict):
-    """`pruned` of `Receipt`."""
+class ReceiptViewPruned(TypedDict):
+    """`pruned` of `ReceiptView`."""
 
     seq: int
     """The message that holds it."""
@@ -677,7 +677,7 @@ class ReceiptPruned(TypedDict):
     """How large it is, about."""
 
 
-class Receipt(TypedDict):
+class ReceiptView(TypedDict):
     """`receipt` of `CompactResultCompaction`."""
 
     total: int
@@ -694,16 +694,20 @@ class Receipt(TypedDict):
     """Of them, those that can be found nowhere any more."""
     found_by_search: int
     """Of the recoverable, those a search of memory found, before it was compacted."""
-    items: list[ReceiptItem]
+    items: list[ReceiptViewItem]
     """At most 1,000 of them, what is lost first; the counts are of all."""
-    invented: list[ReceiptInvented]
+    invented: list[ReceiptViewInvented]
     """What the summary said that none of its sources says."""
     invented_cut: bool
     """Whether the sentences that hold it were cut from the summary."""
     unverified: NotRequired[list[str]]
     """Sentences of the summary whose claims nothing proved, at most 100; older receipts have none."""
-    pruned: list[ReceiptPruned]
+    doubtful: NotRequired[list[str]]
+    """Of the unverified, those that a source excludes or whose words no source has; older receipts have none."""
+    pruned: list[ReceiptViewPruned]
     """Tool results that stand in the context as a reference only; the log has them whole."""
+    verdict: str
+    """What it comes to, in a few sentences: what is lost, recoverable and not checked."""
 
 
 class CompactResultCompactionRule(TypedDict):
@@ -831,7 +835,7 @@ class CompactResultCompaction(TypedDict):
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
-    receipt: Receipt
+    receipt: ReceiptView
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
@@ -912,7 +916,7 @@ class Compaction(TypedDict):
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
-    receipt: Receipt
+    receipt: ReceiptView
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
@@ -949,6 +953,8 @@ class ReadSummarySource(TypedDict):
     """The sentence, bullet or row, as it stands in the summary."""
     seqs: list[int]
     """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+    doubt: NotRequired[Literal["invented", "doubtful"]]
+    """invented: it says what no source says; doubtful: a source excludes it, or none has its words."""
 
 
 class ExpandResult(TypedDict):
@@ -1182,6 +1188,8 @@ class AgentHistorySummaryReceipt(TypedDict):
     """Things it said that nothing it sums up says."""
     unverified: int
     """Sentences of it whose claims nothing proved."""
+    verdict: str
+    """What it comes to, in a few sentences."""
 
 
 class LongtermQuality(TypedDict):
@@ -1274,7 +1282,7 @@ AgentReceiptRecent = TypedDict(
         # Who wrote it; extractive: sentences of what it sums up.
         "by": Literal["model", "extractive"],
         # What became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the other summary or by a memory that is still shown; absent of compactions of before there were receipts.
-        "receipt": NotRequired[Receipt],
+        "receipt": NotRequired[ReceiptView],
     },
 )
 """`recent` of `AgentReceipt`."""
