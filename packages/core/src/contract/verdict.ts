@@ -13,21 +13,20 @@ type Told = Pick<Receipt, "recoverable" | "lost" | "invented" | "invented_cut" |
 
 /** What a receipt comes to, in the words of every surface. */
 export function verdictOf({ recoverable, lost, invented, invented_cut, doubtful = [] }: Told): string {
-  const fate = invented_cut ? "were cut from the summary" : "are in the summary";
-  const told: readonly (readonly [count: number, one: string, many: string])[] = [
-    [lost, "fact is lost", "facts are lost"],
-    [
-      recoverable,
-      "fact is no longer shown to the model and can be found again",
-      "facts are no longer shown to the model and can be found again",
-    ],
-    [invented.length, `invented fact ${fate.replace("were", "was").replace("are", "is")}`, `invented facts ${fate}`],
-    [doubtful.length, "sentence of the summary could not be checked", "sentences of the summary could not be checked"],
-  ];
-  const sentences = told.flatMap(([count, one, many]) => {
-    return count === 0 ? [] : [`${count.toLocaleString("en")} ${count === 1 ? one : many}.`];
-  });
-  return [...(lost === 0 ? ["Nothing lost."] : []), ...sentences].join(" ");
+  const told = (count: number, [thing, one, many]: readonly string[], rest: string): string =>
+    count === 0 ? "" : `${count.toLocaleString("en")} ${thing}${count === 1 ? ` ${one}` : `s ${many}`} ${rest}.`;
+  return [
+    lost === 0 ? "Nothing lost." : told(lost, ["fact", "is", "are"], "lost"),
+    told(recoverable, ["fact", "is", "are"], "no longer shown to the model and can be found again"),
+    told(
+      invented.length,
+      ["invented fact", ...(invented_cut ? ["was cut", "were cut"] : ["is", "are"])],
+      invented_cut ? "from the summary" : "in the summary",
+    ),
+    told(doubtful.length, ["sentence", "of", "of"], "the summary could not be checked"),
+  ]
+    .filter((sentence) => sentence !== "")
+    .join(" ");
 }
 
 export function withVerdict<T extends Told>(receipt: T): T & { readonly verdict: string } {

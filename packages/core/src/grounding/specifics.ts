@@ -177,16 +177,9 @@ function sentencePieces(text: string): readonly Piece[] {
 
 /** The sentence at a position, or the text around it. */
 function saidAt(sentences: readonly Piece[], at: number): string | undefined {
-  let [low, high] = [0, sentences.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sentences[middle]?.end ?? 0) <= at) low = middle + 1;
-    else high = middle;
-  }
-  const found = sentences[low];
-  if (found === undefined || found.text.length <= STATEMENT_CHARS_MAX) return found?.text;
-  const from = Math.max(0, at - found.start - STATEMENT_CHARS_MAX / 2);
-  return found.text.slice(from, from + STATEMENT_CHARS_MAX);
+  const found = sentences.find(({ end }) => end > at);
+  const from = Math.max(0, at - (found?.start ?? 0) - STATEMENT_CHARS_MAX / 2);
+  return found?.text.slice(found.text.length <= STATEMENT_CHARS_MAX ? 0 : from).slice(0, STATEMENT_CHARS_MAX);
 }
 
 function toolCommands(message: Message): string[] {

@@ -82,13 +82,17 @@ export function isOpposed(own: readonly Statement[], others: readonly Statement[
 
 /** Whether one sentence says of a specific what another says: the same, something else that excludes it, or neither. */
 function compare(own: Statement, other: Statement, specific: Named): "same" | "opposed" | "unrelated" {
-  const [mine, theirs] = [locate(own, specific), locate(other, specific)];
-  if (mine === undefined || theirs === undefined) return "unrelated";
+  const [at, there] = [locate(own, specific), locate(other, specific)];
+  if (at === undefined || there === undefined) return "unrelated";
   if (isWordForWord(own.text, other.text)) return "same";
-  if (isOtherZone(own, mine, other, theirs)) return "opposed";
+  const places = [
+    { ...own, at },
+    { ...other, at: there },
+  ] as const;
+  if (isOtherZone(...places)) return "opposed";
   const isRelated = own.words.size === 0 || [...own.words].some((word) => other.words.has(word) && !LISTING.has(word));
   if (!isRelated) return "unrelated";
-  return OPPOSITIONS.some((isSo) => isSo({ text: own, at: mine }, { text: other, at: theirs })) ? "opposed" : "same";
+  return OPPOSITIONS.some((isSo) => isSo(...places)) ? "opposed" : "same";
 }
 
 /** Words of lists, which say nothing of what they list. */
@@ -110,8 +114,7 @@ function locate({ atoms }: Statement, { kind, text }: Named): Located | undefine
 }
 
 /** A specific at its place in a sentence. */
-interface Place {
-  readonly text: Statement;
+interface Place extends Statement {
   readonly at: Located;
 }
 
@@ -133,8 +136,8 @@ const PART_END =
 
 /** The span between two borders around a place. */
 function spanOf({ text, at }: Place, border: RegExp): readonly [from: number, to: number] {
-  let [from, to] = [0, text.text.length];
-  for (const { index, 0: sign } of matchesOf(border, text.text)) {
+  let [from, to] = [0, text.length];
+  for (const { index, 0: sign } of matchesOf(border, text)) {
     if (index + sign.length <= at.start) from = index + sign.length;
     else if (index >= at.end && index < to) to = index;
   }
@@ -142,7 +145,7 @@ function spanOf({ text, at }: Place, border: RegExp): readonly [from: number, to
 }
 
 function partWords(place: Place): readonly string[] {
-  return wordsBesides(place.text.text, place.text.atoms, ...spanOf(place, PART_END));
+  return wordsBesides(place.text, place.atoms, ...spanOf(place, PART_END));
 }
 
 /** Words that say no without a negation. */
@@ -151,9 +154,7 @@ const NEGATIVE =
 
 function isOtherwiseDenied(own: Place, other: Place): boolean {
   const isDropped = (from: Place, to: Place): boolean =>
-    isDenied(from.text.text.slice(...spanOf(from, CLAUSE_END))) &&
-    !isDenied(to.text.text) &&
-    !hasWord(NEGATIVE, to, from);
+    isDenied(from.text.slice(...spanOf(from, CLAUSE_END))) && !isDenied(to.text) && !hasWord(NEGATIVE, to, from.text);
   return isDropped(own, other) || isDropped(other, own);
 }
 
@@ -162,11 +163,9 @@ export function isDenied(text: string): boolean {
 }
 
 /** Whether a sentence has such a word, and the other not the same. */
-function hasWord(form: RegExp, place: Place, besides?: Place, border = SENTENCE_END): boolean {
-  const there = besides?.text.text.toLowerCase() ?? "";
-  return matchesOf(form, place.text.text.slice(...spanOf(place, border))).some(
-    ([word]) => !there.includes(word.toLowerCase()),
-  );
+function hasWord(form: RegExp, place: Place, besides = "", border = SENTENCE_END): boolean {
+  const said = matchesOf(form, place.text.slice(...spanOf(place, border)));
+  return said.some(([word]) => besides === "" || !besides.toLowerCase().includes(word.toLowerCase()));
 }
 
 const CONDITION =
@@ -176,7 +175,7 @@ const CIRCUMSTANCE =
 
 /** A condition without which something else is said. */
 function isUnconditional(own: Place, other: Place): boolean {
-  return hasWord(CONDITION, own) && !hasWord(CONDITION, other) && !hasWord(CIRCUMSTANCE, other, own);
+  return hasWord(CONDITION, own) && !hasWord(CONDITION, other) && !hasWord(CIRCUMSTANCE, other, own.text);
 }
 
 const FUTURE =
@@ -190,14 +189,14 @@ const PAST_VERB =
 
 /** What is planned is not done, and what is done is not planned. */
 function isOtherTense(own: Place, other: Place): boolean {
-  const has = (form: RegExp, place: Place): boolean => hasWord(form, place, undefined, PART_END);
+  const has = (form: RegExp, place: Place): boolean => hasWord(form, place, "", PART_END);
   if (has(FUTURE, own)) {
     if (has(PAST, own) || has(FUTURE, other) || has(AHEAD, other)) return false;
     return has(PAST, other) || has(PAST_VERB, other);
   }
   if (!has(FUTURE, other) || has(PAST, other)) return false;
-  const verbs = matchesOf(PAST_VERB, own.text.text).flatMap(([verb]) => tokensOf(verb));
-  return has(PAST, own) || verbs.some((verb) => other.text.words.has(verb));
+  const verbs = matchesOf(PAST_VERB, own.text).flatMap(([verb]) => tokensOf(verb));
+  return has(PAST, own) || verbs.some((verb) => other.words.has(verb));
 }
 
 const REQUEST =
@@ -211,14 +210,12 @@ export function isAsked(text: string): boolean {
 }
 
 /** Whether a question became a statement. */
-function isAnswered(own: Place, other: Place): boolean {
-  const { text } = own.text;
-  return isAsked(text) && !REQUEST.test(text) && !isAsked(other.text.text) && !hasWord(ASKED, other, own);
+function isAnswered({ text }: Place, other: Place): boolean {
+  return isAsked(text) && !REQUEST.test(text) && !isStillAsked(text, other.text);
 }
 
 export function isStillAsked(question: string, sentence: string): boolean {
-  const [own, other] = [statementOf(question), statementOf(sentence)];
-  return isAsked(sentence) || matchesOf(ASKED, other.text).some(([word]) => !own.text.includes(word));
+  return isAsked(sentence) || matchesOf(ASKED, sentence).some(([word]) => !question.includes(word));
 }
 
 const BEFORE_CHARS = 24;
@@ -233,28 +230,28 @@ const FROM_AFTER = /^["'`]?\s*(?:から|より|→|->)/u;
 function isOtherDirection(own: Place, other: Place): boolean {
   const [mine, theirs] = [roleOf(own), roleOf(other)];
   if (mine !== undefined && theirs !== undefined && mine !== theirs) return true;
-  return own.text.atoms.some((second) => {
-    const there = other.text.atoms.find((one) => isSame(one, second));
+  return own.atoms.some((second) => {
+    const there = other.atoms.find((one) => isSame(one, second));
     if (second === own.at || there === undefined || there === other.at) return false;
-    const isFirst = own.at.start < second.start;
-    if (isFirst === other.at.start < there.start) return false;
-    const between = (text: string, a: Located, b: Located): string =>
-      canonicalPiece(a.start < b.start ? text.slice(a.end, b.start) : text.slice(b.end, a.start));
-    const link = between(own.text.text, own.at, second);
-    return !/^(?:and|or|und|oder|et|ou|和|、|と)?$/u.test(link) && link === between(other.text.text, other.at, there);
+    if (own.at.start < second.start === other.at.start < there.start) return false;
+    const link = linkOf(own, second);
+    return !/^(?:and|or|und|oder|et|ou|和|、|と)?$/u.test(link) && link === linkOf(other, there);
   });
 }
 
-function roleOf(place: Place): "from" | "to" | undefined {
-  const { text, atoms } = place.text;
-  const role = spokenRole(text, place.at);
-  const isNumber = place.at.kind === "number";
+/** The words between two names. */
+function linkOf({ text, at }: Place, second: Located): string {
+  return canonicalPiece(at.start < second.start ? text.slice(at.end, second.start) : text.slice(second.end, at.start));
+}
+
+function roleOf({ text, atoms, at }: Place): "from" | "to" | undefined {
+  const role = spokenRole(text, at);
+  const alike = atoms.filter(({ kind }) => (kind === "number") === (at.kind === "number"));
+  const hasRole = (one: "from" | "to"): boolean => alike.some((atom) => spokenRole(text, atom) === one);
   // "Up to 25 MB" is no direction; "from 25 to 30 MB" is one.
-  const hasRole = (one: "from" | "to"): boolean =>
-    atoms.some((atom) => atom.kind === "number" && spokenRole(text, atom) === one);
-  if (isNumber) return hasRole("from") && hasRole("to") ? role : undefined;
-  const next = atoms.filter(({ start }) => start > place.at.start).sort((a, b) => a.start - b.start)[0];
-  return role ?? (next !== undefined && next.kind !== "number" && spokenRole(text, next) === "to" ? "from" : undefined);
+  if (at.kind === "number") return hasRole("from") && hasRole("to") ? role : undefined;
+  const next = alike.filter(({ start }) => start > at.start).sort((a, b) => a.start - b.start)[0];
+  return role ?? (next !== undefined && spokenRole(text, next) === "to" ? "from" : undefined);
 }
 
 function spokenRole(text: string, { start, end }: Located): "from" | "to" | undefined {
@@ -268,30 +265,23 @@ function spokenRole(text: string, { start, end }: Located): "from" | "to" | unde
 function isExchanged(own: Place, other: Place): boolean {
   const words = partWords(own);
   const there = partWords(other);
-  return own.text.atoms.some((second) => {
-    if (second === own.at || second.kind !== own.at.kind || dimensionOf(second) !== dimensionOf(own.at)) return false;
-    const besides = partWords({ text: own.text, at: second });
-    const [mine, its] = [
-      words.filter((word) => !besides.includes(word)),
-      besides.filter((word) => !words.includes(word)),
-    ];
-    if (there.some((word) => mine.includes(word)) || !there.some((word) => its.includes(word))) return false;
-    const at = other.text.atoms.find((one) => isSame(one, second));
-    if (at === undefined)
-      return (
-        mine.some((word) => isNamed(own, word)) && there.some((word) => its.includes(word) && isNamed(other, word))
-      );
-    const exchanged =
-      at.start < spanOf(other, PART_END)[0] || at.start >= spanOf(other, PART_END)[1]
-        ? partWords({ text: other.text, at })
-        : [];
-    return exchanged.some((word) => (mine.length === 0 ? !its.includes(word) : mine.includes(word)));
+  const [from, to] = spanOf(other, PART_END);
+  return own.atoms.some((second) => {
+    if (second === own.at || dimensionOf(second) !== dimensionOf(own.at)) return false;
+    const besides = partWords({ ...own, at: second });
+    const mine = words.filter((word) => !besides.includes(word));
+    const its = there.filter((word) => besides.includes(word) && !words.includes(word));
+    if (its.length === 0 || there.some((word) => mine.includes(word))) return false;
+    const at = other.atoms.find((one) => isSame(one, second));
+    if (at === undefined) return mine.some((word) => isNamed(own, word)) && its.some((word) => isNamed(other, word));
+    if (at.start >= from && at.end <= to) return false;
+    return partWords({ ...other, at }).some((word) => (mine.length === 0 ? !its.includes(word) : mine.includes(word)));
   });
 }
 
 /** Whether a word is written with a capital. */
 function isNamed({ text }: Place, word: string): boolean {
-  return matchesOf(/\p{Lu}[\p{L}\p{N}]+/gu, text.text).some(([name]) => tokensOf(name).includes(word));
+  return matchesOf(/\p{Lu}[\p{L}\p{N}]+/gu, text).some(([name]) => tokensOf(name).includes(word));
 }
 
 function isSame(one: Located, second: Located): boolean {
@@ -308,15 +298,12 @@ const ZONE_BEFORE = /(北京时间|东京时间|日本時間|UTC|GMT|CET)\s*$/u;
 const ZONES: Readonly<Record<string, string>> = { MEZ: "CET", MESZ: "CEST", GMT: "UTC", 日本時間: "JST" };
 const CLOCK = /\d:\d{2}|\d\s?[ap]\.?m|Uhr|[点時时]/iu;
 
-function isOtherZone(own: Statement, mine: Located, other: Statement, theirs: Located): boolean {
-  if (!CLOCK.test(mine.text)) return false;
-  const zone = zoneOf(own.text, mine);
-  return zone !== undefined && zone !== zoneOf(other.text, theirs);
+function isOtherZone(own: Place, other: Place): boolean {
+  const zone = CLOCK.test(own.at.text) ? zoneOf(own) : undefined;
+  return zone !== undefined && zone !== zoneOf(other);
 }
 
-function zoneOf(text: string, { start, end }: Located): string | undefined {
-  const found =
-    ZONE_AFTER.exec(text.slice(end)) ?? ZONE_BEFORE.exec(text.slice(Math.max(0, start - BEFORE_CHARS), start));
-  const name = found?.[1];
+function zoneOf({ text, at: { start, end } }: Place): string | undefined {
+  const [, name] = ZONE_AFTER.exec(text.slice(end)) ?? ZONE_BEFORE.exec(text.slice(0, start)) ?? [];
   return name === undefined ? undefined : (ZONES[name] ?? name);
 }
