@@ -4,11 +4,11 @@ import { grammarFaults } from "@rkat/core/compaction/grammar";
 import { planExpansion, planReturn, shownWith } from "@rkat/core/compaction/plan";
 import type { CompactionOutcome } from "@rkat/core/compaction/run-compaction";
 import { turnsOf } from "@rkat/core/compaction/shown-messages";
-import type { EntryBody } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { forkBodies } from "@rkat/core/sessions/fork";
 import { evictedFrom, type Placed } from "@rkat/core/state/context";
 import { planRewrite, splice, type Wanted } from "@rkat/core/state/plan-rewrite";
 import { findRevision, revisionOf, transcriptAfter } from "@rkat/core/state/rewrites";
@@ -73,8 +73,8 @@ function withActions(session: FoldedSession, { random, wording, partsBefore }: L
     evict: () => evictNow(session, clock),
     fork: async () => {
       const fork = createFoldedSession(state.settings.system_prompt);
-      const said = state.transcript.filter(({ message }) => message.role !== "system");
-      await fork.append(said.map(({ message }): EntryBody => ({ kind: "imported", message })));
+      const [, ...bodies] = await forkBodies(state, { before: state.transcript.length }, clock.yieldToEventLoop);
+      await fork.append(bodies);
       return withActions(fork, { random, wording, partsBefore: parts });
     },
     pin: () => pin(session, random),
@@ -175,7 +175,12 @@ async function pin({ state, append }: FoldedSession, random: Random): Promise<vo
 async function evictNow({ state, append }: FoldedSession, clock: Clock): Promise<boolean> {
   const model = createScriptedModel(() => ({ text: "nobody asks it" }));
   const { signal } = new AbortController();
-  return runEviction({ state, compacting: {}, asking: { model, clock, signal }, append });
+  return runEviction({
+    state,
+    compacting: { workStateTokens: 600 },
+    asking: { model, clock, signal, redact: (text) => text },
+    append,
+  });
 }
 
 /** As the service does it: whole turns of the range that is asked for, unless a provider would not take them. */

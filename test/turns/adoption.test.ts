@@ -15,7 +15,7 @@ function createRealm() {
   const clock = createFastClock();
   const shared = createInMemoryStore({ now: clock.now });
   const start = (script: Script, options: RuntimeOptions = {}) => {
-    const { store, kill } = killableStore(shared);
+    const { store, kill, pause } = killableStore(shared);
     const model = createScriptedModel(script);
     const warnings: string[] = [];
     const warn = (sentence: string) => void warnings.push(sentence);
@@ -28,6 +28,7 @@ function createRealm() {
       runtime,
       model,
       warnings,
+      pause,
       kill: () => {
         isKilled = true;
         return kill();
@@ -381,6 +382,40 @@ describe("two processes", () => {
     const bodies = await ended(shared, session.id);
     expect(kindsOf(bodies).filter((kind) => kind === "turn_adopted")).toHaveLength(1);
     expect(others.reduce((sum, { model }) => sum + model.requests.length, 0)).toBe(1);
+  });
+});
+
+describe("a process that stood still until another one had ended its turn", () => {
+  it("[P1] writes nothing more, also when it has read of that end for a repeated request", async () => {
+    const { shared, start } = createRealm();
+    const gate = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const answering = createScriptedModel([{ text: "too late" }]);
+    const first = start([], {
+      model: {
+        ...answering,
+        stream: async function* (request, signal) {
+          asked.resolve();
+          await gate.promise;
+          yield* answering.stream(request, signal);
+        },
+      },
+    });
+    const { id: session_id } = await first.runtime.createSession();
+    const turn = { session_id, prompt: "Say it.", idempotency_key: "request-1" };
+    const stale = first.runtime.dispatch("startTurn", turn).catch((thrown: unknown) => thrown);
+    await asked.promise;
+    const heal = await first.pause();
+    start([{ text: "said" }]);
+    await ended(shared, session_id);
+    heal();
+    const repeated = first.runtime.dispatch("startTurn", turn).catch((thrown: unknown) => thrown);
+    // The repeated request is answered from the log, or fails with the turn: in both cases it has been handled.
+    await Promise.race([repeated, new Promise((resolve) => setTimeout(resolve, 100))]);
+    gate.resolve();
+    expect(await stale).toBeInstanceOf(Error);
+    await repeated;
+    expect(kindsOf(await ended(shared, session_id)).filter((kind) => kind === "turn_closed")).toHaveLength(1);
   });
 });
 

@@ -125,9 +125,9 @@ describe("processes that crash, stand still, lose their store and stop", () => {
     const seed = testSeed();
     for (let schedule = 0; schedule < SCHEDULES; schedule += 1) {
       const { entries, world, log, sessionId } = await runSchedule(seed + schedule);
-      const label = `seed ${seed + schedule}: ${log.join(", ")}`;
       const bodies = entries.map(({ body }) => body);
       const kinds = bodies.map(({ kind }) => kind);
+      const label = `seed ${seed + schedule}: ${log.join(", ")}; the log says ${kinds.join(", ")}`;
       expect(
         kinds.filter((kind) => kind === "turn_closed"),
         label,

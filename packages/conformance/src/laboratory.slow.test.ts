@@ -89,7 +89,7 @@ function beginningOf(entries: readonly Entry[], turns: number): readonly Entry[]
 }
 
 function shipped(name: string): readonly Entry[] {
-  return readRecordedLog(readFileSync(new URL(`../bench/logs/${name}.jsonl`, import.meta.url), "utf8"), name);
+  return readRecordedLog(readFileSync(new URL(`../../../bench/logs/${name}.jsonl`, import.meta.url), "utf8"), name);
 }
 
 const PRICED = {
@@ -111,7 +111,11 @@ describe("replaying recorded logs", () => {
     "[J4] shows the model exactly what it was shown, when the policy is the recorded one",
     async () => {
       const policies = [
-        { name: "own", settings: { auto_compact_threshold: 24_000, max_summary_tokens: 1_024, evict: false } },
+        // The log was recorded before work states.
+        {
+          name: "own",
+          settings: { auto_compact_threshold: 24_000, max_summary_tokens: 1_024, evict: false, work_state_tokens: 0 },
+        },
       ];
       const entries = beginningOf(shipped("incident"), 13);
       const compactions = entries.filter(({ body }) => body.kind === "compacted").length;

@@ -111,6 +111,7 @@ const PARTS = [
   ["tools", "tool definitions"],
   ["system", "system prompt"],
   ["summary", "summary"],
+  ["work_state", "work state"],
   ["pinned", "pinned"],
   ["expanded", "brought back"],
   ["memory", "memory"],

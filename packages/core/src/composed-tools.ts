@@ -62,10 +62,20 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
   const jobs = () => sessions().jobs;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000, jobs });
   const mcp = mcpToolsOf(options.mcpServers ?? [], parts);
-  const recallOutput = createRecallOutput(async (id) => {
+  const wholeOf = async (id: string) => {
     const { live } = sessions();
-    return (await live.whole(await live.find(id))).transcript;
-  });
+    return live.whole(await live.find(id));
+  };
+  const recallOutput = createRecallOutput(
+    async (id) => (await wholeOf(id)).transcript,
+    async (id) => {
+      const { allWork, readWork } = await import("./compaction/work-state.ts");
+      const state = await wholeOf(id);
+      await readWork(state, clock.yieldToEventLoop);
+      // Like every output it is redacted when it is recorded.
+      return allWork(state, (text) => text).map(({ text }) => text);
+    },
+  );
   const loadSkillTool = createLoadSkill((...asked) => sessions().loadSkill(...asked));
   return {
     under: ({ skills }, { recall, compaction }) => {

@@ -7,7 +7,7 @@ import {
   stepsOf,
 } from "../agent-memory/check-tier.ts";
 import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../agent-memory/tiers.ts";
-import { type Recover, writeReceipt } from "../compaction/receipt.ts";
+import { type Recover, summarisedIn, writeReceipt } from "../compaction/receipt.ts";
 import type { AgentEntryBodyOf, LongtermQuality, Remaking, Tier } from "../contract/agent.ts";
 import type { Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
@@ -324,7 +324,7 @@ async function sourceOf(
   const specifics =
     receipt === undefined
       ? await specificsIn([{ seq: to, message: said(text, created_at_ms) }], yieldToEventLoop)
-      : receipt.items.filter(({ status }) => status === "in_summary");
+      : summarisedIn(receipt);
   return { text, created_at_ms, specifics };
 }
 

@@ -13,6 +13,7 @@ import { type Compacting, sourceOf } from "./prepare.ts";
 import { originalsOf, recoverByExpanding, workerFor, writeReceipt } from "./receipt.ts";
 import type { CompactionJob } from "./run-compaction.ts";
 import { isSummary, pinnedIn } from "./shown-messages.ts";
+import { readWork, workFor } from "./work-state.ts";
 
 /** Smaller outputs stay: their replacement is hardly shorter. */
 const EVICT_TOKENS_MIN = 100;
@@ -195,8 +196,8 @@ function plain(text: string, charsMax: number): string {
 
 export interface EvictionJob {
   readonly state: WholeState;
-  readonly compacting: Pick<Compacting, "reading">;
-  readonly asking: Pick<Asking, "model" | "clock" | "signal">;
+  readonly compacting: Pick<Compacting, "reading" | "workStateTokens">;
+  readonly asking: Pick<Asking, "model" | "clock" | "signal" | "redact">;
   append: CompactionJob["append"];
 }
 
@@ -218,15 +219,19 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
   const pruned = [...before, ...found];
   const compaction_id = clock.newId();
   const created_at = new Date(clock.now()).toISOString();
+  const plan = keepAll(source);
+  await readWork(state, clock.yieldToEventLoop);
+  // Without a summary everything is in view.
+  const work = plan.items.every((item) => "kept" in item) ? {} : workFor(state, compacting, asking.redact);
   const passed = passGates(
-    { plan: keepAll(source), pruned, pinned },
+    { plan, pruned, pinned },
     {
       transcript,
       compactions: state.compactions,
       shown: source.shown,
       pins: state.pins,
       seq: state.lastSeq + 1,
-      summary: { summary: "", created_at, compaction_id },
+      summary: { summary: "", created_at, compaction_id, ...work },
       mayDiscardMore: false,
     },
   );
@@ -273,6 +278,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
       reshape: passed.reshape,
       receipt,
       evicted: countsOf(found),
+      ...work,
       usage: { input_tokens: 0, output_tokens: 0 },
       cadence: state.cadence,
     };

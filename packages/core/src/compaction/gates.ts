@@ -20,7 +20,7 @@ interface Ground {
   readonly pins: ReadonlySet<number>;
   readonly seq: number;
   /** The rest of the entry; of it the context depends on the summary alone. */
-  readonly summary: Pick<Showing, "summary" | "rules" | "created_at" | "compaction_id">;
+  readonly summary: Pick<Showing, "summary" | "rules" | "work_state" | "created_at" | "compaction_id">;
   /** Whether more than planned may be discarded, because the summary covers all of it. */
   readonly mayDiscardMore: boolean;
 }

@@ -5,7 +5,7 @@ import { activeCompaction, isIn, type Numbered, type Placed, rangesOf, showTrans
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { contentTokens, estimateTokens } from "../turn/tokens.ts";
-import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
+import { isSummary, SUMMARY_PREFIX, turnsOf, withoutWorkState } from "./shown-messages.ts";
 
 /** An item of a rebuilt context: a kept message or a new one. */
 type PlanItem = { readonly kept: Placed } | { readonly summary: true } | { readonly message: Message };
@@ -110,10 +110,16 @@ export function partsOf({ items }: Plan, transcript: readonly Placed[]): Context
       continue;
     }
     endRun();
-    parts.push(item);
+    parts.push("message" in item ? { message: withoutWork(item.message) } : item);
   }
   endRun();
   return parts;
+}
+
+/** A message of an earlier compaction: its state of the work is out of date. */
+function withoutWork(message: Message): Message {
+  if (!isSummary(message) || typeof message.content !== "string") return message;
+  return { ...message, content: withoutWorkState(message.content) };
 }
 
 /** The messages an expansion brings back, and those it omits. */

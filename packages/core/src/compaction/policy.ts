@@ -137,17 +137,23 @@ export interface Floor {
   readonly tools: number;
   readonly pins: number;
   readonly summary: number;
+  /** It may depend on the threshold. */
+  workState(threshold: number): number;
 }
 
 /** Refuses a threshold that a compacted context would still exceed; unknown kept turns are not counted. */
-export function requireReachable(threshold: number, { system, tools, pins, summary }: Floor): void {
-  const sum = system + tools + pins + summary;
+export function requireReachable(threshold: number, floor: Floor): void {
+  const { system, tools, pins, summary } = floor;
+  const sumAt = (size: number): number => system + tools + pins + summary + floor.workState(size);
+  const [sum, workState] = [sumAt(threshold), floor.workState(threshold)];
   if (sum < threshold) return;
-  const arithmetic = `system ${system} + tools ${tools} + pins ${pins} + summary ${summary} = ${sum} tokens`;
+  let least = sum;
+  while (sumAt(least + 1) > least) least = sumAt(least + 1);
+  const arithmetic = `system ${system} + tools ${tools} + pins ${pins} + summary ${summary} + work state ${workState} = ${sum} tokens`;
   throw new RuntimeError(
     "COMPACTION_THRESHOLD_UNREACHABLE",
     `auto_compact_threshold: ${threshold} can never be met, because ${arithmetic} always stay, besides the recent ` +
-      `turns; write more than ${sum}, or lower max_summary_tokens (${summary})`,
-    { details: { threshold, system, tools, pins, tail: 0, summary, floor: sum } },
+      `turns; write more than ${least}, or lower max_summary_tokens (${summary})`,
+    { details: { threshold, system, tools, pins, tail: 0, summary, work_state: workState, floor: sum } },
   );
 }

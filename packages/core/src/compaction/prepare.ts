@@ -29,6 +29,8 @@ export interface Compacting {
   /** The size at which preparing starts, and at which the price is considered. */
   readonly prepareAt: number;
   readonly prune: boolean;
+  /** The largest state of the work behind a summary, in tokens; 0 if it is off. */
+  readonly workStateTokens: number;
   readonly cutInvented: boolean;
   /** Who judges a summary's claims; `model`: the session's own. Absent: no judge. */
   readonly judge: "model" | Judge | undefined;

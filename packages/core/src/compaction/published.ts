@@ -1,15 +1,17 @@
-import type { CompactionTrigger } from "../contract/compaction.ts";
+import type { CompactionTrigger, WorkState } from "../contract/compaction.ts";
 import type { CompactionBasis, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf } from "../contract/error.ts";
 import { advanceCadence, type Hash, hashContext, messagesOf, rangesOf, showTranscript } from "../state/context.ts";
 import type { PreparedRecord } from "../state/session-state.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { type Asking, waitFor } from "../turn/model-call.ts";
-import { estimateTokens } from "../turn/tokens.ts";
+import { contentTokens, estimateTokens } from "../turn/tokens.ts";
 import { removesEnough } from "./economy.ts";
 import { grammarFaults } from "./grammar.ts";
 import { describeCompaction } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
+import { workStateText } from "./shown-messages.ts";
+import { workFor } from "./work-state.ts";
 
 /** A compaction that is not active yet, and how much of the transcript it covers. */
 export interface Made {
@@ -113,7 +115,7 @@ function decide(
 ): { entry: EntryBodyOf<"compacted"> } | { reason: string } {
   const { state, hash, asking, tokensMax = Number.POSITIVE_INFINITY } = publishing;
   if (!isUntouched(state, prepared, hash)) return { reason: TOUCHED };
-  const entry = preparedEntry(publishing, prepared, asking.clock.now());
+  const entry = withFreshWork(publishing, preparedEntry(publishing, prepared, asking.clock.now()));
   const { tokens_before: tokensBefore, tokens_after: tokensAfter } = entry;
   if (tokensAfter > tokensMax) return { reason: "with the messages added since, the context would still not fit" };
   if (!removesEnough({ tokensBefore, tokensAfter })) {
@@ -121,6 +123,21 @@ function decide(
   }
   const fault = faultWith(state, entry);
   return fault === undefined ? { entry } : { reason: `with the messages added since, ${fault}` };
+}
+
+/** Tools may have run since it was prepared, so the state of the work is computed again. */
+function withFreshWork(
+  { state, compacting, asking }: Publishing,
+  entry: EntryBodyOf<"compacted">,
+): EntryBodyOf<"compacted"> {
+  if (entry.shows.every((part) => "from_seq" in part)) return entry;
+  const { work_state: before, ...rest } = entry;
+  const work = workFor(state, compacting, asking.redact);
+  return { ...rest, ...work, tokens_after: rest.tokens_after + sizeOf(work.work_state) - sizeOf(before) };
+}
+
+function sizeOf(work: WorkState | undefined): number {
+  return work === undefined ? 0 : contentTokens(workStateText(work));
 }
 
 export function preparedEntry(

@@ -1,4 +1,4 @@
-import type { Receipt } from "../contract/compaction.ts";
+import type { Receipt, WorkState } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
@@ -11,6 +11,8 @@ import type { WholeState } from "../state/whole-state.ts";
 import { isWhole } from "../text/canonical.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import type { Accounting, Reading } from "./reading.ts";
+
+type Line = WorkState["lines"][number];
 
 export interface ReceiptSource {
   /** The messages that leave the context. */
@@ -29,6 +31,8 @@ export interface ReceiptSource {
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
   readonly doubtful?: readonly string[];
+  /** Facts about the work whose calls left the context, and those that the summary's message reports. */
+  readonly work?: { readonly facts: readonly Line[]; readonly shown: readonly Line[] };
   readonly recover: Recover;
   readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   /** The worker; absent: in this thread. With a log, expanding is tried there instead of by `recover`. */
@@ -59,7 +63,13 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     ? account(given, yieldToEventLoop)
     : worker.read("account", given, worker.signal));
   let foundBySearch = 0;
-  const items: ReceiptItem[] = [];
+  const inView = new Set(source.work?.shown.map(({ text }) => text));
+  const items: Receipt["items"] = (source.work?.facts ?? []).map(({ seq, text }) => ({
+    kind: "work_state",
+    text,
+    seq,
+    status: inView.has(text) ? "in_summary" : "recoverable",
+  }));
   for (const item of found) {
     if (item.status !== "lost" || given.log !== undefined) {
       items.push(item);
@@ -148,15 +158,20 @@ export function originalsOf(
 
 /** The specifics of a summary that is replaced. */
 export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
-  const body = compactions.find((one) => one.body.compaction_id === compactionId)?.body;
-  if (body === undefined) return [];
-  const sentences = sentencesOf(body.summary);
-  return body.receipt.items
-    .filter(({ status }) => status === "in_summary")
-    .map((item) => ({
-      ...item,
-      said: sentences.filter((sentence) => sentence.includes(item.text)).slice(0, SAID_MAX),
-    }));
+  const record = compactions.find(({ body }) => body.compaction_id === compactionId);
+  if (record === undefined) return [];
+  const sentences = sentencesOf(record.body.summary);
+  return summarisedIn(record.body.receipt).map((specific) => ({
+    ...specific,
+    said: sentences.filter((sentence) => sentence.includes(specific.text)).slice(0, SAID_MAX),
+  }));
+}
+
+/** The specifics that a summary stands for; the state of the work is computed anew each time. */
+export function summarisedIn({ items }: Receipt): readonly Specific[] {
+  return items.flatMap(({ kind, text, seq, status }) =>
+    kind === "work_state" || status !== "in_summary" ? [] : [{ kind, text, seq }],
+  );
 }
 
 /** A specific is found if its logged message contains it. With memory, a search has to find it instead. */

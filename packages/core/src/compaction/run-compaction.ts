@@ -1,4 +1,11 @@
-import type { Compaction, CompactionTrigger, CompactResult, KeptNative, UserRule } from "../contract/compaction.ts";
+import type {
+  Compaction,
+  CompactionTrigger,
+  CompactResult,
+  KeptNative,
+  UserRule,
+  WorkState,
+} from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
@@ -28,7 +35,7 @@ import {
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
+import { CASCADE, isSummary, wholeSummary, withoutMarkers } from "./shown-messages.ts";
 import {
   cascadeRequests,
   extracted,
@@ -39,6 +46,7 @@ import {
   summariseByCascade,
 } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
+import { allWork, readWork, workFor } from "./work-state.ts";
 
 /** One compaction of a locked session. */
 export interface CompactionJob {
@@ -214,7 +222,7 @@ async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Ex
     strategy === CASCADE && curator === undefined
       ? await summariseByCascade({ ...work, leaving: prepared.leaving })
       : await summarise({ ...work, curator, discarded: curator === undefined ? [] : copiesOf(discarded) });
-  return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
+  return summarised.ok ? { ...summarised, summary: withoutMarkers(summarised.summary) } : summarised;
 }
 
 /** A curator receives copies: its changes must not reach the session. */
@@ -230,14 +238,15 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   await yieldToEventLoop();
   const compaction_id = job.compactionId ?? asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
-  const { passed, rules, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
+  await readWork(state, yieldToEventLoop);
+  const { passed, rules, work, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
     passGates(retained, {
       transcript,
       compactions: state.compactions,
       shown: source.shown,
       pins: state.pins,
       seq: state.lastSeq + 1,
-      summary: { summary: grounded.summary, rules: carried, created_at, compaction_id },
+      summary: { summary: grounded.summary, ...carried, created_at, compaction_id },
       mayDiscardMore: grounded.isOfDiscarded !== true,
     }),
   );
@@ -245,17 +254,18 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   requireWhole(state, passed);
   await yieldToEventLoop();
   const { judged, invented, inventedCut, unverified, doubtful } = grounded;
-  const summary = summaryWithRules({ summary: grounded.summary, rules });
+  const made = { summary: grounded.summary, rules, created_at, compaction_id, ...work };
+  const summary = wholeSummary(made);
   const receipt = await receiptOf(job, prepared, {
     passed,
     retained,
     summary,
+    work,
     invented,
     inventedCut,
     unverified,
     doubtful,
   });
-  const made = { summary: grounded.summary, rules, created_at, compaction_id };
   const own = await compactNatively({
     compacting,
     asking,
@@ -302,6 +312,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
       reshape: passed.reshape,
       receipt,
       ...(rules.length === 0 ? {} : { rules }),
+      ...work,
       ...(judged === undefined ? {} : { judged }),
       ...(own.native === undefined ? {} : { native: own.native }),
       usage,
@@ -322,17 +333,23 @@ function requireWhole({ isTurnOpen, transcript }: WholeState, { plan }: Extract<
   }
 }
 
+interface Following {
+  readonly rules: UserRule[];
+  readonly work_state?: WorkState;
+}
+
 interface Carried {
   readonly passed: Passed;
   readonly rules: UserRule[];
+  readonly work: Pick<Following, "work_state">;
   readonly leftOut: readonly string[];
 }
 
-/** Runs the gates with the user's rules appended to the summary; the rules must not prevent shrinking. */
+/** Runs the gates with the user's rules and the state of the work behind the summary; these must not prevent shrinking. */
 async function passWithRules(
   { state, compacting, asking }: Making,
   of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
-  pass: (rules: UserRule[]) => Passed,
+  gate: (following: Following) => Passed,
 ): Promise<Carried> {
   const { prepared, retained, grounded } = of;
   // A custom compactor may write no summary, and then no rules can follow it.
@@ -345,6 +362,13 @@ async function passWithRules(
       summaryTokensMax: compacting.compactor.maxSummaryTokens(),
       yieldToEventLoop: asking.clock.yieldToEventLoop,
     });
+  let work: Carried["work"] = hasWritten(retained.plan) ? workFor(state, compacting, asking.redact) : {};
+  const pass = (carried: UserRule[]): Passed => {
+    const whole = gate({ rules: carried, ...work });
+    if (whole.ok || work.work_state === undefined) return whole;
+    work = {};
+    return gate({ rules: carried });
+  };
   let { rules, leftOut } = await carry(retained.plan);
   let passed = pass(rules);
   if (passed.ok && passed.plan.discarded.length > retained.plan.discarded.length) {
@@ -358,7 +382,12 @@ async function passWithRules(
     leftOut += following;
   }
   const hint = "the limit of a summary; pin a message to keep its rules in the context";
-  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} user rules beyond ${hint}`] };
+  return { passed, rules, work, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} user rules beyond ${hint}`] };
+}
+
+/** Whether a plan has a message that the state of the work can follow. */
+function hasWritten({ items }: Plan): boolean {
+  return items.some((item) => !("kept" in item));
 }
 
 function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared, summary: string): Retained {
@@ -374,10 +403,11 @@ function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared,
 interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified" | "doubtful"> {
   readonly passed: Extract<Passed, { ok: true }>;
   readonly retained: Retained;
+  readonly work: Carried["work"];
 }
 
 async function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
-  const { passed, retained, summary, invented, inventedCut, unverified, doubtful } = settled;
+  const { passed, retained, summary, work, invented, inventedCut, unverified, doubtful } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
   const keptSeqs = new Set(kept.map(({ seq }) => seq));
@@ -396,6 +426,9 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     inventedCut,
     unverified,
     doubtful,
+    ...(work.work_state && {
+      work: { facts: workFacts(state, keptSeqs, asking.redact), shown: work.work_state.lines },
+    }),
     yieldToEventLoop: asking.clock.yieldToEventLoop,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.yieldToEventLoop),
     ...workerFor(compacting, prepared.transcript, asking.signal),
@@ -405,6 +438,11 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
   } catch (thrown) {
     throw new Rejected(messageOf(thrown));
   }
+}
+
+/** The facts about the work whose calls are no longer in the context. */
+function workFacts(state: WholeState, keptSeqs: ReadonlySet<number>, redact: Asking["redact"]) {
+  return allWork(state, redact).filter(({ seq }) => !keptSeqs.has(seq));
 }
 
 interface NativeWork {
@@ -523,7 +561,7 @@ const PREVIEW = "preview";
 export async function previewCompaction(
   state: WholeState,
   compacting: Compacting,
-  by: { model: ModelClient; clock: Clock; instructions: string | undefined },
+  by: { model: ModelClient; clock: Clock; redact: Asking["redact"]; instructions: string | undefined },
 ): Promise<CompactResult> {
   const { model, clock, instructions } = by;
   const { compactor, strategy } = compacting;
@@ -544,7 +582,9 @@ export async function previewCompaction(
     yieldToEventLoop: clock.yieldToEventLoop,
   });
   const created_at = new Date(clock.now()).toISOString();
-  const summary = { summary: "", rules, created_at, compaction_id: PREVIEW };
+  await readWork(state, clock.yieldToEventLoop);
+  const work = hasWritten(plan) ? workFor(state, compacting, by.redact) : {};
+  const summary = { summary: "", rules, created_at, compaction_id: PREVIEW, ...work };
   const seq = state.lastSeq + 1;
   const shown = foldCandidate(
     { plan, pruned, reshape: "as_is" },
@@ -557,7 +597,7 @@ export async function previewCompaction(
     gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
     inherited: inheritedFrom(state, earlier),
     saved: keptOf(plan).filter((placed) => retained.saved.has(placed)),
-    summary: summaryWithRules(summary),
+    summary: wholeSummary(summary),
     tail: messagesOf(keptOf(plan).filter((placed) => !pinned.has(placed))),
     pinned: messagesOf(keptOf(plan).filter((placed) => pinned.has(placed))),
     pruned,
@@ -587,6 +627,7 @@ export async function previewCompaction(
     reshape: "as_is",
     receipt: withVerdict(receipt),
     ...(rules.length === 0 ? {} : { rules }),
+    ...work,
     usage: { input_tokens: 0, output_tokens: 0 },
     cadence: state.cadence,
     undone: false,

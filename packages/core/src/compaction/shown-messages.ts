@@ -1,5 +1,5 @@
 import { LONGTERM_HEADING, RECENT_HEADING } from "../agent-memory/tier-text.ts";
-import type { Reshape, UserRule } from "../contract/compaction.ts";
+import type { Reshape, UserRule, WorkState } from "../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import { skillIn } from "../turn/skills.ts";
 import { contentText } from "../turn/tokens.ts";
@@ -22,33 +22,50 @@ export const SUMMARY_PREFIX =
 
 export const RULES_INTRO = "Rules of the user, word for word; a later one goes before an earlier one:";
 
+const WORK_STATE_INTRO = "[Work state, computed from the log of this session when the context was compacted]";
+const WORK_STATE_END = "[End of the work state]";
+
 type UserMessage = Extract<Message, { role: "user" }>;
 
 /** The summary as a message of the context; unlike user messages it has the id of its compaction. */
 export function summaryMessage(
-  of: WithRules & { readonly created_at: string; readonly compaction_id: string },
+  of: Following & { readonly created_at: string; readonly compaction_id: string },
 ): UserMessage {
   const { created_at, compaction_id } = of;
-  return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summaryWithRules(of)}`, created_at, compaction_id };
+  return { role: "user", content: `${SUMMARY_PREFIX}\n\n${wholeSummary(of)}`, created_at, compaction_id };
 }
 
-/** A summary with the heading of the rules would present its own text as the user's. */
-export function withoutRulesIntro(summary: string): string {
-  if (!summary.includes(RULES_INTRO)) return summary;
-  const lines = summary.split("\n").filter((line) => line.trim() !== RULES_INTRO);
+const MARKERS: readonly string[] = [RULES_INTRO, WORK_STATE_INTRO, WORK_STATE_END];
+
+/** A text with one of our headings would present its own lines as the user's or the runtime's. */
+export function withoutMarkers(text: string): string {
+  if (!MARKERS.some((marker) => text.includes(marker))) return text;
+  const lines = text.split("\n").filter((line) => !MARKERS.includes(line.trim()));
   return lines.join("\n").trim();
 }
 
-interface WithRules {
+interface Following {
   readonly summary: string;
   readonly rules?: readonly UserRule[] | undefined;
+  readonly work_state?: WorkState | undefined;
 }
 
-/** A summary followed by the rules it does not contain literally, so that they cannot be paraphrased. */
-export function summaryWithRules({ summary, rules = [] }: WithRules): string {
+/** A summary, the rules it does not contain literally, so that they cannot be paraphrased, and the state of the work. */
+export function wholeSummary({ summary, rules = [], work_state }: Following): string {
   const following = rules.filter(({ follows }) => follows);
-  if (following.length === 0) return summary;
-  return `${summary}\n\n${RULES_INTRO}\n${rulesText(following)}`;
+  const withRules = following.length === 0 ? summary : `${summary}\n\n${RULES_INTRO}\n${rulesText(following)}`;
+  return work_state === undefined ? withRules : `${withRules}\n\n${workStateText(work_state)}`;
+}
+
+export function workStateText({ lines, left_out }: WorkState): string {
+  const more = left_out === 0 ? [] : [`- ${left_out} more that did not fit`];
+  return [WORK_STATE_INTRO, ...lines.map(({ text }) => `- ${text}`), ...more, WORK_STATE_END].join("\n");
+}
+
+/** The content of a summary message without its work state. */
+export function withoutWorkState(content: string): string {
+  const at = content.endsWith(WORK_STATE_END) ? content.lastIndexOf(`\n\n${WORK_STATE_INTRO}\n`) : -1;
+  return at < 0 ? content : content.slice(0, at);
 }
 
 export function rulesText(rules: readonly UserRule[]): string {
@@ -59,9 +76,9 @@ export function isSummary(message: Message | undefined): message is UserMessage 
   return message?.role === "user" && message.compaction_id !== undefined;
 }
 
-/** The text of an earlier summary without its rules: they are carried on literally. */
+/** The text of an earlier summary without its rules and work state: these are carried on and computed anew. */
 export function summaryText(message: UserMessage): string {
-  const text = contentText(message.content);
+  const text = withoutWorkState(contentText(message.content));
   const said = text.startsWith(SUMMARY_PREFIX) ? text.slice(SUMMARY_PREFIX.length).trim() : text;
   const rulesAt = said.lastIndexOf(`\n\n${RULES_INTRO}\n`);
   return rulesAt < 0 ? said : said.slice(0, rulesAt);

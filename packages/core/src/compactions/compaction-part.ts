@@ -58,6 +58,7 @@ export function compactingFor(
     minTurnsBetweenCompactions,
     evictFrom: evicts(part, session) ? threshold * (settings.evict_at ?? EVICT_AT) : undefined,
     prune: prune_tool_results,
+    workStateTokens: workStateTokens(settings, threshold),
     cutInvented: cut_invented,
     judge: part.judge,
     native,
@@ -72,6 +73,13 @@ export function compactingFor(
 /** Whether tool output may leave a session's context; not by default if the user switched references off. */
 export function evicts({ settings }: CompactionPart, { compaction }: Pick<SessionSettings, "compaction">): boolean {
   return compaction?.evict ?? settings.evict ?? settings.prune_tool_results ?? true;
+}
+
+const WORK_STATE_TOKENS = 600;
+const WORK_STATE_SHARE_MAX = 0.1;
+
+export function workStateTokens({ work_state_tokens }: CompactionSettings, threshold: number): number {
+  return work_state_tokens ?? Math.min(WORK_STATE_TOKENS, Math.floor(threshold * WORK_STATE_SHARE_MAX));
 }
 
 /** A small model's summary must leave room for its input; an explicit size is used unchanged. */
@@ -106,5 +114,6 @@ export function requireReachableFor(
     tools: toolTokens(keeps.tools),
     pins: keeps.pinTokens,
     summary: summaryTokens(settings, threshold),
+    workState: (size) => workStateTokens(settings, size),
   });
 }

@@ -330,7 +330,7 @@ describe("a threshold that can never be met", () => {
   const unreachable = {
     code: "COMPACTION_THRESHOLD_UNREACHABLE",
     message: expect.stringMatching(
-      /^auto_compact_threshold: \d+ can never be met, because system \d+ \+ tools \d+ \+ pins \d+ \+ summary \d+ = \d+ tokens/,
+      /^auto_compact_threshold: \d+ can never be met, because system \d+ \+ tools \d+ \+ pins \d+ \+ summary \d+ \+ work state \d+ = \d+ tokens/,
     ),
   };
 

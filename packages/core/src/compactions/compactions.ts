@@ -143,7 +143,7 @@ async function compactNow(
     const ready = await readyFor(parts, state, instructions);
     if (ready !== undefined) return { compacted: false, compaction: { ...describeReady(ready), cost: NO_COST } };
     const { previewCompaction } = await import("../compaction/run-compaction.ts");
-    return previewCompaction(state, compacting, { model: client, clock, instructions });
+    return previewCompaction(state, compacting, { model: client, clock, redact: parts.redact, instructions });
   }
   requireAnswered(state);
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));

@@ -16,6 +16,7 @@ import { chainHash } from "../state/context.ts";
 import type { Asking } from "../turn/model-call.ts";
 import { createRedactor } from "../turn/redact.ts";
 import { estimateTokens } from "../turn/tokens.ts";
+import { workStateTokens } from "./compaction-part.ts";
 
 /** How the messages of your own loop are compacted. */
 export interface LoopCompactionOptions {
@@ -181,6 +182,7 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
     prepares: false,
     prepareAt: threshold,
     prune: evict,
+    workStateTokens: workStateTokens({}, threshold),
     cutInvented: true,
     judge: undefined,
     native: false,

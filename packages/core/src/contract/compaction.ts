@@ -26,6 +26,9 @@ export type CompactionCadence = z.infer<typeof CompactionCadence>;
 const SpecificKind = z.enum(["path", "identifier", "url", "number", "command", "rule", "ask"]);
 export type SpecificKind = z.infer<typeof SpecificKind>;
 
+const FactKind = z.enum([...SpecificKind.options, "work_state"]);
+export type FactKind = z.infer<typeof FactKind>;
+
 /** Where a specific of the discarded messages is now. */
 const SpecificStatus = z.enum(["in_summary", "in_tail", "pinned", "recoverable", "lost"]);
 export type SpecificStatus = z.infer<typeof SpecificStatus>;
@@ -42,7 +45,7 @@ export const Receipt = z.object({
   items: z
     .array(
       z.object({
-        kind: SpecificKind.describe("what it is"),
+        kind: FactKind.describe("what it is; work_state: a fact about the work, such as a failed command"),
         text: z.string().describe("the specific, word for word"),
         seq: count.describe("the message that said it"),
         status: SpecificStatus.describe("where it is now"),
@@ -96,6 +99,20 @@ const UserRule = z.object({
     ),
 });
 export type UserRule = z.infer<typeof UserRule>;
+
+/** The state of the work when a context was compacted, computed from the log. */
+export const WorkState = z.object({
+  lines: z
+    .array(
+      z.object({
+        seq: count.describe("The message whose call it reports."),
+        text: z.string().describe("One fact: a running job, a task, a written file, a command with its exit code."),
+      }),
+    )
+    .describe("The facts that follow the summary, the most relevant first."),
+  left_out: count.describe("How many more facts did not fit."),
+});
+export type WorkState = z.infer<typeof WorkState>;
 
 /** Threshold: the context grew to it. Overflow: it no longer fits the model. Manual: someone asked. Eviction: only tool output went. */
 export const CompactionTrigger = z.enum(["threshold", "overflow", "manual", "eviction"]);
@@ -165,6 +182,7 @@ export const CompactionFacts = {
     .array(UserRule)
     .optional()
     .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
+  work_state: WorkState.optional().describe("the state of the work, which follows the summary; absent without any"),
   evicted: Evicted.optional().describe("of an eviction: what it took out, and why"),
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
   native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
@@ -232,6 +250,11 @@ export const CompactionSettings = z.strictObject({
   max_summary_tokens: positive
     .optional()
     .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
+  work_state_tokens: nonnegative
+    .optional()
+    .describe(
+      "the largest work state behind a summary, in tokens; 0 for none; without it, 600, or a tenth of a small threshold",
+    ),
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
   evict: cliFlag(
     "--evict <true|false>",

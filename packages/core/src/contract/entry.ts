@@ -131,6 +131,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
   /** A message of the session this one was forked from. */
   z.object({ kind: z.literal("imported"), message: Message }),
+  /** Seqs of the source that a fork leaves out, so that its messages keep their seqs. */
+  z.object({ kind: z.literal("seqs_skipped"), count }),
   z.object({
     kind: z.literal("notice"),
     message: messageOf("system_notice"),

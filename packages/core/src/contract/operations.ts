@@ -16,7 +16,7 @@ import { FORGET_OPERATIONS, PRUNE_OPERATIONS } from "./forget.ts";
 import { cliFlag, positive } from "./input.ts";
 import { MEMORY_OPERATIONS } from "./memory.ts";
 import { PORTABLE_OPERATIONS } from "./portable.ts";
-import { message_index, running_behavior } from "./rewrite.ts";
+import { asks_again, message_index, running_behavior } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { CreateSession, DeferredSession, RunResult, SessionId, StartTurn } from "./session.ts";
 import {
@@ -254,7 +254,7 @@ export const OPERATIONS = {
   },
   forkSession: {
     summary: "Make a new session of the messages before an index; the source stays as it is.",
-    input: OneSession.extend({ message_index, running_behavior }),
+    input: OneSession.extend({ message_index, running_behavior, asks_again }),
     output: ForkedSession,
     rpc: "session/fork_at",
     method: "fork",

@@ -175,6 +175,13 @@ export const ReadRevision = {
 };
 
 const block_index = nonnegative.describe("which of the blocks, from 0");
+export const asks_again = z
+  .boolean()
+  .optional()
+  .describe(
+    "Whether the message at the index will be the first prompt of the fork. Then the compaction made before its answer is kept.",
+  );
+
 export const message_index = cliFlag(
   "--at <index>",
   nonnegative.describe("the first message to leave out, counted from 0 as the history has them"),

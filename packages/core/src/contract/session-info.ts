@@ -124,7 +124,17 @@ export const ReadContext = z.strictObject({
   at_seq: cliFlag("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
 });
 
-const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "tool_output", "evicted", "memory"]);
+const PartKind = z.enum([
+  "system",
+  "summary",
+  "work_state",
+  "pinned",
+  "expanded",
+  "turn",
+  "tool_output",
+  "evicted",
+  "memory",
+]);
 export type PartKind = z.infer<typeof PartKind>;
 
 /** How much of a context is of each kind. */
@@ -145,7 +155,9 @@ export const SessionContext = z.object({
   parts: z
     .array(
       z.object({
-        kind: z.string().describe("system, summary, pinned, expanded or turn"),
+        kind: z
+          .string()
+          .describe("system, summary, work_state (the end of the summary's message), pinned, expanded or turn"),
         seqs: z.tuple([whole, whole]).describe("the first and the last seq of its messages"),
         estimated_tokens: whole.describe("how large it is, about"),
       }),

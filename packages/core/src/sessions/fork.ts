@@ -1,4 +1,4 @@
-import type { EntryBody } from "../contract/entry.ts";
+import type { Entry, EntryBody } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
@@ -8,8 +8,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
+import { isIn, messagesOf } from "../state/context.ts";
+import { spanOf, toNewEntries } from "../state/entry-events.ts";
 import { dated, withUniqueCalls } from "../state/plan-rewrite.ts";
-import type { WholeState } from "../state/whole-state.ts";
+import { type KeptCompaction, saidIn } from "../state/rewrites.ts";
+import { foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
 import { asBlocks } from "../turn/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { appendEntries, beginSession, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
@@ -20,45 +23,57 @@ interface ForkParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly clock: Clock;
+  readonly memory: FixedParts["memory"];
 }
 
 /** The operations that begin a session with messages of another. */
-export function createForks({ store, live, clock }: ForkParts): Pick<Service, "forkSession" | "forkReplacing"> {
+export function createForks({ store, live, clock, memory }: ForkParts): Pick<Service, "forkSession" | "forkReplacing"> {
   const { yieldToEventLoop } = clock;
-  const fork = async (source_session_id: string, choose: (source: WholeState) => Promise<readonly Message[]>) => {
+  const fork = async (source_session_id: string, choose: (source: WholeState) => Promise<Chosen>) => {
     const source = await live.findFresh(source_session_id);
     if (source.isRunning || (await store.locks.isHeld(source_session_id))) {
       throw new RuntimeError("SESSION_BUSY", `session ${source_session_id} is running a turn; fork it when it is idle`);
     }
     const session_id = clock.newId();
     const said = await live.whole(source);
-    const bodies = forkBodies(said, await choose(said));
+    const chosen = await choose(said);
+    const bodies = await forkBodies(said, chosen, yieldToEventLoop);
     const made = await live.admit(() =>
       beginSession(store.log, session_id, { bodies, tools: source.tools, yieldToEventLoop }),
     );
-    return { source_session_id, session_id, message_count: made.state.shown.length };
+    const { state } = made;
+    if (isWhole(state) && state.hidden.length > 0) memory?.indexLater(state);
+    return { source_session_id, session_id, message_count: messagesIn(said, chosen).length };
   };
   return {
-    forkSession: ({ session_id, message_index }) =>
+    forkSession: ({ session_id, message_index, asks_again }) =>
       fork(session_id, async (source) => {
         requireIndex(source, message_index, source.transcript.length);
-        return messagesBefore(source, message_index);
+        return { before: message_index, asksAgain: asks_again };
       }),
     forkReplacing: ({ session_id, message_index, replacement }) =>
       fork(session_id, async (source) => {
         requireIndex(source, message_index, source.transcript.length - 1);
-        const [replaced] = messagesBefore(source, message_index + 1).slice(-1);
+        const replaced = source.transcript[message_index];
         if (replaced === undefined) throw new Error("there is a message at every index of a transcript");
-        const now = new Date(clock.now()).toISOString();
-        const messages = [...messagesBefore(source, message_index), replace(replaced, replacement, now)];
-        await requireAcceptable(messages, clock);
-        return messages;
+        const last = replace(replaced.message, replacement, new Date(clock.now()).toISOString());
+        const chosen = { before: message_index, last };
+        await requireAcceptable(messagesIn(source, chosen), clock);
+        return chosen;
       }),
   };
 }
 
-function messagesBefore({ transcript }: WholeState, index: number): readonly Message[] {
-  return transcript.slice(0, index).map(({ message }) => message);
+/** The messages of a fork: those before an index, and one that replaces the message at it. */
+interface Chosen {
+  readonly before: number;
+  readonly last?: Message;
+  /** The message at the index will be the fork's first prompt. */
+  readonly asksAgain?: boolean | undefined;
+}
+
+function messagesIn({ transcript }: WholeState, { before, last }: Chosen): readonly Message[] {
+  return [...messagesOf(transcript.slice(0, before)), ...(last === undefined ? [] : [last])];
 }
 
 function requireIndex({ transcript }: WholeState, index: number, max: number): void {
@@ -67,19 +82,101 @@ function requireIndex({ transcript }: WholeState, index: number, max: number): v
 }
 
 /** The beginning of a session with these messages of another; the system message counts as one. */
-function forkBodies(source: WholeState, kept: readonly Message[]): readonly EntryBody[] {
-  const { settings, sessionId: session_id } = source;
-  const [first, ...rest] = kept;
+export async function forkBodies(
+  source: WholeState,
+  chosen: Chosen,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly EntryBody[]> {
+  const compacted = await withCompactions(source, chosen, yieldToEventLoop);
+  if (compacted !== undefined) return compacted;
+  const kept = messagesIn(source, chosen);
+  const said = kept[0]?.role === "system" ? kept.slice(1) : kept;
+  return [createdBy(source, kept), ...said.map(importedBody)];
+}
+
+function createdBy({ settings, sessionId: session_id }: WholeState, kept: readonly Message[]): EntryBody {
+  const [first] = kept;
   const { system_prompt: _dropped, ...withoutSystem } = withoutTask(settings);
-  const isSystem = first?.role === "system";
-  return [
-    {
-      kind: "session_created",
-      settings: isSystem ? { ...withoutSystem, system_prompt: first.content } : withoutSystem,
-      forked_from: { session_id, message_count: kept.length },
-    },
-    ...(isSystem ? rest : kept).map((message): EntryBody => ({ kind: "imported", message })),
+  return {
+    kind: "session_created",
+    settings: first?.role === "system" ? { ...withoutSystem, system_prompt: first.content } : withoutSystem,
+    forked_from: { session_id, message_count: kept.length },
+  };
+}
+
+function importedBody(message: Message): EntryBody {
+  return { kind: "imported", message };
+}
+
+/**
+ * The same with the compactions and pins from before the point, so that the fork's context is that of the source. Its
+ * messages keep their seqs, which the compactions refer to. Undefined if there are none, or a rewrite has put messages
+ * out of the order of their seqs.
+ */
+async function withCompactions(
+  source: WholeState,
+  chosen: Chosen,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly EntryBody[] | undefined> {
+  const kept = source.transcript.slice(0, chosen.before);
+  const said = saidIn(kept);
+  const compactions = source.compactions.filter((one) => !one.undone && isBefore(one, source, chosen, said.length));
+  const seqs = new Set(said.map(({ seq }) => seq));
+  const pins = [...source.pins].filter((seq) => seqs.has(seq));
+  if (compactions.length === 0 && pins.length === 0) return undefined;
+  let newest = 0;
+  const placed: { readonly seq: number; readonly body: EntryBody }[] = [
+    ...said.map(({ seq, message }) => {
+      // A notice that arrived during calls stands behind their results, which have a greater seq.
+      const isHeld = message.role === "system_notice" && seq < newest;
+      newest = Math.max(newest, seq);
+      return { seq, body: isHeld ? { kind: "notice" as const, message } : importedBody(message) };
+    }),
+    ...compactions.map((one) => ({ seq: one.seq, body: copied(one) })),
   ];
+  const bodies: EntryBody[] = [createdBy(source, messagesIn(source, chosen))];
+  let next = 2;
+  for (const { seq, body } of placed.sort((a, b) => a.seq - b.seq)) {
+    if (seq < next) return undefined;
+    if (seq > next) bodies.push({ kind: "seqs_skipped", count: seq - next });
+    bodies.push(body);
+    next = seq + spanOf(body);
+  }
+  const ranges = [...(compactions.at(-1)?.expanded ?? [])];
+  if (ranges.length > 0) bodies.push({ kind: "expanded", ranges });
+  bodies.push(...pins.map((seq): EntryBody => ({ kind: "pinned", seq, pinned: true })));
+  const { transcript } = await foldLongSession("", entriesFrom(bodies), yieldToEventLoop);
+  const isSame = saidIn(transcript).every(({ seq }, at) => seq === said[at]?.seq);
+  if (!isSame) return undefined;
+  return chosen.last === undefined ? bodies : [...bodies, importedBody(chosen.last)];
+}
+
+/** Whether a compaction was made from the fork's messages alone or, if these are asked again, with the prompt. */
+function isBefore(
+  { madeFrom, body }: KeptCompaction,
+  { transcript }: WholeState,
+  { before, asksAgain }: Chosen,
+  said: number,
+): boolean {
+  if (madeFrom <= said) return true;
+  const prompt = transcript[before];
+  return asksAgain === true && madeFrom === said + 1 && prompt !== undefined && !isIn(body.discarded, prompt.seq);
+}
+
+/** The source paid for it. */
+function copied({ body: compaction, nativeRefused }: KeptCompaction): EntryBody {
+  const { prepared: _prepared, waited_ms: _waited, by: _by, native, ...body } = compaction;
+  const own = native === undefined || nativeRefused === true ? {} : { native };
+  return { ...body, ...own, usage: { input_tokens: 0, output_tokens: 0 } };
+}
+
+function entriesFrom(bodies: readonly EntryBody[]): readonly Entry[] {
+  let seq = 1;
+  return toNewEntries(bodies).map(({ body, span }) => {
+    const entry = { seq, span, timestamp_ms: 0, body };
+    seq += span;
+    return entry;
+  });
 }
 
 /** A fork belongs to its creator, also that of a sub-agent's session: it has no task and no permissions. */

@@ -20,7 +20,7 @@ export interface LiveSessions {
   /** Admits a session that is being created, unless no other can be evicted. */
   admit(making: () => Promise<LiveSession>): Promise<LiveSession>;
   /** Reads entries of other processes; the caller holds the session. */
-  refresh(session: LiveSession): Promise<void>;
+  refresh(session: LiveSession, isHeld?: boolean): Promise<void>;
   /** Applies an erasure to a session in memory. */
   renew(sessionId: string): Promise<void>;
   /** The state with its whole transcript; reads the log on first use. */
@@ -88,9 +88,12 @@ export function createLiveSessions(
     makeRoom();
     return add(liveSession(state, []));
   };
-  /** Between two appends, or an appended entry could be read twice. */
-  const refresh = (session: LiveSession): Promise<void> => {
-    const refreshed = session.appending.then(() => refreshNow(session));
+  /**
+   * Between two appends, or an appended entry could be read twice. While a turn runs here, entries of another process
+   * mean that the session was lost to it: with them the next append would succeed, and two processes would write.
+   */
+  const refresh = (session: LiveSession, isHeld = false): Promise<void> => {
+    const refreshed = session.appending.then(() => (session.isRunning && !isHeld ? undefined : refreshNow(session)));
     session.appending = refreshed.catch(() => {});
     return refreshed;
   };
@@ -113,7 +116,7 @@ export function createLiveSessions(
     refresh,
     renew: async (sessionId) => {
       const known = sessions.get(sessionId);
-      if (known !== undefined) await refresh(known);
+      if (known !== undefined) await refresh(known, true);
     },
     whole: async (session) => {
       if (isWhole(session.state)) return session.state;
@@ -296,7 +299,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
     if (call.listener !== undefined) session.listeners.add(call.listener);
     session.isRunning = true;
     try {
-      await live.refresh(session);
+      await live.refresh(session, true);
       if (session.state.archived)
         throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
       const { signal } = call;

@@ -164,7 +164,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
     ...createInjections(parts, { live, locked }),
-    ...createForks({ store, live, clock }),
+    ...createForks({ store, live, clock, memory: parts.memory }),
     ...createPortableSessions({ store, live, clock, memory: parts.memory }),
     archiveSession: async ({ session_id }) => {
       const session = await live.findFresh(session_id);

@@ -23,7 +23,8 @@ export function chooseTools(
   caller?: Caller,
 ): ReadonlyMap<string, Tool> {
   const { settings } = live.state;
-  const wasEvicted = evictedFrom(live.state).length > 0;
+  const leftOut = live.state.shownBy.at(-1)?.body.work_state?.left_out ?? 0;
+  const wasEvicted = leftOut > 0 || evictedFrom(live.state).length > 0;
   const all = allTools(parts, settings, { own: live.tools, caller, wasEvicted });
   const isOffered = (name: string): boolean =>
     passes(settings.tool_filter, name) &&

@@ -1,4 +1,4 @@
-import { pinnedIn, reshapeMessage, summaryMessage } from "../compaction/shown-messages.ts";
+import { pinnedIn, reshapeMessage, summaryMessage, workStateText } from "../compaction/shown-messages.ts";
 import type { CompactionCadence, ContextPart, Reshape, SeqRange } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
@@ -64,7 +64,7 @@ export function messagesOf(placed: readonly Placed[]): readonly Message[] {
 /** The fields of a compaction that determine the context. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,
-  "summary" | "rules" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
+  "summary" | "rules" | "work_state" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
 >;
 
 /** A compaction as the fold stores it. */
@@ -176,10 +176,15 @@ export function rebuild(
   messageAt: (seq: number) => Message | undefined,
 ): Placed[] | undefined {
   const parts = body.shows.filter((part): part is Exclude<ContextPart, SeqRange> => !("from_seq" in part));
+  // The state of the work is the end of the last message that a compaction wrote.
+  const carrier = parts.findLast((part) => !("message" in part) || part.message.role === "user");
   const shown: Placed[] = [];
   for (const [at, ...numbers] of refs) {
     const part = at === seq ? parts.shift() : undefined;
-    const message = part === undefined ? messageAt(at) : messageOfPart(part, body);
+    const message =
+      part === undefined
+        ? messageAt(at)
+        : messageOfPart(part, part === carrier ? body : { ...body, work_state: undefined });
     if (message === undefined) return undefined;
     const pruned = numbers.flatMap((number) => body.pruned[number] ?? []);
     const isMade = part !== undefined;
@@ -194,8 +199,14 @@ export function rebuild(
 function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Message {
   if (!("message" in part)) return summaryMessage(body);
   const { message } = part;
+  if (message.role !== "user") return message;
+  const { work_state, compaction_id } = body;
+  const content =
+    work_state === undefined || typeof message.content !== "string"
+      ? message.content
+      : `${message.content}\n\n${workStateText(work_state)}`;
   // A message that replaces turns is no turn itself, also when a custom compactor wrote it.
-  return message.role === "user" ? { compaction_id: body.compaction_id, ...message } : message;
+  return { compaction_id, ...message, content };
 }
 
 /** A kept message as the compaction shows it: large old results as references, simplified where needed. */

@@ -1,7 +1,8 @@
+import { withoutWorkState } from "../compaction/shown-messages.ts";
 import type { Entry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import { isRecallTool } from "../contract/memory.ts";
-import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
+import type { AssistantMessage, Message, ToolResultsMessage } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind, SessionContext } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -33,6 +34,12 @@ function partsOf(state: ShownState): SessionContext["parts"] {
     const kind = kindOf(placed);
     const last = parts.at(-1);
     const estimated_tokens = estimateTokens([message]);
+    const work = workTokens(message);
+    if (work > 0) {
+      parts.push({ kind, seqs: [seq, seq], estimated_tokens: estimated_tokens - work });
+      parts.push({ kind: "work_state", seqs: [seq, seq], estimated_tokens: work });
+      continue;
+    }
     const isBeginning = last === undefined || last.kind !== kind || kind === "system" || kind === "summary";
     if (isBeginning || message.role === "user") parts.push({ kind, seqs: [seq, seq], estimated_tokens });
     else {
@@ -41,6 +48,12 @@ function partsOf(state: ShownState): SessionContext["parts"] {
     }
   }
   return parts;
+}
+
+/** The size of the state of the work at the end of a summary; 0 if there is none. */
+function workTokens(message: Message): number {
+  if (message.role !== "user" || message.compaction_id === undefined || typeof message.content !== "string") return 0;
+  return contentTokens(message.content) - contentTokens(withoutWorkState(message.content));
 }
 
 function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
@@ -77,13 +90,23 @@ function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
       const parts =
         kind === "turn" && message.role === "tool_results"
           ? resultParts(placed.seq, message, { calls, evicted })
-          : undefined;
-      for (const [part, tokens] of parts ?? [[kind, estimateTokens([message])] as const]) {
+          : wholeParts(kind, message);
+      for (const [part, tokens] of parts) {
         sums.set(part, (sums.get(part) ?? 0) + tokens);
       }
     }
     return new Map(sums);
   };
+}
+
+function wholeParts(kind: PartKind, message: Message): readonly (readonly [PartKind, number])[] {
+  const [tokens, work] = [estimateTokens([message]), workTokens(message)];
+  return work === 0
+    ? [[kind, tokens]]
+    : [
+        [kind, tokens - work],
+        ["work_state", work],
+      ];
 }
 
 function callsIn({ blocks }: AssistantMessage): ReadonlyMap<string, string> {

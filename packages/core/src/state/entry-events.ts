@@ -17,6 +17,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "session_created":
     case "settings_changed":
     case "imported":
+    case "seqs_skipped":
     case "results_held":
     case "step_ended":
     case "job_started":
@@ -144,6 +145,7 @@ export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
 const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
 
 export function spanOf(body: EntryBody): number {
+  if (body.kind === "seqs_skipped") return body.count;
   const messages = body.kind === "rewritten" && "messages" in body.to ? body.to.messages.length : 0;
   return Math.max(1, eventsOf(body, NO_SOURCE).length, messages);
 }

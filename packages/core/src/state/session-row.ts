@@ -122,6 +122,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "step_ended":
     case "job_started":
     case "job_ended":
+    case "seqs_skipped":
     case "turn_released":
     case "turn_adopted":
     case "compaction_undone":

@@ -390,6 +390,7 @@ export function advance(state: SessionState, entry: Entry): void {
       state.callEntry = entry;
       changeTurn(state, { isCalling: true });
       return;
+    case "seqs_skipped":
     case "compaction_undone":
     case "expanded":
     case "attempt_failed":

@@ -201,6 +201,7 @@ type Transcript = readonly { readonly seq: number; readonly message: Message }[]
  */
 export function createRecallOutput(
   transcriptOf: (sessionId: string) => Promise<Transcript>,
+  workOf: (sessionId: string) => Promise<readonly string[]>,
 ): (settings: ToolSettings) => Tool | undefined {
   let tool: Tool | undefined;
   const make = (): Tool =>
@@ -208,9 +209,14 @@ export function createRecallOutput(
       name: RECALL_OUTPUT,
       effects: "none",
       description:
-        "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for.",
+        "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for. Without a seq it shows the whole work state, of which the context has the beginning.",
       input: RecallOutput,
-      run: async (asked, { sessionId }) => ({ content: outputAt(await transcriptOf(sessionId), asked).content }),
+      run: async ({ seq, call }, { sessionId }) => {
+        if (seq !== undefined) return { content: outputAt(await transcriptOf(sessionId), { seq, call }).content };
+        if (call !== undefined) throw invalid("call: write the seq of the outputs, too");
+        const lines = await workOf(sessionId);
+        return lines.length === 0 ? "no tool has changed anything in this session" : workText(lines);
+      },
     });
   return ({ mcp = false, builtins, shell, memory }) => {
     // With the preset `none` a session has no built-in tools, including this one.
@@ -221,9 +227,18 @@ export function createRecallOutput(
 }
 
 const RecallOutput = z.strictObject({
-  seq: z.int().positive().describe("The seq the line names"),
+  seq: z.int().positive().optional().describe("The seq the line names"),
   call: z.int().positive().optional().describe("Which of several calls, where the line says so"),
 });
+
+const WORK_CHARS_MAX = 40_000;
+
+/** The most relevant lines come first. */
+function workText(lines: readonly string[]): string {
+  const text = lines.map((line) => `- ${line}`).join("\n");
+  if (text.length <= WORK_CHARS_MAX) return text;
+  return `${text.slice(0, text.lastIndexOf("\n", WORK_CHARS_MAX))}\n- more that is not shown`;
+}
 
 function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: number | undefined }): ToolResult {
   const message = transcript.findLast((placed) => placed.seq === seq)?.message;

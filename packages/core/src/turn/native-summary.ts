@@ -1,4 +1,4 @@
-import { RULES_INTRO, rulesText, summaryMessage } from "../compaction/shown-messages.ts";
+import { RULES_INTRO, rulesText, summaryMessage, workStateText } from "../compaction/shown-messages.ts";
 import type { KeptNative } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
@@ -40,16 +40,17 @@ export function hostOf({ url }: Pick<ModelClient, "url">): string | undefined {
   return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
 }
 
-type Summarised = Pick<EntryBodyOf<"compacted">, "summary" | "rules" | "created_at" | "compaction_id">;
+type Summarised = Pick<EntryBodyOf<"compacted">, "summary" | "rules" | "work_state" | "created_at" | "compaction_id">;
 
 /** Whether a message is the summary as written here, not changed by a custom compactor. */
 export function isSummaryOf(message: Message | undefined, body: Summarised): boolean {
   return message?.role === "user" && message.content === summaryMessage(body).content;
 }
 
-/** All rules, including those in the summary: the native compaction's content is unknown. */
-function followingOf({ rules = [] }: Summarised): string {
-  return rules.length === 0 ? "" : `${RULES_INTRO}\n${rulesText(rules)}`;
+/** All rules, including those in the summary: the native compaction's content is unknown. Then the state of the work. */
+function followingOf({ rules = [], work_state }: Summarised): string {
+  const carried = rules.length === 0 ? [] : [`${RULES_INTRO}\n${rulesText(rules)}`];
+  return [...carried, ...(work_state === undefined ? [] : [workStateText(work_state)])].join("\n\n");
 }
 
 type Failed = Extract<ModelAnswer, { ok: false }>;

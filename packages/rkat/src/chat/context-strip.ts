@@ -18,6 +18,7 @@ const SEGMENTS: readonly Segment[] = [
   { kind: "tools", name: "tools", glyph: "▚", brush: "dim" },
   { kind: "system", name: "system", glyph: "≡", brush: "green" },
   { kind: "summary", name: "summary", glyph: "▓", brush: "cyan" },
+  { kind: "work_state", name: "work state", glyph: "▞", brush: "cyan" },
   { kind: "pinned", name: "pinned", glyph: "◆", brush: "yellow" },
   { kind: "expanded", name: "expanded", glyph: "▒", brush: "green" },
   { kind: "turn", name: "turns", glyph: "█", brush: "bold" },

@@ -1,4 +1,4 @@
-import type { Receipt, SeqRange, SpecificKind, ReceiptView as Told } from "@rkat/core/contract/compaction";
+import type { FactKind, Receipt, SeqRange, ReceiptView as Told } from "@rkat/core/contract/compaction";
 import type { Message } from "@rkat/core/contract/message";
 import { CLASS_OF } from "@rkat/core/contract/verdict";
 import { alignColumns, counted, grouped, oneLine, type Paint } from "../io.ts";
@@ -104,7 +104,8 @@ function prunedLines({ pruned }: Receipt, { paint, isWhole, allHint }: ReceiptVi
 
 const ID_CHARS_MAX = 60;
 
-const KINDS: Readonly<Record<SpecificKind, string>> = {
+const KINDS: Readonly<Record<FactKind, string>> = {
+  work_state: "Work",
   ask: "Asked",
   rule: "Rules",
   path: "Paths",
@@ -119,7 +120,7 @@ const SHOWN_PER_KIND_MAX = 6;
 function kindLines({ items }: Receipt, view: ReceiptView): readonly string[] {
   const byKind = Map.groupBy(items, ({ kind }) => kind);
   // The table of kinds names each of them, in the order they matter to a reader.
-  return (Object.keys(KINDS) as SpecificKind[]).flatMap((kind) => {
+  return (Object.keys(KINDS) as FactKind[]).flatMap((kind) => {
     const all = (byKind.get(kind) ?? []).filter(({ status }) => status !== "lost");
     if (all.length === 0) return [];
     const shown = view.isWhole ? all : all.slice(0, SHOWN_PER_KIND_MAX);

@@ -1,3 +1,4 @@
+import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
 import { describe, expect, it } from "vitest";
 import { tokenFolder } from "../../../../test/support/tokens.ts";
 import { openChat, type Shown, serveUi, sessionOf, textIn, user } from "../../../../test/support/ui-server.ts";
@@ -64,6 +65,29 @@ describe("a chat of a page", () => {
     expect(sessionOf(cut)).not.toBe(sessionOf(next));
     const { messages } = await runtime.session(sessionOf(two)).history();
     expect(messages).toHaveLength(4);
+  });
+
+  it("[R3] to answer again makes no summary: the fork keeps the compaction that was made for the same prompt", async () => {
+    const isSummary = ({ messages }: { messages: readonly { role: string; content?: unknown }[] }): boolean =>
+      String(messages.at(-1)?.content).startsWith(COMPACTION_PROMPT);
+    const { url, model } = await serveUi(
+      (request) => (isSummary(request) ? { text: "They talked." } : { text: "Yes." }),
+      {
+        compaction: { autoCompactThreshold: 700, maxSummaryTokens: 100, recentTurnBudget: 1 },
+      },
+    );
+    const chat = openChat(url, "c");
+    const shown: Shown[] = [];
+    const summaries = () => model.requests.filter(isSummary).length;
+    while (summaries() === 0) {
+      const asked = user(`${shown.length} ${"heron ".repeat(120)}`, `m${shown.length}`);
+      shown.push(asked, await chat.answer([...shown, asked]));
+    }
+    const asked = model.requests.at(-1)?.messages ?? [];
+    await chat.answer(shown.slice(0, -1), { trigger: "regenerate-message" });
+    expect(summaries()).toBe(1);
+    const undated = (messages: readonly object[]) => messages.map((message) => ({ ...message, created_at: "" }));
+    expect(undated(model.requests.at(-1)?.messages ?? [])).toEqual(undated(asked));
   });
 
   it("[K1] a history nobody knows begins the session", async () => {

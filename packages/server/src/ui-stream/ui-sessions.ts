@@ -82,7 +82,7 @@ async function placeOf({ dispatch }: CallerRuntime, session_id: string, news: Ne
   );
   const message_index = place === undefined ? undefined : said[place]?.index;
   if (message_index === undefined) return session_id;
-  const fork = await dispatch("forkSession", { session_id, message_index });
+  const fork = await dispatch("forkSession", { session_id, message_index, asks_again: news.replaces === "same" });
   return fork.session_id;
 }
 

@@ -1,0 +1,295 @@
+import type { WorkState } from "../contract/compaction.ts";
+import type { ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Placed } from "../state/context.ts";
+import type { WholeState } from "../state/whole-state.ts";
+import { skillIn } from "../turn/skills.ts";
+import { contentText, contentTokens } from "../turn/tokens.ts";
+import { withoutMarkers, workStateText } from "./shown-messages.ts";
+
+type Line = WorkState["lines"][number];
+
+/** What the tool calls of a transcript did, each by its name and the newest last. */
+interface Work {
+  readonly tasks: Map<string, { seq: number; subject: string; status: string }>;
+  readonly files: Map<string, { seq: number; verb: string }>;
+  readonly commands: Map<string, { seq: number; exitCode: number | undefined }>;
+  readonly jobs: Map<string, { seq: number; command: string }>;
+  readonly subAgents: Map<string, { seq: number; agent: string; session: string; hasFailed: boolean }>;
+  readonly skills: Map<string, { seq: number }>;
+  request: Line | undefined;
+  calls: ReadonlyMap<string, ToolUseBlock["data"]>;
+  callsSeq: number;
+  /** How many messages of the transcript were read. */
+  read: number;
+}
+
+/** Work by transcript, so that each message is read once. A rewrite makes another transcript. */
+const known = new WeakMap<readonly Placed[], Work>();
+
+function workIn(transcript: readonly Placed[]): Work {
+  const work = known.get(transcript) ?? {
+    tasks: new Map(),
+    files: new Map(),
+    commands: new Map(),
+    jobs: new Map(),
+    subAgents: new Map(),
+    skills: new Map(),
+    request: undefined,
+    calls: new Map(),
+    callsSeq: 0,
+    read: 0,
+  };
+  known.set(transcript, work);
+  return work;
+}
+
+/** Reads a long transcript ahead without blocking the event loop. */
+export async function readWork(
+  { transcript }: Pick<WholeState, "transcript">,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<void> {
+  const work = workIn(transcript);
+  while (work.read < transcript.length) {
+    readNext(work, transcript);
+    await yieldToEventLoop();
+  }
+}
+
+function readNext(work: Work, transcript: readonly Placed[]): void {
+  const placed = transcript[work.read];
+  work.read += 1;
+  if (placed === undefined) return;
+  const { seq, message } = placed;
+  if (message.role === "user" && message.compaction_id === undefined)
+    work.request = { seq, text: contentText(message.content) };
+  if (message.role === "block_assistant") {
+    work.calls = new Map(
+      message.blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data]] : [])),
+    );
+    work.callsSeq = seq;
+  }
+  const skill = skillIn(message);
+  if (skill !== undefined) work.skills.set(skill.skill_name, { seq });
+  if (message.role !== "tool_results") return;
+  for (const result of message.results) {
+    const call = work.calls.get(result.tool_use_id);
+    if (call !== undefined) readCall(work, { seq: work.callsSeq, call, result });
+  }
+}
+
+interface Called {
+  readonly seq: number;
+  readonly call: ToolUseBlock["data"];
+  readonly result: ToolResult;
+}
+
+function readCall(work: Work, { seq, call, result }: Called): void {
+  const { name } = call;
+  const args: Readonly<Record<string, unknown>> = call.args;
+  const output = contentText(result.content);
+  if (name === "task_create" || name === "task_update") {
+    const { id, subject, status } = result.is_error ? {} : jsonOf(output);
+    if (typeof id === "string" && typeof subject === "string" && typeof status === "string") {
+      putLast(work.tasks, id, { seq, subject, status });
+    }
+    return;
+  }
+  if (name === "agent" && typeof args.task === "string") {
+    const [, agent, session] = REFERENCE.exec(output.slice(-REFERENCE_CHARS_MAX)) ?? [];
+    if (agent !== undefined && session !== undefined) {
+      putLast(work.subAgents, args.task, { seq, agent, session, hasFailed: result.is_error });
+    }
+    return;
+  }
+  const written = result.is_error ? [] : writtenBy(name, args, output);
+  for (const { path, verb } of written) putLast(work.files, path, { seq, verb });
+  if (written.length > 0 || typeof args.command !== "string" || pathIn(args) !== undefined) return;
+  const job = STARTED.exec(output)?.[1];
+  if (job !== undefined) putLast(work.jobs, job, { seq, command: args.command });
+  else {
+    const place = typeof args.working_dir === "string" ? ` in ${args.working_dir}` : "";
+    const exitCode = EXIT_CODE.exec(output)?.[1];
+    putLast(work.commands, args.command + place, {
+      seq,
+      exitCode: exitCode === undefined ? undefined : Number(exitCode),
+    });
+  }
+}
+
+/** The beginning of a report: the rest, the command's output, may be long. */
+const EXIT_CODE = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9})\b/u;
+/** The end of a sub-agent's report. */
+const REFERENCE = /\[sub-agent ([^,\]]{1,100}), session ([\w-]{1,100}), [^\]]{1,300}\]\s{0,9}$/u;
+const REFERENCE_CHARS_MAX = 600;
+const STARTED = /^\{"job_id":"([^"\\]{1,100})","status":"running"/u;
+
+const PATHS = ["path", "file_path", "filePath", "filename", "target_file", "destination"];
+const WRITES: ReadonlySet<string> = new Set(
+  "write edit patch replace append insert save create move rename delete remove overwrite".split(" "),
+);
+const DELETES: ReadonlySet<string> = new Set(["delete", "remove"]);
+/** Sub-commands of editing tools that only read. */
+const READS: ReadonlySet<unknown> = new Set(["view", "read", "list", "undo_edit"]);
+
+/** The files that a call wrote: those of a patch as it reports them, else the path of a tool whose name says that it writes. */
+function writtenBy(name: string, args: Readonly<Record<string, unknown>>, output: string) {
+  if (name === "apply_patch") {
+    return output.split("\n").flatMap((line) => {
+      const [, kind, path] = /^([AMD]) (.+)$/u.exec(line) ?? [];
+      return path === undefined ? [] : [{ path, verb: kind === "D" ? "deleted" : "wrote" }];
+    });
+  }
+  const path = pathIn(args);
+  if (path === undefined || READS.has(args.command)) return [];
+  const words = name
+    .replaceAll(/([a-z])([A-Z])/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/u);
+  if (!words.some((word) => WRITES.has(word))) return [];
+  return [{ path, verb: words.some((word) => DELETES.has(word)) ? "deleted" : "wrote" }];
+}
+
+function pathIn(args: Readonly<Record<string, unknown>>): string | undefined {
+  const path = PATHS.map((name) => args[name]).find((value) => typeof value === "string");
+  return typeof path === "string" ? path : undefined;
+}
+
+function putLast<V>(map: Map<string, V>, key: string, value: V): void {
+  map.delete(key);
+  map.set(key, value);
+}
+
+/** A task has at most this many characters of JSON. */
+const JSON_CHARS_MAX = 100_000;
+
+function jsonOf(text: string): Readonly<Record<string, unknown>> {
+  if (text.length > JSON_CHARS_MAX) return {};
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+type Source = Pick<WholeState, "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
+
+/** The lines of the work state by class, the most relevant class first; within a class the newest first. */
+function linesOf(state: Source, redact: (text: string) => string): readonly (readonly Line[])[] {
+  const work = workIn(state.transcript);
+  while (work.read < state.transcript.length) readNext(work, state.transcript);
+  const quote = (text: string, charsMax = QUOTED_CHARS_MAX): string => quoted(redact(text), charsMax);
+  const newest = <V>(map: ReadonlyMap<string, V>): readonly (readonly [string, V])[] => [...map].reverse();
+  const { approval, openCallsSeq } = state;
+  const waiting = approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
+  const running = [
+    ...waiting.map(({ name, args }) => ({
+      seq: approval?.seqs[0] ?? 0,
+      text: `waiting for approval ${approval?.asked.approval_id}: ${name} ${quote(JSON.stringify(args))}`,
+    })),
+    ...state.jobs
+      .filter(({ status }) => status === "running")
+      .map(({ jobId, seq }) => {
+        const started = work.jobs.get(jobId);
+        const command = started === undefined ? "" : `: ${quote(started.command)}`;
+        return { seq: started?.seq ?? seq, text: `running job ${jobId}${command}` };
+      }),
+    ...state.children
+      .filter(({ isOpen }) => isOpen)
+      .map(({ agent, childId }) => ({
+        seq: openCallsSeq,
+        text: `running sub-agent ${quote(agent)}, session ${childId}`,
+      })),
+  ];
+  const tasks = (isDone: boolean) =>
+    newest(work.tasks)
+      .filter(([, { status }]) => (status === "completed") === isDone)
+      .map(([id, { seq, subject, status }]) => ({
+        seq,
+        text: isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
+      }));
+  const commands = (hasFailed: boolean) =>
+    newest(work.commands)
+      .filter(([, { exitCode }]) => (exitCode !== 0) === hasFailed)
+      .map(([command, { seq, exitCode }]) => {
+        const end = exitCode === undefined ? "ended without an exit code" : `exit code ${exitCode}`;
+        return { seq, text: `ran ${quote(command)}: ${end}${hasFailed ? ", NOT successful since" : ""}` };
+      });
+  const ended = newest(work.jobs).flatMap(([id, { seq, command }]) => {
+    const job = state.jobs.find(({ jobId, status }) => jobId === id && status !== "running");
+    return job === undefined ? [] : [{ seq, text: `job ${id} ${job.status.replace("_", " ")}: ${quote(command)}` }];
+  });
+  return [
+    running,
+    tasks(false),
+    commands(true),
+    newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: `${verb} ${quote(path)}` })),
+    tasks(true),
+    [...commands(false), ...ended],
+    newest(work.subAgents).map(([task, { seq, agent, session, hasFailed }]) => ({
+      seq,
+      text: `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
+    })),
+    newest(work.skills).map(([name, { seq }]) => ({ seq, text: `skill ${quote(name)} is loaded` })),
+  ];
+}
+
+const QUOTED_CHARS_MAX = 160;
+const REQUEST_CHARS_MAX = 400;
+
+/** A text on one line in quotation marks; it cannot end the line or imitate another one. */
+function quoted(text: string, charsMax: number): string {
+  const line = text
+    .slice(0, charsMax * 2)
+    .replaceAll(/[\p{C}\p{Z}\s]+/gu, " ")
+    .trim();
+  const cut =
+    line.length > charsMax || text.length > charsMax * 2 ? `${line.slice(0, charsMax).toWellFormed()}…` : line;
+  return JSON.stringify(cut);
+}
+
+/**
+ * The state of the work in at most so many tokens, computed from the log: what is running, open and failing, the last
+ * request, what was written and run. Empty if no tool did anything, or it is off.
+ */
+export function workFor(
+  state: Source,
+  { workStateTokens: tokensMax }: { readonly workStateTokens: number },
+  redact: (text: string) => string,
+): { work_state?: WorkState } {
+  const classes = tokensMax === 0 ? [] : linesOf(state, redact);
+  const count = classes.reduce((sum, lines) => sum + lines.length, 0);
+  if (count === 0) return {};
+  const { request } = workIn(state.transcript);
+  const first = request && { seq: request.seq, text: `last request of the user: ${bounded(redact(request.text))}` };
+  const chosen = new Set<Line>();
+  const total = count + (first === undefined ? 0 : 1);
+  let left = tokensMax - contentTokens(workStateText({ lines: [], left_out: total })) - 1;
+  const choose = (lines: readonly Line[], share: number): void => {
+    const least = left - left * share;
+    for (const line of lines) {
+      // One more, because estimates are rounded down.
+      const tokens = contentTokens(`- ${line.text}\n`) + 1;
+      if (chosen.has(line) || left - tokens < least) continue;
+      chosen.add(line);
+      left -= tokens;
+    }
+  };
+  const all = first === undefined ? classes : [[first], ...classes];
+  // No class may crowd out those after it; what is left is filled in the same order.
+  for (const lines of all) choose(lines, 0.5);
+  for (const lines of all) choose(lines, 1);
+  const lines = all.flat().filter((line) => chosen.has(line));
+  return chosen.size === 0 ? {} : { work_state: { lines, left_out: total - chosen.size } };
+}
+
+/** The user's text word for word, up to a limit. */
+function bounded(text: string): string {
+  const said = withoutMarkers(text);
+  return said.length <= REQUEST_CHARS_MAX ? said : `${said.slice(0, REQUEST_CHARS_MAX).toWellFormed()}…`;
+}
+
+/** All facts about the work, the most relevant first. */
+export function allWork(state: Source, redact: (text: string) => string): readonly Line[] {
+  return linesOf(state, redact).flat();
+}
