@@ -333,37 +333,24 @@ export function blockTexts(block: AssistantBlock): readonly string[] {
   }
 }
 
-/** How a leaf is written with its key; undefined leaves it out. */
-type WriteLeaf = (key: string, text: string) => string | undefined;
-
-/** The leaves of a value as lines of `key: value`; multi-line texts separately. */
-export function leavesOf(value: unknown, write: WriteLeaf = withKey): string[] {
+/** The leaves of a value as lines of `key: value`; multi-line texts separately. `write` may leave one out. */
+export function leavesOf(value: unknown, write: (key: string, text: string) => string | undefined = withKey): string[] {
   const leaves: string[] = [];
-  collectLeaves(value, { key: "", depth: 0, write }, leaves);
+  const collect = (one: unknown, key: string, depth: number): void => {
+    if (leaves.length >= ARGS_LEAVES_MAX || depth > ARGS_DEPTH_MAX || one === null || one === undefined) return;
+    if (typeof one === "object") {
+      for (const [name, inner] of Object.entries(one)) collect(inner, Array.isArray(one) ? key : name, depth + 1);
+      return;
+    }
+    const leaf = write(key, String(one));
+    if (leaf !== undefined) leaves.push(leaf);
+  };
+  collect(value, "", 0);
   return leaves;
 }
 
 export function withKey(key: string, text: string): string {
   return key === "" || text.includes("\n") ? text : `${key}: ${text}`;
-}
-
-interface Leaf {
-  readonly key: string;
-  readonly depth: number;
-  readonly write: WriteLeaf;
-}
-
-function collectLeaves(value: unknown, at: Leaf, into: string[]): void {
-  if (into.length >= ARGS_LEAVES_MAX || at.depth > ARGS_DEPTH_MAX || value === null || value === undefined) return;
-  if (typeof value === "object") {
-    const isList = Array.isArray(value);
-    for (const [key, inner] of Object.entries(value)) {
-      collectLeaves(inner, { ...at, key: isList ? at.key : key, depth: at.depth + 1 }, into);
-    }
-    return;
-  }
-  const written = at.write(at.key, String(value));
-  if (written !== undefined) into.push(written);
 }
 
 const ESCAPE = /(?<!\\)\\+(?:([nrt"/])|u([\da-f]{4}))/giu;

@@ -99,20 +99,12 @@ function spokenText(block: AssistantBlock): readonly string[] {
 
 /** The texts that specifics are taken from: of tools the values, not the keys of their arguments and results. */
 function readableTexts(message: Message): readonly string[] {
-  switch (message.role) {
-    case "tool_results":
-      return wholeTextsOf(message).map(decoded).flatMap(endsOf).flatMap(piecesOf);
-    case "block_assistant":
-      return message.blocks
-        .flatMap((block) =>
-          block.block_type === "tool_use" ? leavesOf(block.data.args, (_, text) => text) : blockTexts(block),
-        )
-        .flatMap(piecesOf);
-    case "user":
-    case "system":
-    case "system_notice":
-      return textsOf(message);
-  }
+  if (message.role === "tool_results") return wholeTextsOf(message).map(decoded).flatMap(endsOf).flatMap(piecesOf);
+  if (message.role !== "block_assistant") return textsOf(message);
+  const valuesOf = (args: unknown): readonly string[] => leavesOf(args, (_, text) => text);
+  return message.blocks
+    .flatMap((block) => (block.block_type === "tool_use" ? valuesOf(block.data.args) : blockTexts(block)))
+    .flatMap(piecesOf);
 }
 
 /** A longer result is read as it is written, at both ends. */
@@ -137,10 +129,9 @@ function decoded(text: string): string {
   return plain.replace(REPORTED, " ").replace(EXIT_KEY, " exit code ").replace(LISTED_FILE, "");
 }
 
-function parsed(text: string): object | undefined {
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -70,12 +70,10 @@ function wordsBesides(text: string, atoms: readonly Located[], from: number, to:
 /** Whether some sentences say of a specific what some others exclude, and none the same. */
 export function isOpposed(own: readonly Statement[], others: readonly Statement[], specific: Named): boolean {
   let isExcluded = false;
-  for (const other of others) {
-    for (const one of own) {
-      const verdict = compare(one, other, specific);
-      if (verdict === "same") return false;
-      isExcluded ||= verdict === "opposed";
-    }
+  for (const [one, other] of others.flatMap((second) => own.map((first) => [first, second] as const))) {
+    const verdict = compare(one, other, specific);
+    if (verdict === "same") return false;
+    isExcluded ||= verdict === "opposed";
   }
   return isExcluded;
 }
@@ -103,10 +101,7 @@ function isWordForWord(own: string, other: string): boolean {
   return isHeld && isAsked(own) === isAsked(other) && denialsIn(own) === denialsIn(other);
 }
 
-interface Named {
-  readonly kind: SpecificKind;
-  readonly text: string;
-}
+type Named = { readonly kind: SpecificKind; readonly text: string };
 
 function locate({ atoms }: Statement, { kind, text }: Named): Located | undefined {
   const keys = kind === "number" ? (needsIn(text)[0] ?? []) : spellingsOf(text);
@@ -118,14 +113,7 @@ interface Place extends Statement {
   readonly at: Located;
 }
 
-const OPPOSITIONS: readonly ((own: Place, other: Place) => boolean)[] = [
-  isOtherwiseDenied,
-  isUnconditional,
-  isOtherTense,
-  isAnswered,
-  isOtherDirection,
-  isExchanged,
-];
+const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection, isExchanged];
 
 const CLAUSE_END =
   /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|aber|sondern|während|mais|pero)\s|但是?/giu;
