@@ -30,6 +30,8 @@ export const SPECIFIC_CHARS_MAX = 200;
 export const SPECIFICS_MAX = 20_000;
 /** A tool's output is read at both ends; its middle is rarely referred to and may be endless. */
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
+/** A longer sentence beside one is not its counterpart. */
+const BESIDE_CHARS_MAX = 120;
 /** A name that is said more often is compared with its newest sentences. */
 export const SAID_MAX = 4;
 
@@ -166,11 +168,15 @@ function sentencePieces(text: string): readonly Piece[] {
   });
 }
 
-/** The sentence at a position, or the text around it. */
+/** The sentence at a position, or the text around it, and after line breaks the sentences beside it. */
 function saidAt(sentences: readonly Piece[], at: number): string | undefined {
-  const found = sentences.find(({ end }) => end > at);
-  const from = Math.max(0, at - (found?.start ?? 0) - STATEMENT_CHARS_MAX / 2);
-  return found?.text.slice(found.text.length <= STATEMENT_CHARS_MAX ? 0 : from).slice(0, STATEMENT_CHARS_MAX);
+  const index = sentences.findIndex(({ end }) => end > at);
+  const found = sentences[index];
+  if (found === undefined) return undefined;
+  const from = found.text.length <= STATEMENT_CHARS_MAX ? 0 : Math.max(0, at - found.start - STATEMENT_CHARS_MAX / 2);
+  const beside = [sentences[index - 1], sentences[index + 1]].flatMap((one) => one ?? []);
+  const short = beside.map(({ text }) => text).filter(({ length }) => length <= BESIDE_CHARS_MAX);
+  return [found.text.slice(from, from + STATEMENT_CHARS_MAX), ...short].join("\n");
 }
 
 function toolCommands(message: Message): string[] {

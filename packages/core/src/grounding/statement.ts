@@ -11,6 +11,8 @@ export interface Statement {
   readonly atoms: readonly Located[];
   /** Its content words besides the specifics. */
   readonly words: ReadonlySet<string>;
+  /** The sentences before and after it. */
+  readonly beside: readonly Statement[];
 }
 
 interface Located extends Atom {
@@ -38,10 +40,11 @@ const ATOMS_MAX = 24;
 const STATEMENTS_MAX = 2_000;
 const statements = new Map<string, Statement>();
 
-/** Cached: a sentence is compared once for each of its specifics. */
-export function statementOf(text: string): Statement {
-  const known = statements.get(text);
+/** Reads a sentence, and after line breaks those beside it. Cached: it is compared once for each of its specifics. */
+export function statementOf(sentence: string): Statement {
+  const known = statements.get(sentence);
   if (known !== undefined) return known;
+  const [text = "", ...beside] = sentence.split("\n");
   const found = text.length > STATEMENT_CHARS_MAX ? [] : atomsIn(text);
   const figures = found.length === 0 ? [] : figuresIn(text);
   const atoms = (found.length > ATOMS_MAX ? [] : found).map((atom): Located => {
@@ -49,9 +52,10 @@ export function statementOf(text: string): Statement {
     const { offers, needs } = figure ?? { offers: spellingsOf(atom.text), needs: spellingsOf(atom.text) };
     return { ...atom, end: atom.start + atom.text.length, keys: new Set(offers), needs };
   });
-  const read = { text, atoms, words: new Set(wordsBesides(text, atoms, 0, text.length)) };
+  const words = new Set(wordsBesides(text, atoms, 0, text.length));
+  const read = { text, atoms, words, beside: beside.map(statementOf) };
   if (statements.size >= STATEMENTS_MAX) statements.clear();
-  statements.set(text, read);
+  statements.set(sentence, read);
   return read;
 }
 
@@ -87,7 +91,7 @@ function compare(own: Statement, other: Statement, specific: Named): "same" | "o
     { ...own, at },
     { ...other, at: there },
   ] as const;
-  if (isOtherZone(...places)) return "opposed";
+  if (isOtherZone(...places) || isExchanged(...places)) return "opposed";
   const isRelated = own.words.size === 0 || [...own.words].some((word) => other.words.has(word) && !LISTING.has(word));
   if (!isRelated) return "unrelated";
   return OPPOSITIONS.some((isSo) => isSo(...places)) ? "opposed" : "same";
@@ -113,14 +117,14 @@ interface Place extends Statement {
   readonly at: Located;
 }
 
-const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection, isExchanged];
+const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection];
 
 const CLAUSE_END =
   /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|aber|sondern|während|mais|pero)\s|但是?/giu;
 /** A quotation or a table row holds several sentences. */
 const SENTENCE_END = /[;；。]|[.!?](?=\s)/gu;
 const PART_END =
-  /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|and|or|aber|sondern|während|und|oder|mais|et|pero|y)\s|但是?|和|与/giu;
+  /[,;)](?=\s|$)|[(、，；（）]|\s[–—-]\s|\s(?:but|while|whereas|and|or|aber|sondern|während|und|oder|mais|et|pero|y)\s|但是?|和|与/giu;
 
 /** The span between two borders around a place. */
 function spanOf({ text, at }: Place, border: RegExp): readonly [from: number, to: number] {
@@ -146,8 +150,10 @@ function isOtherwiseDenied(own: Place, other: Place): boolean {
   return isDropped(own, other) || isDropped(other, own);
 }
 
+const UNDONE = /(?<!\p{L})(?:fail(?:ed|s)?|unable|refus(?:ed|es)|declin(?:ed|es)|forgot) to(?!\p{L})/iu;
+
 export function isDenied(text: string): boolean {
-  return /not|never|without|no more/u.test(denialsIn(text));
+  return /not|never|without|no more/u.test(denialsIn(text)) || UNDONE.test(text);
 }
 
 /** Whether a sentence has such a word, and the other not the same. */
@@ -157,9 +163,9 @@ function hasWord(form: RegExp, place: Place, besides = "", border = SENTENCE_END
 }
 
 const CONDITION =
-  /(?<!\p{L}|(?:check|see|know|ask|asks|asked|wonder|verify|sure) )(?:if|unless|provided|as long as|in case|until|only (?:when|after|once)|falls|sofern|wenn|solange|es sei denn|vorausgesetzt|bis (?:der|die|das)|si|sauf|à moins|tant que|pourvu)(?!\p{L})|如果|除非|只有[^。；]{1,40}才|直到|假如|要是|的话|場合|なら(?!な)|(?<!なけ)れば|たら|限り/giu;
+  /(?<!\p{L}|(?:check|see|know|ask|asks|asked|wonder|verify|sure) )(?:if|unless|provided|as long as|in case|on condition|whenever|until|only (?:when|after|once)|falls|sofern|wenn|solange|es sei denn|vorausgesetzt|bis (?:der|die|das)|si|sauf|à moins|tant que|pourvu)(?!\p{L})|如果|若(?!干)|除非|只有[^。；]{1,40}才|直到|假如|要是|的话|場合|なら(?!な)|(?<!なけ)れば|たら|限り/giu;
 const CIRCUMSTANCE =
-  /(?<!\p{L})(?:when|whenever|while|once|after|before|where|should|would|might|condition\p{L}*|fallback|depend\p{L}*|otherwise|assuming|given|whether|through|till|by|bei|beim|nach|vor|sobald|ob|nur|quand|lorsque|après)(?!\p{L})|时|後|后|前|とき|時/giu;
+  /(?<!\p{L})(?:when|while|once|after|before|where|should|would|might|condition\p{L}*|fallback|depend\p{L}*|otherwise|assuming|given|whether|through|till|by|bei|beim|nach|vor|sobald|ob|nur|quand|lorsque|après)(?!\p{L})|时|後|后|前|とき|時/giu;
 
 /** A condition without which something else is said. */
 function isUnconditional(own: Place, other: Place): boolean {
@@ -167,13 +173,13 @@ function isUnconditional(own: Place, other: Place): boolean {
 }
 
 const FUTURE =
-  /(?<!\p{L})(?:will|shall|going to|about to|plans? to|planned|scheduled|intends?|tomorrow|next (?:week|month|year|quarter)|wird|werden|sollen?|geplant|beabsichtigt|va|vont|prévoit)(?!\p{L})|将|会(?![议话员计社])|打算|计划|下周|下个?月|明天|予定|つもり|来週|来月|明日/giu;
+  /(?<!\p{L})(?:will|shall|going to|about to|(?:plan|hope|expect|want)s? to|(?:is|are) to|planned|scheduled|intends?|tomorrow|next (?:week|month|year|quarter)|wird|werden|sollen?|geplant|beabsichtigt|va|vont|prévoit)(?!\p{L})|将|会(?![议话员计社])|打算|计划|下周|下个?月|明天|予定|つもり|来週|来月|明日/giu;
 const AHEAD =
-  /(?<!\p{L})(?:to be|is to|are to|must|should|would|needs?|open|pending|due|todo|later|soon|wants?|remains?|muss|müssen|noch)(?!\p{L})|^\W*to \p{L}|: to \p{L}|未|待/giu;
+  /(?<!\p{L})(?:to be|must|should|would|needs?|open|pending|due|todo|later|soon|wants?|remains?|muss|müssen|noch)(?!\p{L})|^\W*to \p{L}|: to \p{L}|未|待/giu;
 const PAST =
   /(?<!\p{L})(?:was|were|has|have|had|did|already|yesterday|last (?:week|night|month|year|quarter)|wurden?|war|waren|hat|hatte|haben|gestern|letzte\p{L}*|été)(?!\p{L})|已|了(?=[\s。，]|$)|上周|昨天|ました|(?<=し)た(?=[。、\s]|$)|先週|先月|昨日/giu;
 const PAST_VERB =
-  /(?<![\p{L}\p{N}_./-])(?:\p{L}{2,}ed|sent|ran|went|built|rebuilt|wrote|made|paid|took|gave|bought|sold|cut|set)(?![\p{L}\p{N}_/-])/giu;
+  /(?<![\p{L}\p{N}_./-])(?:\p{L}{2,}ed|sent|ran|went|built|rebuilt|wrote|made|paid|took|gave|bought|sold|cut|set|heard|held|met|left|kept|lost|found|told|began|broke|chose|came|drew|fell|led|rose|won)(?![\p{L}\p{N}_/-])/giu;
 
 /** What is planned is not done, and what is done is not planned. */
 function isOtherTense(own: Place, other: Place): boolean {
@@ -254,9 +260,11 @@ function isExchanged(own: Place, other: Place): boolean {
   const words = partWords(own);
   const there = partWords(other);
   const [from, to] = spanOf(other, PART_END);
-  return own.atoms.some((second) => {
-    if (second === own.at || dimensionOf(second) !== dimensionOf(own.at)) return false;
-    const besides = partWords({ ...own, at: second });
+  const seconds = [own, ...own.beside].flatMap((one) => one.atoms.map((at): Place => ({ ...one, at })));
+  return seconds.some((place) => {
+    const { at: second } = place;
+    if (isSame(own.at, second) || dimensionOf(second) !== dimensionOf(own.at)) return false;
+    const besides = partWords(place);
     const mine = words.filter((word) => !besides.includes(word));
     const its = there.filter((word) => besides.includes(word) && !words.includes(word));
     if (its.length === 0 || there.some((word) => mine.includes(word))) return false;
