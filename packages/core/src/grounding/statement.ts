@@ -142,18 +142,25 @@ function partWords(place: Place): readonly string[] {
 
 /** Words that say no without a negation. */
 const NEGATIVE =
-  /(?<![\p{L}])(?:fail\p{L}*|miss(?:ing|es)|lack\p{L}*|absent|avoid\p{L}*|refus\p{L}*|reject\p{L}*|den(?:y|ies|ied)|forb\p{L}+|prohibit\p{L}*|un(?!der|til|less|i)\p{L}{4,}|in(?:valid|active|complete)\p{L}*|stop\p{L}*|drop\p{L}*|remov\p{L}*|disabl\p{L}*|clos\p{L}+|off|alone|skip\p{L}*|ignor\p{L}*|exclud\p{L}*|omit\p{L}*|except\p{L}*|instead|rather|at most|no more|max\p{L}*|limit\p{L}*|up to|höchstens|wait\p{L}*|pending|still|block\p{L}*|fehl\p{L}*|verbot\p{L}*|gesperrt|statt\p{L}*|abgelehnt|interdit\p{L}*|refus\p{L}*)(?!\p{L})|失败|失敗|拒|停|禁|缺/giu;
+  /(?<![\p{L}])(?:fail\p{L}*|miss(?:ing|es)|lack\p{L}*|absent|without|ohne|sans|avoid\p{L}*|refus\p{L}*|reject\p{L}*|den(?:y|ies|ied)|forb\p{L}+|prohibit\p{L}*|un(?!der|til|less|i)\p{L}{4,}|in(?:valid|active|complete)\p{L}*|stop\p{L}*|drop\p{L}*|remov\p{L}*|disabl\p{L}*|clos\p{L}+|off|alone|skip\p{L}*|ignor\p{L}*|exclud\p{L}*|omit\p{L}*|except\p{L}*|instead|rather|at most|no more|max\p{L}*|limit\p{L}*|up to|höchstens|wait\p{L}*|pending|still|block\p{L}*|fehl\p{L}*|verbot\p{L}*|gesperrt|statt\p{L}*|abgelehnt|interdit\p{L}*|refus\p{L}*)(?!\p{L})|失败|失敗|拒|停|禁|缺/giu;
+
+const RESTATED_SHARE = 0.8;
 
 function isOtherwiseDenied(own: Place, other: Place): boolean {
   const isDropped = (from: Place, to: Place): boolean =>
     isDenied(from.text.slice(...spanOf(from, CLAUSE_END))) && !isDenied(to.text) && !hasWord(NEGATIVE, to, from.text);
-  return isDropped(own, other) || isDropped(other, own);
+  // Of otherwise equal sentences, one that denies twice says the opposite of one that denies once.
+  const shared = [...own.words].filter((word) => other.words.has(word)).length;
+  const isRestated = shared > 0 && shared >= Math.max(own.words.size, other.words.size) * RESTATED_SHARE;
+  const denials = ({ text }: Place): number => denialsIn(text).match(/not|never/gu)?.length ?? 0;
+  return isDropped(own, other) || isDropped(other, own) || (isRestated && denials(own) !== denials(other));
 }
 
-const UNDONE = /(?<!\p{L})(?:fail(?:ed|s)?|unable|refus(?:ed|es)|declin(?:ed|es)|forgot) to(?!\p{L})/iu;
+const UNDONE =
+  /(?<!\p{L})(?:(?:fail(?:ed|s)?|unable|refus(?:ed|es)|declin(?:ed|es)|forgot) to|hardly|barely|scarcely|kaum)(?!\p{L})/iu;
 
 export function isDenied(text: string): boolean {
-  return /not|never|without|no more/u.test(denialsIn(text)) || UNDONE.test(text);
+  return /not|never|no more/u.test(denialsIn(text)) || UNDONE.test(text);
 }
 
 /** Whether a sentence has such a word, and the other not the same. */
@@ -163,7 +170,7 @@ function hasWord(form: RegExp, place: Place, besides = "", border = SENTENCE_END
 }
 
 const CONDITION =
-  /(?<!\p{L}|(?:check|see|know|ask|asks|asked|wonder|verify|sure) )(?:if|unless|provided|as long as|in case|on condition|whenever|until|only (?:when|after|once)|falls|sofern|wenn|solange|es sei denn|vorausgesetzt|bis (?:der|die|das)|si|sauf|à moins|tant que|pourvu)(?!\p{L})|如果|若(?!干)|除非|只有[^。；]{1,40}才|直到|假如|要是|的话|場合|なら(?!な)|(?<!なけ)れば|たら|限り/giu;
+  /(?<!\p{L}|(?:check|see|know|ask|asks|asked|wonder|verify|sure) )(?:if|unless|provided|as long as|in case|on condition|whenever|until|except|only (?:when|after|once)|falls|sofern|wenn|solange|es sei denn|vorausgesetzt|außer|bis (?:der|die|das)|si|sauf|à moins|tant que|pourvu)(?!\p{L})|如果|若(?!干)|除非|只有[^。；]{1,40}才|直到|假如|要是|的话|場合|なら(?!な)|(?<!なけ)れば|たら|限り/giu;
 const CIRCUMSTANCE =
   /(?<!\p{L})(?:when|while|once|after|before|where|should|would|might|condition\p{L}*|fallback|depend\p{L}*|otherwise|assuming|given|whether|through|till|by|bei|beim|nach|vor|sobald|ob|nur|quand|lorsque|après)(?!\p{L})|时|後|后|前|とき|時/giu;
 
