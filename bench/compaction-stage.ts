@@ -19,7 +19,7 @@ export async function foldHistory(messages: readonly Message[]): Promise<FoldedS
 /** Compaction as the service composes it. */
 export function composeFor(options: CompactionOptions, contextWindow: number | undefined): Compacting {
   const part = composeCompaction(options, {}, async (...source) => extractiveSummary(...source));
-  return compactingFor(part, {}, contextWindow);
+  return compactingFor(part, {}, { contextWindow, prices: undefined });
 }
 
 /** What asking a model needs besides the model; it is asked once and without a limit of time. */

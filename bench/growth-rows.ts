@@ -1,5 +1,5 @@
+import type { Target } from "./measured.ts";
 import { formatSize } from "./memory-store-sizes.ts";
-import type { Target } from "./report.ts";
 
 /** One thing that was measured at several sizes. */
 export interface GrowthRow {

@@ -1,3 +1,4 @@
+import type { Target } from "./measured.ts";
 import type { Bandwidth } from "./memory-store-bandwidth.ts";
 import type { StoredBytes } from "./memory-store-bytes.ts";
 import type { Opened } from "./memory-store-open-once.ts";
@@ -6,7 +7,7 @@ import { formatSpread } from "./memory-store-stopwatch.ts";
 import type { IndexCost } from "./recall-index-cost.ts";
 import type { QueryCost, Way } from "./recall-query-cost.ts";
 import { type TurnCost, turnTable } from "./recall-turn-cost.ts";
-import type { Report, Target } from "./report.ts";
+import type { Report } from "./report.ts";
 
 export interface SizeCost {
   readonly size: number;

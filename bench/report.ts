@@ -1,14 +1,9 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
+import type { Result, Target } from "./measured.ts";
 import { formatTable } from "./table.ts";
-
-/** What a number must not exceed. */
-export interface Target {
-  readonly what: string;
-  readonly value: number;
-  readonly max: number;
-}
 
 export interface Report {
   /** Names the file of the results. */
@@ -38,7 +33,14 @@ export async function publish(report: Report): Promise<void> {
     cpus: availableParallelism(),
     cpu: cpus()[0]?.model ?? "unknown",
   };
-  const kept = { name, at: new Date().toISOString(), machine, targets, measured };
+  const kept: Result & { readonly measured: object } = {
+    name,
+    at: new Date().toISOString(),
+    commit: execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim(),
+    machine,
+    targets,
+    measured,
+  };
   await writeFile(join(folder, `${name}.json`), `${JSON.stringify(kept, null, 2)}\n`);
   if (targets.every(isMet) || process.argv.includes("--no-assert")) return;
   process.exitCode = 1;

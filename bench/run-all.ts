@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { writeMeasured } from "./measured.ts";
 
 /** One after the other: benches that share the machine measure each other. */
 const BENCHES = [
@@ -35,3 +36,4 @@ for (const bench of BENCHES) {
   const [exitCode] = await once(spawn(process.execPath, args, { stdio: "inherit" }), "exit");
   if (exitCode !== 0) process.exitCode = 1;
 }
+await writeMeasured();

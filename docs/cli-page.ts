@@ -1,8 +1,7 @@
 import { VARIABLES } from "@rkat/core/config/config-layers";
 import { ERRORS } from "@rkat/core/contract/error";
 import { createProgram } from "rkat/command-line";
-import { type CommandEntry, commandTree } from "rkat/commands/completion";
-import type { OptionEntry } from "rkat/help";
+import { type CommandEntry, commandTree, type OptionEntry } from "rkat/commands/completion";
 import type { Io, Output } from "rkat/io";
 import type { Parts } from "rkat/parts";
 import { SELECTOR_NOTE } from "rkat/session-selector";

@@ -71,7 +71,7 @@ describe("rkat compact run", () => {
     expect(await compactions(id)).toEqual([]);
   });
 
-  it("[C18] passes on what the summary must not leave out, and --json is the operation's answer", async () => {
+  it("[C18] passes on what the summary must not omit, and --json is the operation's answer", async () => {
     const id = await talk();
     const answer = await json("compact", "run", id, "--instructions", "keep every ticket");
     expect(answer).toEqual({ compacted: true, compaction: expect.objectContaining({ trigger: "manual" }) });

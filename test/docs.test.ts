@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { type Result, withResults } from "../bench/measured.ts";
 import { generatePages } from "../docs/generate.ts";
 
 const docs = join(import.meta.dirname, "..", "docs");
@@ -20,4 +21,26 @@ it("README.md quotes figures that docs/measured.md has", () => {
   expect(figures.length).toBeGreaterThan(3);
   const table = read("docs/measured.md");
   expect(figures.filter((figure) => !table.includes(figure))).toEqual([]);
+});
+
+it("docs/measured.md gets a section for each bench, and one that is there is replaced", () => {
+  const machine = { node: "v24.0.0", arch: "arm64", cpus: 2, cpu: "N1" };
+  const result = (name: string, value: number): Result => {
+    return { name, at: "2026-11-18T10:00:00Z", commit: "abc1234", machine, targets: [{ what: "CPU", value, max: 2 }] };
+  };
+  const first = withResults("# Measured\n\nText.\n\n## Packages\n\nRows.\n", [result("load", 1.5)]);
+  const page = withResults(first, [result("load", 1.25), result("start", 0.5)]);
+  expect(page.match(/^## .*$/gm)).toEqual(["## Packages", "## load", "## start"]);
+  expect(page).toContain("2026-11-18, commit abc1234, arm64, 2 × N1, Node v24.0.0.");
+  expect(page).toMatch(/\| CPU +\| 1\.25 +\| ≤ 2\.00 +\|/);
+  expect(page).not.toContain("1.50");
+});
+
+it("a decision that was reversed names the later one that did", () => {
+  for (const name of readdirSync(join(docs, "decisions"))) {
+    const [, status] = /^Status: ([\s\S]*?)\n\n/m.exec(readFileSync(join(docs, "decisions", name), "utf8")) ?? [];
+    if (status === undefined) continue;
+    const [, later = ""] = /superseded\s+by \[(\d{4})\]\(\1-[\w-]+\.md\)/.exec(status) ?? [];
+    expect({ name, isLater: later > name.slice(0, 4) }).toEqual({ name, isLater: true });
+  }
 });

@@ -151,7 +151,7 @@ describe("rkat serve", () => {
   it("explains itself, with examples", async () => {
     const { code, stdout } = await start([cli, "serve", "--help"]).exited;
     expect(code).toBe(0);
-    expect(stdout).toContain("Usage: rkat serve [options]");
+    expect(stdout).toContain("rkat serve [options]");
     expect(stdout).toContain("curl -N http://127.0.0.1:8080/sessions/SESSION_ID/events");
   });
 });

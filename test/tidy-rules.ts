@@ -120,7 +120,7 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^packages\/client\/src\/index\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   {
     path: /^packages\/(?:core|node)\/src\/(?:create|open)-runtime\.ts$/,
-    uses: /^process\.(?:env|cwd|pid|kill|versions)$/,
+    uses: /^process\.(?:env|cwd|emitWarning|pid|kill|versions)$/,
   },
   { path: /^packages\/node\/src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid|versions)$/ },
   { path: /^packages\/node\/src\/embedders\/model-child\.ts$/, uses: /^process\.env$/ },

@@ -1,6 +1,5 @@
 import type { Scope } from "@rkat/core/contract/caller";
 
-/** An example value for a field. */
 export function exampleOf(name: string, schema: Schema): unknown {
   const { examples, enum: values, type, items, anyOf, oneOf, properties } = schema;
   if (examples?.[0] !== undefined) return examples[0];
@@ -63,7 +62,6 @@ interface Server {
   readonly hasToken: boolean;
 }
 
-/** Example code; undefined if the client of that language has no method for the route. */
 export function exampleIn(language: Language, operation: Operation, server: Server): string | undefined {
   if (language === "curl") return curlOf(operation, server);
   if (operation.scope === undefined) return undefined;
@@ -209,7 +207,6 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly body: Schema | undefined;
   readonly result: Schema | undefined;
-  /** The media types of the response. */
   readonly types: readonly string[];
   /** The scope that a token needs; undefined for routes that are not operations. */
   readonly scope: Scope | undefined;
@@ -257,7 +254,6 @@ export function fieldsOf(schema: Schema | undefined): readonly (readonly [string
   return [...new Map(nested.map((field) => [field[0], field])).values()];
 }
 
-/** The type in TypeScript notation. */
 export function typeOf(schema: Schema): string {
   const { type, enum: values, items, additionalProperties, format } = schema;
   if (schema.const !== undefined) return JSON.stringify(schema.const);

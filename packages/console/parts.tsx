@@ -88,7 +88,6 @@ export function Meter({ name, share, text }: { name: string; share: number; text
   );
 }
 
-/** The props that bind a form field to a signal. */
 export function textField(text: Signal<string>) {
   return {
     value: text,

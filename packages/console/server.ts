@@ -22,7 +22,6 @@ type State =
   | { readonly kind: "login"; readonly problem: string | undefined }
   | { readonly kind: "unreachable"; readonly problem: string };
 
-/** The connection between this page and its server. */
 export const state = signal<State>({ kind: "connecting" });
 
 /** Removes a token from the address at once: addresses are displayed, stored in the history and copied. */
@@ -65,7 +64,6 @@ export async function connectToServer(token = takeToken()): Promise<void> {
   }
 }
 
-/** Removes the token and shows the login. */
 export function logOut(problem?: string): void {
   attempts += 1;
   sessionStorage.removeItem(TOKEN_KEY);
@@ -84,7 +82,6 @@ export function fetchRoute(path: string, init: RequestInit = {}): Promise<Respon
   return fetch(`${BASE_URL}${path}`, { ...init, headers });
 }
 
-/** The client. Screens are rendered only while the page is connected. */
 export function client(): Client {
   if (state.value.kind !== "ready") throw new Error("the page is not connected to its server");
   return state.value.client;

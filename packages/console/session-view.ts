@@ -33,7 +33,6 @@ export function openSessionView(id: string) {
   const remarks = new Map<number, Remark>();
   const requestedPages = new Set<number>();
   const info = signal<SessionInfo | undefined>(undefined);
-  /** The error of the last request. */
   const problem = signal<string | undefined>(undefined);
   /** Whether the page receives events; false while the server is unreachable. */
   const isConnected = signal(true);
@@ -306,7 +305,6 @@ export function openSessionView(id: string) {
       }
       return found;
     },
-    /** The remarks about events between two messages. */
     remarksBetween: (seq: number, next: number): readonly Remark[] =>
       [...remarks.values()].filter((one) => one.seq > seq && one.seq < next).sort((one, other) => one.seq - other.seq),
     /** Reloads what may have changed after the caller changed something. */
@@ -363,7 +361,6 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Aborts when the tab is hidden. */
 function whenHidden(closing: AbortSignal): AbortSignal {
   const hidden = new AbortController();
   const check = (): void => {

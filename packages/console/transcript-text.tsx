@@ -92,7 +92,6 @@ export function ContentView({ content, isCode = false }: { content: Content; isC
   );
 }
 
-/** The text of a content, for excerpts and sizes. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => (block.type === "text" ? block.text : `(${block.type})`)).join("\n");

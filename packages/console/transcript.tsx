@@ -12,7 +12,6 @@ import { Reasoning, TranscriptMessage } from "./transcript-message.tsx";
 import { LongText } from "./transcript-text.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
-/** The estimated height of a message. */
 const ROW_PX = 90;
 const LIVE = -1;
 

@@ -28,7 +28,7 @@ it("[C2] a boundary reads nothing of what was said before, so it costs the same 
     compacting: compactingFor(
       composeCompaction({}, {}, async () => ""),
       {},
-      10_000,
+      { contextWindow: 10_000, prices: undefined },
     ),
     clock: createVirtualClock(),
   };

@@ -59,7 +59,11 @@ export async function compactRandomly(compacted: Compacted): Promise<CompactionO
     ...(strategy === undefined && chance(random, 0.15) ? { compactor: roughCompactor(random) } : {}),
     ...(!isWordless && chance(random, 0.3) ? { curator: () => String(write().text ?? "") } : {}),
   };
-  const compacting = compactingFor(composeCompaction(options, { strategy }, extract), {}, contextWindow);
+  const compacting = compactingFor(
+    composeCompaction(options, { strategy }, extract),
+    {},
+    { contextWindow, prices: undefined },
+  );
   const trigger = pick(random, TRIGGERS) ?? "manual";
   return runCompaction({ state, compacting, asking, trigger, append });
 }

@@ -21,11 +21,7 @@ const PARTS: Parts = {
   loadConformance: async () => {
     throw new Error("scenarios are not told here");
   },
-  serveRpc: async () => 0,
-  serveMcp: async () => 0,
-  serveAcp: async () => 0,
-  serveRest: async () => 0,
-  serveConsole: async () => 0,
+  serve: async () => 0,
   createScriptedModel: async (script) => createScriptedModel(script),
   findLocalServers: async () => [],
   inspectModels: async () => ({

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { createRuntime } from "@rkat/core/create-runtime";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openHttpServer, runtimeWith } from "../support/mcp-servers.ts";
@@ -94,4 +96,13 @@ describe("an MCP server at an address, in the middle of a call", () => {
     expect(results).toEqual([{ content: expect.stringMatching(sentence), is_error: true }, again]);
     expect(results[0]?.content).toContain(ADVICE);
   });
+});
+
+it("[G9] a server that cannot be reached is a warning of Node where no warn is given", async () => {
+  const runtime = createRuntime({ model: "offline", mcpServers: [{ name: "gone", url: "http://127.0.0.1:9/mcp" }] });
+  const warned = once(process, "warning");
+  await runtime.createSession("Hello.", { toolPreset: "safe" });
+  const [warning] = await warned;
+  expect(warning).toMatchObject({ name: "RkatWarning", message: expect.stringContaining("MCP server gone") });
+  await runtime.close();
 });

@@ -119,7 +119,7 @@ describe("the configuration over the wire", () => {
     expect(await running.client.request("session/create", { prompt: "What is 2 + 3?" })).toMatchObject({ turns: 1 });
     expect(await running.client.request("config/get")).toMatchObject({ config: { agent: { max_turns: 7 } } });
     await expect(running.client.request("config/patch", { agent: { max_turns: 8 } })).rejects.toEqual(
-      failure(-32602, "INVALID_PARAMS", /^the realm's config\.toml cannot be read, .*set it as a whole, or mend it$/),
+      failure(-32602, "INVALID_PARAMS", /^the realm's config\.toml cannot be read, .*set it as a whole, or fix it$/),
     );
     expect(await running.client.request("config/set", { agent: { max_turns: 8 } })).toMatchObject({ generation: 3 });
     running.client.end();

@@ -10,7 +10,7 @@ import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 
 function connectionTo(url: string): Connection {
-  const connection = createConnection({ url, poolMax: 1, isPooled: false, patienceMs: 0 });
+  const connection = createConnection({ url, poolMax: 1, isPooled: false, retryMs: 0 });
   onTestFinished(connection.close);
   return connection;
 }
@@ -72,7 +72,7 @@ withPostgres("the address of a database", () => {
 
   it("[F11] that cannot be read is refused without showing it", () => {
     const url = "postgres://me:hunter2@host:port/db";
-    expect(() => createConnection({ url, poolMax: 1, isPooled: false, patienceMs: 0 })).toThrow(
+    expect(() => createConnection({ url, poolMax: 1, isPooled: false, retryMs: 0 })).toThrow(
       expect.objectContaining({ code: "SESSION_STORE_ERROR", message: expect.not.stringContaining("hunter2") }),
     );
   });

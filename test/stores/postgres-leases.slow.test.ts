@@ -225,7 +225,7 @@ withPostgres("processes that share a database", () => {
       const url = await databaseFor("leases");
       const proxy = await openCutProxy(Number(new URL(url).port));
       await (await openPostgresStore({ url, realm: REALM })).close();
-      const options = { url: proxy.urlOf(url), poolMax: 2, isPooled: false, patienceMs: LEASE_MS };
+      const options = { url: proxy.urlOf(url), poolMax: 2, isPooled: false, retryMs: LEASE_MS };
       const connection = createConnection(options);
       const parts = { connection, realm: REALM, kind: "session", owner: "one", leaseMs: LEASE_MS };
       const locks = createSessionLocks({ ...parts, onInterrupt: () => {} });

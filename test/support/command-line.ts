@@ -14,11 +14,7 @@ import { afterEach, beforeEach } from "vitest";
 export const PARTS: Parts = {
   openRuntime,
   verifyStore,
-  serveRpc: async () => 0,
-  serveMcp: async () => 0,
-  serveAcp: async () => 0,
-  serveRest: async () => 0,
-  serveConsole: async () => 0,
+  serve: async () => 0,
   runOwnCommand: (command) => runOwnCommand({ ...command, clock: createSystemClock() }),
   loadConformance: async () => {
     throw new Error("there are no scenarios here");

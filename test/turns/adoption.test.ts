@@ -1,19 +1,25 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Caller } from "@rkat/core/contract/caller";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
-import type { Store } from "@rkat/core/ports/store";
+import type { Store, TokenStore } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import type { Resuming } from "@rkat/core/sessions/adoption";
 import { defineTool } from "@rkat/core/tools/define-tool";
+import { openEmbeddedStore } from "@rkat/node/open-runtime";
+import { createCallers, lackOf } from "@rkat/server/http/callers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
 import { killableStore } from "../support/killable-store.ts";
 import { configWith } from "../support/runtime.ts";
+import { tokenFolder } from "../support/tokens.ts";
 
 type Script = Parameters<typeof createScriptedModel>[0];
 
 /** Processes that share a store and a clock. */
-function createRealm() {
-  const clock = createFastClock();
-  const shared = createInMemoryStore({ now: clock.now });
+function createRealm(clock = createFastClock(), shared: Store = createInMemoryStore({ now: clock.now })) {
   const start = (script: Script, options: RuntimeOptions = {}) => {
     const { store, kill, pause } = killableStore(shared);
     const model = createScriptedModel(script);
@@ -257,6 +263,49 @@ describe("a turn whose process ended", () => {
     });
   });
 
+  it("[P1] waits for the client that runs its tools, then tells the model that the call is unknown", async () => {
+    const { shared, start } = createRealm();
+    const { tool, began } = stuckTool({ name: "look", isCallback: true });
+    const { runtime, kill } = start([{ calls: [{ name: "look" }] }]);
+    const { session_id } = await runtime.dispatch("createSession", { initial_turn: "deferred" }, { tools: [tool] });
+    void runtime
+      .session(session_id)
+      .turn("Look.")
+      .catch(() => {});
+    await began;
+    await kill();
+
+    const server = start([{ text: "I could not look." }]);
+    const bodies = await ended(shared, session_id);
+    expect(server.warnings).toEqual([expect.stringMatching(/it lacks the client that runs look$/)]);
+    expect(await resultsIn(shared, session_id)).toMatchObject([
+      { is_error: true, content: expect.stringMatching(/^unknown/) },
+    ]);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { status: "completed" } });
+    const opened = bodies.findIndex(({ kind }) => kind === "tool_results");
+    const entries = await shared.log.read(session_id, 1, 99);
+    const [called, answered] = [entries[opened - 2], entries[opened]].map((entry) => entry?.timestamp_ms ?? 0);
+    expect((answered ?? 0) - (called ?? 0)).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it("[P1] [K1] hands a call of a tool that the caller runs to the caller", async () => {
+    const { shared, start } = createRealm();
+    const { tool: stuck, began } = stuckTool({ name: "stuck" });
+    const first = start([{ calls: [{ id: "c1", name: "look" }, { name: "stuck" }] }], { tools: [stuck] });
+    const clientTools = [{ name: "look", description: "Looks.", inputSchema: { type: "object" } }];
+    const session = await first.runtime.createSession({ clientTools });
+    void session.turn("Look.").catch(() => {});
+    await began;
+    await first.kill();
+
+    const { runtime } = start([{ text: "A heron." }], { tools: [stuck] });
+    const bodies = await ended(shared, session.id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { status: "completed" } });
+    const toolResults = [{ toolUseId: "c1", content: "a heron" }];
+    expect(await runtime.session(session.id).turn("", { toolResults })).toMatchObject({ text: "A heron." });
+    expect(await resultsIn(shared, session.id)).toMatchObject([{ content: "a heron" }, { is_error: true }]);
+  });
+
   it("[P1] is not continued after a person interrupted it", async () => {
     const { shared, start } = createRealm();
     const session = await killedInCall(start);
@@ -319,6 +368,41 @@ describe("a request that is repeated", () => {
       code: "DUPLICATE_INPUT",
     });
     expect(await shared.sessions.page({ max: 9 })).toHaveLength(1);
+  });
+
+  it("[P1] of a session without a turn is recognised, and another one with its key is refused", async () => {
+    const { shared, start } = createRealm();
+    const { runtime } = start([{ text: "one" }]);
+    const deferred = { prompt, initial_turn: "deferred", idempotency_key: "request-2" };
+    const { session_id } = await runtime.dispatch("createSession", deferred);
+    expect(await runtime.dispatch("createSession", deferred)).toEqual({ session_id });
+    const other = runtime.dispatch("createSession", { ...deferred, prompt: "Another." });
+    await expect(other).rejects.toMatchObject({ code: "DUPLICATE_INPUT" });
+    await runtime.dispatch("startTurn", { session_id, prompt, idempotency_key: "request-2" });
+    expect(await runtime.dispatch("createSession", deferred)).toEqual({ session_id });
+    expect(await shared.sessions.page({ max: 9 })).toHaveLength(1);
+  });
+
+  it("[P1] whose process ended between its session and its turn runs the turn", async () => {
+    const { shared, start } = createRealm();
+    const keyed = { prompt, idempotency_key: "request-3" };
+    const created = Promise.withResolvers<void>();
+    const run = () => {
+      created.resolve();
+      return new Promise<never>(() => {});
+    };
+    const first = start([], { hooks: [{ id: "stuck", point: "session_created", run }] });
+    void first.runtime.dispatch("createSession", keyed).catch(() => {});
+    await created.promise;
+    await first.kill();
+    const [row] = await shared.sessions.page({ max: 9 });
+    const second = start([{ text: "said" }]);
+    expect(await second.runtime.dispatch("createSession", keyed)).toMatchObject({
+      text: "said",
+      session_id: row?.session_id,
+    });
+    expect(await second.runtime.dispatch("createSession", keyed)).toMatchObject({ text: "said" });
+    expect(second.model.requests).toHaveLength(1);
   });
 
   it("[P1] of a turn gets its end also after later turns, and runs it once", async () => {
@@ -385,6 +469,21 @@ describe("two processes", () => {
   });
 });
 
+describe("a turn whose process ended while more than a hundred others run", () => {
+  it("[P1] is found among them", async () => {
+    const { shared, start } = createRealm();
+    const session = await killedInCall(start);
+    const busy = start(() => ({ ends: "silent" }), { resumeTurns: false });
+    for (let at = 0; at < 150; at += 1) {
+      const other = await busy.runtime.createSession();
+      void other.turn("Wait.").catch(() => {});
+    }
+    await vi.waitFor(() => expect(busy.model.requests).toHaveLength(150), { timeout: 10_000 });
+    start([{ text: "found" }]);
+    expect((await ended(shared, session.id)).at(-1)).toMatchObject({ end: { status: "completed" } });
+  });
+});
+
 describe("a process that stood still until another one had ended its turn", () => {
   it("[P1] writes nothing more, also when it has read of that end for a repeated request", async () => {
     const { shared, start } = createRealm();
@@ -439,5 +538,163 @@ describe("a session that was imported with an open turn", () => {
     expect(server.model.requests).toHaveLength(0);
     expect(await server.runtime.session(session_id).finishTurn()).toMatchObject({ text: "imported" });
     expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: true });
+  });
+});
+
+describe("a process that starts after a weekend with 500 unfinished turns", () => {
+  const inFolder = async (now: () => number): Promise<Store> => {
+    const folder = mkdtempSync(join(tmpdir(), "rkat-weekend-"));
+    const store = await openEmbeddedStore(folder, { now });
+    onTestFinished(async () => {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    return store;
+  };
+  const stores = [
+    { name: "memory", open: async (now: () => number): Promise<Store> => createInMemoryStore({ now }) },
+    { name: "a folder", open: inFolder },
+  ];
+
+  /** A realm with 500 turns whose process was killed, and a store that counts the rows of each look. */
+  const leave500 = async (open: (now: () => number) => Promise<Store>) => {
+    const clock = createFastClock();
+    const shared = await open(clock.now);
+    const first = createRealm(clock, shared).start(() => ({ ends: "silent" }));
+    for (let at = 0; at < 500; at += 1) {
+      const session = await first.runtime.createSession();
+      void session.turn("Say it.").catch(() => {});
+    }
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(500), { timeout: 30_000 });
+    await first.kill();
+    const looks: number[] = [];
+    const page: Store["sessions"]["page"] = async (query) => {
+      const rows = await shared.sessions.page(query);
+      looks.push(rows.length);
+      return rows;
+    };
+    const counting = createRealm(clock, { ...shared, sessions: { ...shared.sessions, page } });
+    return { clock, shared, looks, start: counting.start };
+  };
+
+  it.each(stores)("[P1] makes no model call for them, and its looks read none of them, in $name", async ({ open }) => {
+    const { clock, shared, looks, start } = await leave500(open);
+    clock.advance(60 * 60 * 60 * 1_000);
+    const { model } = start([]);
+    await vi.waitFor(() => expect(looks.length).toBeGreaterThan(20), { timeout: 10_000 });
+    expect(new Set(looks)).toEqual(new Set([0]));
+    expect(model.requests).toHaveLength(0);
+    expect(await shared.sessions.page({ open: true, max: 1_000 })).toHaveLength(500);
+  });
+
+  it("[P1] continues ten per minute of those that were active within the hour, and reads a hundred per look", async () => {
+    const { clock, looks, start } = await leave500(async (now) => createInMemoryStore({ now }));
+    const beganMs = clock.now();
+    const { model } = start(() => ({ text: "done" }));
+    await vi.waitFor(() => expect(model.requests.length).toBeGreaterThan(10), { timeout: 10_000 });
+    expect(model.requests.length).toBeLessThanOrEqual(10 * (1 + Math.floor((clock.now() - beganMs) / 60_000)));
+    expect(Math.max(...looks)).toBe(100);
+  });
+});
+
+describe("a turn of a caller whose token ended", () => {
+  const asServer = (tokens: TokenStore, until = new AbortController().signal) => ({
+    resumeTurns: { until, lacks: (caller: Parameters<Resuming["lacks"]>[0]) => lackOf(caller, tokens, Date.now()) },
+  });
+  /** A session whose process was killed in a turn of a caller with a token. */
+  const leftBy = async (start: ReturnType<typeof createRealm>["start"], { create, tokens }: TokenFolder) => {
+    const { authorization } = await create("web", { scopes: ["read", "run"] });
+    const callers = createCallers({ host: "127.0.0.1", token: undefined, tokens, clock: createFastClock() });
+    onTestFinished(() => callers.close());
+    const { runtime, model, kill } = start([{ ends: "silent" }]);
+    const { id } = await runtime.createSession();
+    const turn = { session_id: id, prompt: "Say it." };
+    void runtime.dispatch("startTurn", turn, { caller: callers.identify(authorization) }).catch(() => {});
+    await vi.waitFor(() => expect(model.requests).toHaveLength(1));
+    await kill();
+    return id;
+  };
+  type TokenFolder = ReturnType<typeof tokenFolder>;
+
+  it("[P1] [I4] is not continued by a server, which says why, and another caller may finish it", async () => {
+    const { start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    await folder.files.revoke("web");
+
+    const server = start([{ text: "for another" }], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.warnings).toHaveLength(1));
+    expect(server.warnings[0]).toMatch(/cannot continue; it lacks the token web, which was revoked$/);
+    expect(await server.runtime.readSession(id)).toMatchObject({
+      unfinished_turn: { missing: ["the token web, which was revoked"] },
+    });
+    expect(server.model.requests).toHaveLength(0);
+    const caller: Caller = { name: "ops", scopes: new Set(["run"]), labels: {} };
+    const result = await server.runtime.dispatch("finishTurn", { session_id: id }, { caller });
+    expect(result).toMatchObject({ text: "for another" });
+  });
+
+  it("[P1] [I4] is not continued by an approval either", async () => {
+    const { start } = createRealm();
+    const { create, files, tokens } = tokenFolder();
+    const { authorization } = await create("web", { scopes: ["read", "run"] });
+    const callers = createCallers({ host: "127.0.0.1", token: undefined, tokens, clock: createFastClock() });
+    onTestFinished(() => callers.close());
+    const calls: string[] = [];
+    const tools = [charged(calls, { needsApproval: true })];
+    const { runtime } = start([{ calls: [{ name: "charge" }] }], { tools, ...asServer(tokens) });
+    const { id: session_id } = await runtime.createSession();
+    const caller = callers.identify(authorization);
+    void runtime.dispatch("startTurn", { session_id, prompt: "Charge." }, { caller }).catch(() => {});
+    const approval_id = await vi.waitFor(async () => {
+      const { approvals } = await runtime.dispatch("listApprovals", {});
+      expect(approvals).toHaveLength(1);
+      return approvals[0]?.approval_id;
+    });
+    await files.revoke("web");
+    await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
+    await vi.waitFor(async () =>
+      expect(await runtime.readSession(session_id)).toMatchObject({
+        unfinished_turn: { missing: ["the token web, which was revoked"] },
+      }),
+    );
+    expect(calls).toEqual([]);
+  });
+
+  it("[P1] [I4] is not continued with rights that its token has no more", async () => {
+    const { start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    await folder.files.revoke("web");
+    await folder.create("web", { scopes: ["read"] });
+    const server = start([], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.warnings[0]).toMatch(/it lacks the rights that the token web had$/));
+    expect(server.model.requests).toHaveLength(0);
+    expect(await server.runtime.readSession(id)).toMatchObject({ state: "interrupted" });
+  });
+
+  it("[P1] [I4] is interrupted if it had been continued before", async () => {
+    const { shared, start } = createRealm();
+    const folder = tokenFolder();
+    const id = await leftBy(start, folder);
+    const server = start([{ ends: "silent" }], asServer(folder.tokens));
+    await vi.waitFor(() => expect(server.model.requests).toHaveLength(1));
+    await folder.files.revoke("web");
+    const bodies = await ended(shared, id);
+    expect(bodies.at(-1)).toMatchObject({ kind: "turn_closed", end: { error_class: "cancelled" } });
+  });
+
+  it("[P1] is left to another server by one that is told to stop", async () => {
+    const { shared, clock, start } = createRealm();
+    const stopping = new AbortController();
+    const { tokens } = tokenFolder();
+    const server = start([{ text: "no" }], asServer(tokens, stopping.signal));
+    stopping.abort("told to stop");
+    const session = await killedInCall(start);
+    const before = clock.now();
+    await vi.waitFor(() => expect(clock.now()).toBeGreaterThan(before + 10_000));
+    expect(server.model.requests).toHaveLength(0);
+    start([{ text: "yes" }], asServer(tokens));
+    expect((await ended(shared, session.id)).at(-1)).toMatchObject({ end: { status: "completed" } });
   });
 });

@@ -1,12 +1,24 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { createJobProcesses } from "@rkat/core/tools/job-processes";
 import { openEmbeddedStore, openRuntime } from "@rkat/node/open-runtime";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { killableStore } from "../support/killable-store.ts";
@@ -266,6 +278,93 @@ describe("a background job", () => {
     const bodies = await bodiesOf(store, id);
     expect(JSON.stringify(bodies)).not.toContain("quince");
     expect(kindsIn(bodies, "job_ended")).toHaveLength(1);
+  });
+
+  it("[P3] is reached by an erased text while it runs: the lines that say it are blank, and it runs on", async () => {
+    const store = createInMemoryStore();
+    const { runtime, call } = await session({ store, jobsFolder });
+    const job_id = await background(call, "echo before; echo a Quince; echo after; echo qui''nce >&2; sleep 1000");
+    const outputs = () => ["stdout", "stderr"].map((name) => readFileSync(join(jobsFolder, job_id, name), "utf8"));
+    await eventually(() => expect(outputs()).toEqual(["before\na Quince\nafter\n", "quince\n"]));
+    await runtime.dispatch("forget", { query_exact: "quince" });
+    expect(outputs()).toEqual(["before\n        \nafter\n", "      \n"]);
+    expect(await call("shell_job_status", { job_id })).toMatchObject({ status: "running", stderr: "      \n" });
+  });
+
+  it("[P3] that replaces its files is ended, and does not stop others from being followed", async () => {
+    const { call } = await session({ jobsFolder });
+    const folder = 'd=$(dirname "$(readlink /proc/$$/fd/1)"); ';
+    const hostile = [
+      `${folder}rm $d/stdout; mkfifo $d/stdout`,
+      `${folder}rm $d/stdout; ln -s /dev/zero $d/stdout; mkfifo $d/stopped`,
+      `${folder}mkfifo $d/exit; rm $d/stderr`,
+      `${folder}printf 0 > $d/exit`,
+      `${folder}kill -9 $PPID`,
+    ];
+    for (const [at, command] of hostile.entries()) {
+      const job_id = await background(call, `trap '' TERM; ${command}; echo $$ > pid${at}; sleep 1000`);
+      const pid = await numberIn(`pid${at}`);
+      const { status } = await ended(call, job_id);
+      expect(status).toBe(["failed", "unknown", "failed", "completed", "unknown"][at]);
+      await expectDead(pid);
+    }
+    expect(await ended(call, await background(call, "echo fine"))).toMatchObject({ stdout: "fine\n" });
+    expect(readdirSync(jobsFolder)).toEqual([]);
+  });
+
+  it("[P3] is found behind a folder that a power failure has damaged, which is deleted after a while", async () => {
+    const store = createInMemoryStore();
+    const { runtime, id, call } = await session({ store, jobsFolder, resumeTurns: true });
+    const job_id = await background(call, "until [ -e go ]; do sleep 0.05; done");
+    await runtime.close();
+    for (const [name, at] of [["0-old", 0] as const, ["0-new", Date.now() / 1_000] as const]) {
+      mkdirSync(join(jobsFolder, name));
+      writeFileSync(join(jobsFolder, name, "job.json"), "");
+      utimesSync(join(jobsFolder, name), at, at);
+    }
+    start({ store, jobsFolder, resumeTurns: true });
+    writeFileSync(join(root, "go"), "");
+    await eventually(() => expect(readdirSync(jobsFolder)).toEqual(["0-new"]));
+    expect(kindsIn(await bodiesOf(store, id), "job_ended")).toMatchObject([{ job_id, status: "completed" }]);
+  });
+
+  it.each([
+    { name: "of an earlier boot", change: { boot: "an earlier one" } },
+    { name: "whose number another process has", change: { started: "1" } },
+  ])("[P3] $name is reported as unknown, and no process is signalled", async ({ change }) => {
+    const store = createInMemoryStore();
+    const { runtime, id, call } = await session({ store, jobsFolder, resumeTurns: true });
+    const job_id = await background(call, "echo $$ > pid; echo begun; sleep 1000");
+    const pid = await numberIn("pid");
+    closing.push(async () => void process.kill(pid, "SIGKILL"));
+    await runtime.close();
+    const path = join(jobsFolder, job_id, "job.json");
+    const facts = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...facts, ...change }));
+    start({ store, jobsFolder, resumeTurns: true });
+    await eventually(() => expect(readdirSync(jobsFolder)).toEqual([]));
+    expect(kindsIn(await bodiesOf(store, id), "job_ended")).toMatchObject([
+      { status: "unknown", report: { stdout: "begun\n", exit_code: null } },
+    ]);
+    expect(isAlive(pid)).toBe(true);
+  });
+
+  it("[P3] that ended by itself does not end a group that was given its number since", async () => {
+    const jobs = createJobProcesses({ folder: jobsFolder, clock: createSystemClock(), outlives: true });
+    const leader = spawn("/bin/sh", ["-c", "sleep 1000 & echo $! > other"], { cwd: root, detached: true });
+    await once(leader, "exit");
+    const other = await numberIn("other");
+    closing.push(async () => void process.kill(other, "SIGKILL"));
+    const { go: _, ...place } = await jobs.start(
+      { id: "job", sessionId: "s" },
+      { program: "/bin/sh", command: ":", folder: root, env: {}, timeoutMs: 1_000 },
+    );
+    await jobs.stop("job", "cancelled");
+    const facts = { ...place, pid: leader.pid, sessionId: "s", startedAtMs: 0, timeoutMs: 1_000 };
+    writeFileSync(join(jobsFolder, "job", "job.json"), JSON.stringify(facts));
+    writeFileSync(join(jobsFolder, "job", "exit"), "0");
+    await jobs.remove("job");
+    expect(isAlive(other)).toBe(true);
   });
 
   it("[P3] of another machine is reported with the machine, and of a copied log never touched", async () => {

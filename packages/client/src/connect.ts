@@ -13,7 +13,6 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** Its environment, instead of this process's. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Receives its stderr, line by line. */
   readonly log?: (line: string) => void;
 }
 

@@ -87,7 +87,6 @@ function noJson(url: string, { status, headers }: Response): RuntimeError {
 
 export interface HttpRequest {
   readonly method: string;
-  /** With its query. */
   readonly path: string;
   readonly body?: string;
 }

@@ -113,9 +113,7 @@ function newId(): string {
 
 interface TurnParts {
   readonly exchange: Exchange;
-  /** A request id, for cancelling. */
   readonly newId: () => string;
-  /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 
@@ -205,7 +203,6 @@ async function takeBack(
 interface FollowParts {
   readonly exchange: Exchange;
   readonly dispatch: Dispatch;
-  /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 

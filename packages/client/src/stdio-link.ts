@@ -14,7 +14,6 @@ interface LinkParts {
   readonly ended: Promise<RuntimeError>;
   /** Receives notifications other than a turn's events. */
   readonly onNotification: (method: string, params: Fields) => void;
-  /** Answers the server's requests. */
   readonly onRequest: (method: string, params: Fields) => Promise<unknown>;
   /** Called once when the connection ends; pending calls are rejected with the same error. */
   readonly onEnd: (error: RuntimeError) => void;
@@ -24,7 +23,6 @@ interface LinkParts {
 export interface Link {
   /** Sends a request and resolves with the answer, after its turn's events. */
   request(method: string, params: unknown, listeners?: CallListeners): Promise<unknown>;
-  /** Rejects pending and later requests. */
   end(error: RuntimeError): void;
 }
 
@@ -178,7 +176,6 @@ type Tool = Tools[number];
 export interface CallbackTools {
   /** An operation's params, with the tools a new session is given. */
   paramsWith(name: OperationName, input: unknown, tools: Tools | undefined): unknown;
-  /** Remembers the tools of a session. */
   keep(sessionId: string, tools: Tools): void;
   /** A fork has the tools of what it was made of. */
   share(sourceId: string, forkId: string): void;

@@ -139,14 +139,12 @@ function commandOf({ command, args = [], env }: CommandOptions, { env: own, node
 interface Command {
   readonly file: string;
   readonly args: readonly string[];
-  /** Its name in messages. */
   readonly name: string;
 }
 
 interface Surroundings {
   readonly cwd?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Receives its stderr, line by line. */
   readonly log: (line: string) => void;
 }
 

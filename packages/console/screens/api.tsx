@@ -357,7 +357,6 @@ function targetOf({ path, parameters }: Operation, values: Values): { path: stri
   return { path: query === "" ? filled : `${filled}?${query}`, headers: Object.fromEntries(entries("header")) };
 }
 
-/** Throws if the text is not valid JSON. */
 function jsonOf(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text));

@@ -19,7 +19,6 @@ export function ServerScreen(): JSX.Element {
   );
 }
 
-/** The response of `/ready`. */
 interface Ready {
   readonly status: string;
   readonly checks?: Readonly<Record<string, unknown>>;
@@ -268,7 +267,6 @@ function Configuration(): JSX.Element {
   );
 }
 
-/** The settings as dotted keys with their values. */
 function keysOf(table: object, before = ""): readonly (readonly [key: string, value: string])[] {
   return Object.entries(table).flatMap(([key, value]) => {
     const isTable = typeof value === "object" && value !== null && !Array.isArray(value);

@@ -466,7 +466,6 @@ function RemovedMessage(props: {
 /** A long tool result has hundreds; the receipt lists them. */
 const FACTS_MAX = 12;
 
-/** The selected messages as ranges of neighbours. */
 function rangesOf(seqs: readonly number[], messages: readonly Message[]): readonly SeqRange[] {
   const ranges: SeqRange[] = [];
   let isOpen = false;

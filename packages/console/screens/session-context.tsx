@@ -50,7 +50,7 @@ type ContextMessage = SessionContext["messages"][number];
 
 function ContextMessages(props: { view: SessionView; context: SessionContext; isPast: boolean }): JSX.Element {
   const { view, context, isPast } = props;
-  const { messages, parts, estimated_tokens, tool_tokens } = context;
+  const { messages, parts, estimated_tokens, tool_tokens, auto_compact_threshold, next_call_cost } = context;
   const indexes = useMemo(() => messages.map((_, index) => index), [messages]);
   const isRemoved = (message: ContextMessage): boolean => isPast && isRemovedSince(view, message);
   const removed = messages.filter(isRemoved).length;
@@ -59,6 +59,12 @@ function ContextMessages(props: { view: SessionView; context: SessionContext; is
       <p class="soft">
         {formatCount(messages.length)} messages, about {formatCount(estimated_tokens)} tokens, plus{" "}
         {formatCount(tool_tokens)} for tool definitions.{" "}
+        {!isPast && next_call_cost
+          ? `The next call pays about ${formatCost({ amount: next_call_cost })} for them. `
+          : ""}
+        {!isPast && auto_compact_threshold !== undefined
+          ? `Compaction is due at about ${formatCount(auto_compact_threshold)} tokens. `
+          : ""}
         {isPast &&
           (removed === 0 ? "All are still in context." : `${formatCount(removed)} messages were removed since.`)}
       </p>

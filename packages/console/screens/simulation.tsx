@@ -175,7 +175,6 @@ const LEFT = 52;
 const BOTTOM = 26;
 const TOP = 10;
 const RIGHT = 10;
-/** The number of `.sim-color-N` classes. */
 const COLORS = 6;
 /** More points would enlarge the page without a visible difference. */
 const POINTS_MAX = 800;

@@ -144,7 +144,7 @@ type StreamPart =
   Awaited<ReturnType<LanguageModelV4["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
 
 function prepareStepOf(compact: Compact): AgentCompaction["prepareStep"] {
-  // A step goes on with what the one before it was given: what that stands for is found by the first message of it that
+  // A step continues with what the one before it was given: what that stands for is found by the first message of it that
   // only we can have made.
   const made = new WeakMap<
     SdkMessage,

@@ -14,7 +14,7 @@ import { createRedactor } from "./turn/redact.ts";
 /** The hooks of a runtime: functions it is composed with, and commands of its configuration. */
 export interface ComposedHooks {
   of(config: Config): HookPart;
-  /** Resolves when hooks that nobody waits for have ended, and every command has. */
+  /** Resolves when background hooks and all commands have ended. */
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function composeHooks(
 /** What a turn would make of a hook. */
 interface HookTrial {
   readonly events: readonly AgentEvent[];
-  /** What the model, or whoever asked, would be told. */
+  /** What the model or the caller would receive. */
   readonly denied?: string;
   readonly args?: object;
   readonly result?: object;
@@ -69,7 +69,7 @@ export async function tryHook(
   const events: AgentEvent[] = [];
   const { tools: _any, ...hook } = commands.hook(entry);
   const hooks = createHooks({
-    // It is waited for here, whoever waits for it in a turn.
+    // It is waited for here, also where a turn would not.
     hooks: [{ ...hook, mode: "foreground" }],
     sessionId: clock.newId(),
     labels: undefined,

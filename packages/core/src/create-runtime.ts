@@ -27,7 +27,7 @@ import type { Observer, OpenTelemetry } from "./ports/telemetry.ts";
 import type { McpServerConfig, Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
-import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
+import { configuredPrices, describeModels, findModel, mergeModels, publishedPrices } from "./providers/catalog.ts";
 import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { createCallerView, sessionsWith } from "./runtime/caller-view.ts";
 import { belowModelCeiling, type ToolCeiling } from "./runtime/ceiling.ts";
@@ -38,6 +38,7 @@ import { createRuntimeCalls, type Runtime } from "./runtime/runtime-calls.ts";
 import { adviceFor, requireNode, requireOptions } from "./runtime/runtime-options.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
 import { createUsageSums } from "./runtime/usage.ts";
+import type { Resuming } from "./sessions/adoption.ts";
 import type { HookOptions } from "./sessions/hooks.ts";
 import { lateBound } from "./sessions/late-bound.ts";
 import { translateFailures } from "./sessions/live-sessions.ts";
@@ -75,9 +76,9 @@ export interface RuntimeOptions {
   readonly isShortLived?: boolean;
   /**
    * Finishes turns whose process ended before they did, as far as this program has their tools, and leaves running turns to
-   * another process when it closes. Needs a store.
+   * another process when it closes. Needs a store. A server says until when, and for whom.
    */
-  readonly resumeTurns?: boolean;
+  readonly resumeTurns?: boolean | Resuming;
   /**
    * The folder for the output of background jobs. With it and `resumeTurns` they run on when this process ends, and are
    * found again; without it they end with it.
@@ -105,7 +106,7 @@ export interface RuntimeOptions {
   readonly compose?: Compose;
   /** Where the realm's own layer of the configuration is kept; without it changes last as long as the process. */
   readonly configStore?: ConfigStore;
-  /** What clients are told of the realm that is configured. */
+  /** What clients can read about the realm. */
   readonly realm?: ConfiguredRealm;
   /** Where keys and addresses are looked up; nothing of it is kept. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -116,13 +117,13 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
   readonly agents?: AgentHome;
-  /** Told what agents' memories do, a line at a time. */
+  /** Receives log lines about the compaction of agents' memories. */
   readonly log?: (line: string) => void;
-  /** Told, in a sentence, of what does not work and how that was dealt with. */
+  /** Receives a sentence about each thing that does not work, such as an MCP server; without it, Node prints a warning. */
   readonly warn?: (sentence: string) => void;
-  /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
+  /** Turns, model calls, tools, compactions and searches become OpenTelemetry spans; without it, there are none. */
   readonly telemetry?: true | TelemetryOptions;
-  /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
+  /** For a server: receives what happens, and can check the state of the runtime. */
   readonly observer?: Observer;
   /** Whether an address is that of the server this runtime is in, whose models would ask themselves. */
   readonly isOwnAddress?: (url: string) => boolean;
@@ -138,6 +139,9 @@ export interface MemoryOptions {
 
 const sha256 = (text: string): string => hash("sha256", text);
 
+/** The default of `warn`: a warning of Node, which goes to stderr, and which a program can listen to or switch off. */
+export const warnOfProcess = (sentence: string): void => process.emitWarning(sentence, "RkatWarning");
+
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireNode(process.versions.node);
@@ -149,7 +153,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const { mcpServers = [], warn = () => {}, isShortLived = false } = options;
+  const { mcpServers = [], warn = warnOfProcess, isShortLived = false } = options;
   warnOfMissingPackage(warn);
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = withSecondTelemetry(
@@ -212,7 +216,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     report: options.log,
   });
   agentsLater.set(agents);
-  const resumesTurns = options.resumeTurns === true && options.store !== undefined;
+  const { resumeTurns: resuming = false } = options;
+  const resumesTurns = resuming !== false && options.store !== undefined;
   const outlives = resumesTurns && options.jobsFolder !== undefined;
   const sessions = createSessionService({
     hash: sha256,
@@ -239,6 +244,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
     resumesTurns,
+    resuming: typeof resuming === "boolean" ? {} : resuming,
     jobs: { processes: createJobProcesses({ folder: options.jobsFolder, clock, outlives }), outlives },
     warn: (sentence) => warn(redact(sentence)),
   });
@@ -311,6 +317,10 @@ function deriving(
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
+      },
+      pricesOf: ({ model, provider }) => {
+        if (ownModel?.modelId === model) return withPrices(ownModel, changed.prices).prices;
+        return configuredPrices(changed.prices, model) ?? publishedPrices(provider, model);
       },
       ...tools.under(changed, { recall, compaction }),
       models: belowModelCeiling(

@@ -10,13 +10,19 @@ import { spellConfig } from "@rkat/core/config/spell-config";
 import { passwordsOf } from "@rkat/core/config/store-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { JsonTable } from "@rkat/core/contract/input";
-import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import {
+  compactionOf,
+  createRuntime,
+  type Runtime,
+  type RuntimeOptions,
+  warnOfProcess,
+} from "@rkat/core/create-runtime";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
 import type { ConfigStore, RowQuery, Seal, Store } from "@rkat/core/ports/store";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
-import { requireNode } from "@rkat/core/runtime/runtime-options";
+import { requireNode, requireOptionNames } from "@rkat/core/runtime/runtime-options";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { foldRow } from "@rkat/core/state/session-row";
@@ -46,9 +52,11 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
  * Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. The state
  * folder's own `config.toml` wins over what is given, as far as it is trusted.
  */
-export async function openRuntime(options: OpenOptions): Promise<Runtime> {
+export async function openRuntime(given: OpenOptions): Promise<Runtime> {
   requireNode(process.versions.node);
-  const { config, telemetry, env = process.env, warn = () => {} } = options;
+  requireOptionNames(given, ["stateFolder", "trust"]);
+  const { config, telemetry, env = process.env, warn = warnOfProcess } = given;
+  const options = { ...given, warn };
   if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
   const { createSending } = await import("@rkat/core/telemetry/exporter");
   const sending = createSending(config.telemetry, { env, warn });
@@ -173,7 +181,7 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
   }
 }
 
-/** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
+/** The realm's own layer: untrusted requests are left out, and changes through the runtime are trusted. */
 export async function openConfigFile(
   options: Pick<FolderOptions, "stateFolder" | "env" | "warn" | "trust">,
   given: Config,
@@ -182,7 +190,7 @@ export async function openConfigFile(
   const { createConfigFile } = await import("./log/config-file.ts");
   const trust = options.trust ?? openTrust({ home: homeFolder(), env });
   const others = [spellConfig(given)];
-  // Whoever hands in the trust has read the layer as it is now, and was told.
+  // A caller that passes the trust has read the layer as it is now, and was warned.
   let isWarned = options.trust !== undefined;
   let reported: string | undefined;
   const parse = (text: string, path: string): JsonTable => {
@@ -216,10 +224,10 @@ function homeFolder(): string {
   }
 }
 
-/** Their own names are looked at by whoever writes the files for people, which a turn can do without. */
+/** Checked by the projections, which write there: a turn does not need them. */
 const LOOKED_AT_LATER = ".rkat";
 
-/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
+/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: writing through it would change files elsewhere. */
 export function refuseLinksIn(folder: string, levels = 2): void {
   // What is no folder is told by the store.
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
@@ -332,7 +340,6 @@ export async function verifyStore(
   return { ...addVerification(kept, more), agents };
 }
 
-/** Whether a process of this machine runs. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

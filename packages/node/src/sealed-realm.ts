@@ -16,7 +16,6 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Holds the wrapped keys of a realm, in its state folder. */
 const KEYS = "keys";
-/** The folders of a state folder that keep logs. */
 const LOG_FOLDERS = ["", "agents"];
 const COMMAND_MS_MAX = 60_000;
 
@@ -77,7 +76,7 @@ export function keysIn(env: Env, { key_env }: Encryption): readonly string[] {
   return key === undefined || key === "" ? [] : [key];
 }
 
-/** What is asked for and not there is refused: nobody is to believe that a database is sealed. */
+/** A key for a database is refused: the user must not believe that the database is sealed. */
 export function refuseSealedDatabase(encryption: Encryption): void {
   if (Object.keys(encryption).length === 0) return;
   const message = "[encryption] seals state folders, and the realm is in a database; remove it, or [store] url";

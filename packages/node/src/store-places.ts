@@ -29,7 +29,7 @@ import {
 } from "./open-runtime.ts";
 import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 
-/** Where a realm is kept, as somebody names it. */
+/** Where a realm is kept: a folder or an address. */
 export interface StoreAddress {
   /** The path of a state folder, or a `postgres://` URL. */
   readonly place: string;
@@ -51,7 +51,6 @@ const REALM = "default";
 const DATABASE = /^postgres(?:ql)?:\/\//i;
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** Whether a place is a database rather than a folder. */
 export function isDatabase(place: string): boolean {
   return DATABASE.test(place);
 }
@@ -98,7 +97,7 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
 /** How a back-up is made, checked or restored, and who hears of it. */
 export interface BackupPlaceOptions extends Pick<CopyStoreOptions, "env"> {
   readonly signal?: AbortSignal | undefined;
-  /** Told how many bytes are seen to, of how many; the total is undefined while nobody knows. */
+  /** Receives the bytes done and the total, which is undefined until it is known. */
   readonly progress?: ((done: number, total: number | undefined) => void) | undefined;
   /** Where the key is of the back-up that is restored. */
   readonly encryption?: Encryption | undefined;
@@ -165,7 +164,6 @@ export async function listBackups(folder: string): Promise<readonly KnownBackup[
   return (await import("./backup/known-backups.ts")).knownBackups(folder);
 }
 
-/** Writes files to a tar; resolves with its length. */
 export async function writeArchive(fd: number, files: readonly ArchivedFile[]): Promise<number> {
   const { createTarWriter } = await import("./backup/tar.ts");
   const tar = createTarWriter(fd, Date.now());

@@ -12,14 +12,13 @@ export interface ConnectionOptions {
   readonly isPooled: boolean;
   readonly poolMax: number;
   /** How long to wait for an unreachable database. */
-  readonly patienceMs: number;
+  readonly retryMs: number;
 }
 
 /** A database that may be unreachable for a while. */
 export interface Connection {
-  /** Runs one statement as `run` does. */
   readonly query: Query;
-  /** Runs idempotent work, and runs it again when the connection is lost, until `patienceMs` has passed. */
+  /** Runs idempotent work, and runs it again when the connection is lost, until `retryMs` has passed. */
   run<T>(work: Work<T>, answerMs?: number): Promise<T>;
   /** Runs work once; if `isLost` holds for its error, the work may or may not have been done. */
   runOnce<T>(work: Work<T>): Promise<T>;
@@ -37,7 +36,7 @@ const IN_USE_MS_MAX = 25_000;
 const CLOSE_MS_MAX = 5_000;
 const LIFETIME_SECS = 3_600;
 
-export function createConnection({ url, isPooled, poolMax, patienceMs }: ConnectionOptions): Connection {
+export function createConnection({ url, isPooled, poolMax, retryMs }: ConnectionOptions): Connection {
   const { Client: DatabaseClient, connect, verify } = createClients(url, isPooled);
   const pool = new Pool({
     Client: DatabaseClient,
@@ -78,7 +77,7 @@ export function createConnection({ url, isPooled, poolMax, patienceMs }: Connect
     }
   };
   const run = async <T>(work: Work<T>, answerMs?: number): Promise<T> => {
-    const untilMs = performance.now() + patienceMs;
+    const untilMs = performance.now() + retryMs;
     for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
       try {
         return await runOnce(work, answerMs);

@@ -9,7 +9,6 @@ import type { TokenStore } from "@rkat/core/ports/store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import type { Database, DatabaseReport } from "./open.ts";
 
-/** Which realm of which database. */
 export interface RealmInDatabase {
   readonly url: string;
   readonly realm: string;
@@ -25,7 +24,6 @@ export async function openRealm(
   }: {
     readonly store: Config["store"];
     readonly warn: (sentence: string) => void;
-    /** The local folder of this process, if any. */
     readonly folder?: string | undefined;
   },
 ): Promise<Database> {

@@ -17,7 +17,6 @@ export interface LeaseParts {
 export interface HeldLocks extends SessionLocks {
   /** Whether this process holds a session, as far as it knows. */
   isOurs(sessionId: string): boolean;
-  /** Handles a requested interrupt. */
   interrupted(sessionId: string): void;
   close(): Promise<void>;
 }

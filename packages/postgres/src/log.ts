@@ -37,7 +37,7 @@ const LANES = 4;
 const BATCH_CHARS_MAX = 4 * 1_024 * 1_024;
 
 /**
- * Logs as rows. An append is one statement: it moves the session's row on from where the caller thinks it is, if nobody
+ * Logs as rows. An append is one statement: it moves the session's row on from where the caller thinks it is, if no other process
  * else has moved it or taken the session, and adds the entries in the same breath.
  */
 export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> {

@@ -173,7 +173,6 @@ async function addBatch(
 const IDS_MAX = 2 ** 32 - 1;
 const FULL = "the memory of this realm has used up its 4,294,967,295 ids";
 
-/** The size of one statement. */
 const SLICE_ROWS_MAX = 2_000;
 const SLICE_BYTES_MAX = 8 * 1_024 * 1_024;
 
@@ -210,7 +209,6 @@ async function insertChunks(
       with ordinality as added (seq, length, keys, counts, body, by_words, place)`;
 }
 
-/** Marks the chunks of a session, from an id on, that have left its context. */
 async function markDiscarded(
   query: Query,
   { realm, session_id, from }: { readonly realm: string; readonly session_id: string; readonly from: number },
@@ -306,7 +304,6 @@ async function renewOutdated(query: Query, realm: string, version: number): Prom
   await query`update rkat.memory_realms set version = ${version} where realm = ${realm}`;
 }
 
-/** Vectors of one statement. */
 const SLICE_VECTORS_MAX = 2_000;
 
 /** Stores vectors as 8-bit numbers, which is the precision of comparisons; an existing vector of a chunk stays. */

@@ -12,7 +12,6 @@ export interface PostgresMemoryOptions {
   readonly folder: string;
   /** The version of the chunking: a session that was added under a lower version is added again from its log. */
   readonly version: number;
-  /** Whether a local copy or the database is searched. */
   readonly way: "auto" | "local" | "database";
   readonly warn?: (sentence: string) => void;
 }

@@ -27,7 +27,6 @@ export interface PostgresOptions {
   readonly realm: string;
   readonly warn?: (sentence: string) => void;
   readonly now?: () => number;
-  /** The local folder of this process. */
   readonly folder?: string | undefined;
   readonly poolMax?: number;
   /** Behind a pooler that reassigns connections after each transaction. */
@@ -68,7 +67,7 @@ function adviceFor(error: unknown): string {
 /** Opens a database and migrates its schema; throws SESSION_STORE_ERROR, without the password, if it cannot. */
 export async function openDatabase(options: PostgresOptions): Promise<Database> {
   const { url, realm, warn = () => {}, now = Date.now, isPooled = false, leaseMs = LEASE_MS } = options;
-  const connection = createConnection({ url, poolMax: options.poolMax ?? POOL_MAX, isPooled, patienceMs: leaseMs });
+  const connection = createConnection({ url, poolMax: options.poolMax ?? POOL_MAX, isPooled, retryMs: leaseMs });
   try {
     await connection.runOnce(migrate);
   } catch (error) {
@@ -224,10 +223,8 @@ const NOTHING: KeptLayer = { generation: 0, layer: {} };
 
 /** The state of a database, and the counts of one realm. */
 export interface DatabaseReport {
-  /** Its address without the password. */
   readonly place: string;
   readonly server: string;
-  /** The version of the schema; undefined before it is created. */
   readonly schema: number | undefined;
   /** The fastest of a few round trips. */
   readonly latencyMs: number;
@@ -239,12 +236,12 @@ export interface DatabaseReport {
 }
 
 const PINGS = 5;
-const PATIENCE_MS = 2_000;
+const RETRY_MS = 2_000;
 
 /** Inspects a database without changing it. */
 export async function inspect(url: string, realm: string): Promise<DatabaseReport> {
   // Without prepared statements and settings it works with any database, also behind a pooler.
-  const connection = createConnection({ url, poolMax: 1, isPooled: true, patienceMs: PATIENCE_MS });
+  const connection = createConnection({ url, poolMax: 1, isPooled: true, retryMs: RETRY_MS });
   try {
     return { place: placeOf(url), ...(await look(connection, realm)) };
   } catch (cause) {

@@ -79,7 +79,7 @@ async function page(
 export const ROWS_MAX = 2_147_483_647;
 
 /**
- * Labels as they are looked for: with their realm, so that nobody pays for the labels of others, and as JSON, since no
+ * Labels as they are looked for: with their realm, so that no realm pays for the labels of others, and as JSON, since no
  * text of the database may hold every character.
  */
 export function labelsOf(realm: string, labels: Readonly<Record<string, string>> = {}): readonly string[] {

@@ -11,7 +11,6 @@ export type Query = <R extends object = Readonly<Record<string, unknown>>>(
 /** Statements on one connection: concurrent ones are sent at once and run in order. */
 export type Work<T> = (query: Query) => Promise<T>;
 
-/** Runs work in one transaction. */
 export async function inTransaction<T>(query: Query, work: Work<T>, mode = ""): Promise<T> {
   await query`begin ${raw(mode)}`;
   let result: T;

@@ -131,7 +131,6 @@ async function* entriesBetween(
   }
 }
 
-/** Checks the next entry of a log. */
 function take(log: Checked, { id, seq, span, at_ms, body }: ReadEntry, folds: Folds): void {
   if (log.problem !== undefined || seq > log.kept.last_seq) return;
   if (seq !== log.end + 1) {

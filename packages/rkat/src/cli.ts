@@ -7,9 +7,9 @@ import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
 import { fileURLToPath } from "node:url";
 import type { Config } from "@rkat/core/config/config-schema";
-import type { ServerParts } from "@rkat/server/http/start";
 import type { Input, Io, Output, Terminal } from "./io.ts";
 import type { ModelOutlook, Parts } from "./parts.ts";
+import type { serverParts } from "./server-parts.ts";
 
 // Not by name: an older Node has no such export, and would end with a stack trace before the check below.
 // Not SIGHUP: listening to it would undo `nohup`.
@@ -54,7 +54,8 @@ async function main(): Promise<void> {
   }
   const io = createIo(listenForInterrupts());
   const { runCommandLine } = await import("./command-line.ts");
-  const exitCode = await runCommandLine(io, parts(io));
+  const { serverParts } = await import("./server-parts.ts");
+  const exitCode = await runCommandLine(io, parts(io, serverParts));
   const flushed = [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done)));
   await Promise.race([Promise.all(flushed), new Promise((done) => setTimeout(done, FLUSH_MS_MAX))]);
   // A tool or a connection that outlives its turn must not keep the process alive.
@@ -170,14 +171,8 @@ function outputOf(stream: NodeJS.WriteStream): Output {
   };
 }
 
-function parts(io: Io): Parts {
-  const loadConfig: ServerParts["loadConfig"] = async (places) =>
-    (await import("@rkat/node/config/load-config")).loadConfig(places);
-  const openRuntime: Parts["openRuntime"] = async (options) =>
-    (await import("@rkat/node/open-runtime")).openRuntime(options);
-  const openDatabaseTokens: ServerParts["openDatabaseTokens"] = async (...given) =>
-    (await import("@rkat/postgres")).openDatabaseTokens(...given);
-  const server = { loadConfig, openRuntime, openDatabaseTokens };
+function parts(io: Io, servers: typeof serverParts): Parts {
+  const { loadConfig, openRuntime } = servers;
   return {
     openRuntime,
     verifyStore: async (folder, options) => (await import("@rkat/node/open-runtime")).verifyStore(folder, options),
@@ -204,40 +199,26 @@ function parts(io: Io): Parts {
     inspectModels: (config) => inspectModels(io.env, config),
     findLocalServers: async (signal) =>
       (await import("@rkat/core/providers/local-servers")).findLocalServers({ env: io.env, signal }),
-    serveRpc: async (words) => {
-      const { startRpc } = await import("@rkat/server/rpc/start");
-      const { stdin, stdout, stderr } = process;
-      return startRpc({ ...io, args: words, stdin, stdout, stderr }, server);
-    },
-    serveMcp: async (words) => {
-      const { startMcp } = await import("@rkat/server/mcp/start");
-      const { stdin, stdout, stderr } = process;
-      return startMcp({ ...io, args: words, stdin, stdout, stderr }, server);
-    },
-    serveAcp: async (words) => {
-      const { startAcp } = await import("@rkat/server/acp/start");
-      const { stdin, stdout, stderr } = process;
-      const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
-        (await import("@rkat/node/open-runtime")).openMcpServers(...given);
-      const { resolveInProject } = await import("@rkat/core/tools/project-path");
-      const keylessProviders: Parameters<typeof startAcp>[1]["keylessProviders"] = async (...given) =>
-        (await import("@rkat/core/providers/provider-settings")).keylessProviders(...given);
-      const parts = { ...server, openServers, resolveInProject, keylessProviders };
-      return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
-    },
-    serveRest: async (words) => {
-      const { startRest } = await import("@rkat/server/rest/start");
-      const { stdin, stdout, stderr } = process;
-      const { loadMounts } = await import("@rkat/server/openai/mount");
-      const called = { command: "rkat serve", purpose: "cli" } as const;
-      const parts = { ...server, loadMounts };
-      return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
-    },
-    serveConsole: async (words) => {
-      const { createBrowserOpener, startConsole } = await import("@rkat/server/rest/start");
+    serve: async (kind, words) => {
       const { stdin, stdout, stderr, platform } = process;
-      const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
-      return startConsole({ ...io, args: words, stdin, stdout, stderr }, server, open);
+      const served = { ...io, args: words, stdin, stdout, stderr };
+      switch (kind) {
+        case "rpc":
+          return (await import("@rkat/server/rpc/start")).startRpc(served, servers);
+        case "mcp":
+          return (await import("@rkat/server/mcp/start")).startMcp(served, servers);
+        case "acp":
+          return (await import("@rkat/server/acp/start")).startAcp(served, servers);
+        case "rest": {
+          const { startRest } = await import("@rkat/server/rest/start");
+          return startRest({ ...served, command: "rkat serve", purpose: "cli" }, servers);
+        }
+        case "console": {
+          const { createBrowserOpener, startConsole } = await import("@rkat/server/rest/start");
+          const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
+          return startConsole(served, servers, open);
+        }
+      }
     },
   };
 }

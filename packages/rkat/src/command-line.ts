@@ -1,7 +1,7 @@
 import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
+import { acpHelp, CONSOLE_HELP, restHelp, rpcHelp } from "@rkat/server/http/server-help";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { acpUsage, consoleUsage, restUsage, rpcUsage } from "@rkat/server/http/usage";
 import { Command, CommanderError } from "commander";
 import { chatRow, chatWhereChosen } from "./chat/chat-command.ts";
 import { type Call, type CommandRow, command, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";
@@ -248,7 +248,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...agentRows,
     command("serve", {
       text: "Serve sessions over HTTP, for programs and browsers.",
-      server: { usage: () => restUsage("rkat serve", "cli"), start: ({ serveRest }, args) => serveRest(args) },
+      server: { help: () => restHelp("rkat serve", "cli"), kind: "rest" },
     }),
     ...configRows,
     doctorRow,
@@ -258,7 +258,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     demoRow,
     command("console", {
       text: "Show sessions, contexts, compactions and memory in a browser.",
-      server: { usage: () => consoleUsage("rkat console"), start: ({ serveConsole }, args) => serveConsole(args) },
+      server: { help: () => CONSOLE_HELP, kind: "console" },
     }),
     modelsRow,
     usageRow,
@@ -267,12 +267,12 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...blobRows,
     command("rpc", {
       text: "Serve JSON-RPC on stdin and stdout, as rkat-rpc does.",
-      server: { usage: () => rpcUsage("rkat rpc"), start: ({ serveRpc }, args) => serveRpc(args) },
+      server: { help: () => rpcHelp("rkat rpc"), kind: "rpc" },
     }),
     ...mcpRows,
     command("acp", {
       text: "Serve editors over the Agent Client Protocol, on stdin and stdout, as rkat-acp does.",
-      server: { usage: () => acpUsage("rkat acp"), start: ({ serveAcp }, args) => serveAcp(args) },
+      server: { help: () => acpHelp("rkat acp"), kind: "acp" },
     }),
     ...completionRows,
     helpRow,

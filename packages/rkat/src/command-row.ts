@@ -1,19 +1,19 @@
 import { OPERATIONS, type OperationName, type OperationOutput } from "@rkat/core/contract/operations";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { formatSessionRef } from "@rkat/server/http/events";
+import type { ServerHelp } from "@rkat/server/http/server-help";
 import { Argument, type Command, Option } from "commander";
-import { agentName, fieldOptions, fieldsOf, json, jsonFlag, wholeFrom } from "./flags.ts";
+import { agentName, fieldOptions, fieldsOf, json, jsonFlag, repeated, wholeFrom } from "./flags.ts";
 import { describeHelp, type HelpExtras, holdCommands } from "./help.ts";
 import { createPaint, type Io, type Paint, writeJson } from "./io.ts";
 import { type Opened, withCompaction, withEmpty, withMemory, withSessions } from "./open-runtime.ts";
-import type { Invocation, Parts } from "./parts.ts";
+import type { Invocation, ServerKind } from "./parts.ts";
 import { COMPACTION_NOTE, findSession, SELECTOR_NOTE } from "./session-selector.ts";
 
 /** A command: what is typed, what its help says, and what it does. `COMMANDS` is the table of them. */
 export interface CommandRow extends HelpExtras {
   /** The words after `rkat`, then the arguments: `compact show SESSION [COMPACTION]`. A group comes before its commands. */
   readonly line: string;
-  /** Other names for the last of its words. */
   readonly also?: readonly string[];
   /** Former names for the last of its words: they still work, but no help shows them. */
   readonly former?: readonly string[];
@@ -32,14 +32,13 @@ export interface CommandRow extends HelpExtras {
   readonly server?: Server;
 }
 
-/** The row of a command that is not exactly one operation. */
 export function command(line: string, row: Omit<CommandRow, "line">): CommandRow {
   return { line, ...row };
 }
 
 interface Server {
-  usage(): string;
-  start(parts: Parts, args: readonly string[]): Promise<number>;
+  help(): ServerHelp;
+  readonly kind: ServerKind;
 }
 
 export interface CommonFlags {
@@ -62,7 +61,6 @@ export interface OpenedCall<Flags extends object = CommonFlags> extends Call<Fla
   readonly id: string;
 }
 
-/** The part of a call that a view needs. */
 export type View = Pick<OpenedCall<object>, "io" | "paint" | "opened" | "id">;
 
 /** The lines to print; undefined where the view printed them itself. */
@@ -81,7 +79,6 @@ interface OperationRow<Name extends OperationName, Flags extends CommonFlags>
   readonly ofEvery?: true;
   /** Changes to the flags of the operation's fields, by the names of the fields. */
   readonly own?: Readonly<Record<string, (option: Option) => Option>>;
-  /** Fields of the input besides the arguments and flags. */
   input?(call: OpenedCall<Flags>): JsonObject | Promise<JsonObject>;
   /** What `--json` prints, where it is more than the answer. */
   json?(answer: OperationOutput<Name>, call: OpenedCall<Flags>): object;
@@ -94,7 +91,6 @@ const OPENS: Readonly<Record<string, Open>> = {
   "memory-store": withMemory,
 };
 
-/** The row of a command whose work is one operation. */
 export function operation<Name extends OperationName, Flags extends CommonFlags = CommonFlags>(
   line: string,
   name: Name,
@@ -147,7 +143,6 @@ export function onSession<Flags extends object = CommonFlags>(
   }, open);
 }
 
-/** Prints the answer as JSON, or its view. */
 export function show({ io, flags }: Call, answer: object, view: () => Lines): void {
   if (flags.json) writeJson(io, answer);
   else print(io, view());
@@ -168,7 +163,6 @@ export function withRef(answer: object, { id, opened }: View): object {
   return { ...answer, session_ref: formatSessionRef(opened.place.realm, id) };
 }
 
-/** The words of a row and its arguments. */
 export function wordsOf({
   line,
 }: Pick<CommandRow, "line">): readonly [words: readonly string[], takes: readonly string[]] {
@@ -189,7 +183,6 @@ export function declareCommand(program: Command, row: CommandRow, invocation: In
   for (const name of row.former ?? []) fill(parent.command(name, { hidden: true }), row, invocation);
 }
 
-/** The command that runs when none is named. */
 export const DEFAULT_COMMAND = "run";
 
 function fill(command: Command, row: CommandRow, invocation: Invocation): void {
@@ -199,17 +192,20 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
   command.summary(`${first.charAt(0).toLowerCase()}${first.slice(1)}`).description(text);
   command.aliases(row.also ?? []).helpCommand(false);
   const named = NOTES.flatMap(([word, note]) => (row.line.includes(word) ? [note] : []));
-  describeHelp(command, { ...row, notes: [...named, ...(row.notes ?? [])] }, server?.usage());
+  describeHelp(command, { ...server?.help(), ...row, notes: [...named, ...(row.notes ?? [])] });
+  command.helpOption("-h, --help", "show this help");
   if (server !== undefined) {
     const start = async (): Promise<void> => {
       const { args } = invocation.io;
-      invocation.exitWith(await server.start(invocation.parts, args.toSpliced(args.indexOf(command.name()), 1)));
+      const words = args.toSpliced(args.indexOf(command.name()), 1);
+      invocation.exitWith(await invocation.parts.serve(server.kind, words));
     };
-    command.helpOption(false).allowUnknownOption().allowExcessArguments().action(start);
+    for (const option of serverOptions(server.help())) command.addOption(option);
+    command.description(server.help().description).usage(usage);
+    // The server reads its flags itself, and refuses those it does not know.
+    command.allowUnknownOption().allowExcessArguments().action(start);
     return;
   }
-  // A command inside a server command would inherit that it has no help.
-  command.helpOption("-h, --help", "show this help");
   if (row.run === undefined) {
     holdCommands(command);
     return;
@@ -220,6 +216,14 @@ function fill(command: Command, row: CommandRow, invocation: Invocation): void {
     if (option.long === "--sub-agents") command.addOption(new Option("--agents").hideHelp().conflicts("subAgents"));
   }
   command.usage(usage).action(async () => row.run?.(callOf(command, invocation)));
+}
+
+function serverOptions({ flags }: ServerHelp): readonly Option[] {
+  return Object.entries(flags).flatMap(([name, { value, description, multiple }]) => {
+    if (description === undefined) return [];
+    const term = `--${name}${value === undefined ? "" : ` <${value.toLowerCase()}>`}`;
+    return [multiple === true ? repeated(term, description) : new Option(term, description)];
+  });
 }
 
 /** Notes on how the value of an argument is written. */

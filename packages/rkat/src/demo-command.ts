@@ -1,29 +1,19 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Row, Scene, Stage } from "@rkat/conformance/demo-scenes";
 import type { Config } from "@rkat/core/config/config-schema";
+import { describeEvent } from "@rkat/core/contract/describe-event";
+import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Runtime, RuntimeOptions } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { OpenOptions } from "@rkat/node/open-runtime";
+import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { type Call, command } from "./command-row.ts";
-import {
-  badCall,
-  budget,
-  createLongTalk,
-  createPage,
-  createWatch,
-  longLife,
-  type Page,
-  parallelTools,
-  type Row,
-  retry,
-  type Scene,
-  type Stage,
-  structuredOutput,
-  talk,
-} from "./demo-scenes.ts";
-import { alignColumns, counted, type Io, writeJson } from "./io.ts";
+import { noticeOf } from "./commands/turn-view.ts";
+import { alignColumns, counted, createPaint, type Io, oneLine, type Paint, writeJson } from "./io.ts";
 import type { Invocation } from "./parts.ts";
 
 interface DemoFlags {
@@ -57,6 +47,7 @@ async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): P
   const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
   const { createRuntime } = await import("@rkat/core/create-runtime");
   const { loadConfig } = await import("@rkat/node/config/load-config");
+  const { demoScenes } = await import("@rkat/conformance/demo-scenes");
   const opened: Runtime[] = [];
   const played: Played[] = [];
   // The user's configuration and environment must not change the demo.
@@ -85,7 +76,7 @@ async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): P
   try {
     const runtime = await open("offline");
     const openScripted: Stage["openScripted"] = async (script) => open(await parts.createScriptedModel(script));
-    for (const [index, scene] of scenes().entries()) {
+    for (const [index, scene] of demoScenes().entries()) {
       const scenePlayed: Played = { title: scene.title, shown: [], claims: [] };
       played.push(scenePlayed);
       await announce(page, scene, index + 1);
@@ -101,10 +92,6 @@ async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): P
   if (json) writeJson(io, { ok: broken === 0, claims: claims.length, broken, scenes: played });
   for (const line of closingLines(claims.length, broken)) await page.line(line);
   return broken === 0 ? 0 : 1;
-}
-
-function scenes(): readonly Scene[] {
-  return [talk, ...createLongTalk(), longLife, parallelTools, badCall, retry, budget, structuredOutput];
 }
 
 async function announce(page: Page, { title, story }: Scene, number: number): Promise<void> {
@@ -147,7 +134,6 @@ function tableLines(rows: readonly Row[]): readonly string[] {
   return alignColumns([titles.map((title) => title.toUpperCase()), ...cells]);
 }
 
-/** An output that discards everything. */
 function missed(io: Io): Io {
   return { ...io, stdout: { isTerminal: false, columns: undefined, write: () => {} } };
 }
@@ -178,4 +164,123 @@ function closingLines(claims: number, broken: number): readonly string[] {
     "  rkat doctor                                what works, and what is missing",
     '  git diff | rkat "review this change"       with a model that has a key',
   ];
+}
+
+/** Writes the demo at a pace one can follow, in a column that fits the terminal. */
+interface Page {
+  readonly paint: Paint;
+  readonly columns: number;
+  line(text?: string): Promise<void>;
+  /** Writes a text in as many lines as it needs, indented; `brush` paints each. */
+  paragraph(text: string, indent: number, brush?: (line: string) => string): Promise<void>;
+  /** Begins a line with who speaks; what is said follows with `say`. */
+  speaker(name: string): void;
+  /** Adds to the line, wrapped between words. */
+  say(words: string): Promise<void>;
+  endLine(): void;
+}
+
+const COLUMNS_MAX = 80;
+const COLUMNS_MIN = 40;
+const SPEAKER_COLUMNS = 10;
+const WORD_MS = 15;
+const LINE_MS = 250;
+
+function createPage(io: Io, isPaced: boolean): Page {
+  const paint = createPaint(io.stdout, io.env);
+  const columns = Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, io.stdout.columns ?? COLUMNS_MAX));
+  const pause = async (ms: number): Promise<void> => {
+    if (isPaced) await sleep(ms, undefined, { signal: io.interrupt });
+    else io.interrupt.throwIfAborted();
+  };
+  let column = 0;
+  const breakLine = (): void => {
+    io.stdout.write(`\n${" ".repeat(SPEAKER_COLUMNS)}`);
+    column = SPEAKER_COLUMNS;
+  };
+  const put = (word: string): void => {
+    if (word === "\n") {
+      breakLine();
+      return;
+    }
+    if (column + word.length > columns && column > SPEAKER_COLUMNS) breakLine();
+    const shown = column === SPEAKER_COLUMNS ? word.trimStart() : word;
+    io.stdout.write(shown);
+    column += shown.length;
+  };
+  const endLine = (): void => {
+    if (column > 0) io.stdout.write("\n");
+    column = 0;
+  };
+  const line = async (text = ""): Promise<void> => {
+    endLine();
+    io.stdout.write(`${text}\n`);
+    await pause(text === "" ? 0 : LINE_MS);
+  };
+  return {
+    paint,
+    columns,
+    endLine,
+    line,
+    paragraph: async (text, indent, brush = (each) => each) => {
+      for (const each of wrapped(text, columns - indent)) await line(brush(`${" ".repeat(indent)}${each}`));
+    },
+    speaker: (name) => {
+      endLine();
+      io.stdout.write(paint.bold(`  ${name}`.padEnd(SPEAKER_COLUMNS)));
+      column = SPEAKER_COLUMNS;
+    },
+    say: async (words) => {
+      for (const word of withoutControls(words).match(/\n|[^\S\n]+\S*|\S+/gu) ?? []) put(word);
+      await pause(WORD_MS);
+    },
+  };
+}
+
+/** The lines of a text, broken between words; a word that is longer than a line has one of its own. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+function createWatch(page: Page): Stage["watch"] {
+  return async (prompt, start) => {
+    page.speaker("you");
+    for (const word of prompt.match(/(?<!\s)\s*\S+/gu) ?? []) await page.say(word);
+    page.endLine();
+    const stream = start(prompt);
+    const events: AgentEvent[] = [];
+    for await (const event of stream) {
+      await showEvent(page, event, events.at(-1));
+      events.push(event);
+    }
+    page.endLine();
+    return { events, result: await stream.result };
+  };
+}
+
+async function showEvent(page: Page, event: AgentEvent, before: AgentEvent | undefined): Promise<void> {
+  const { dim, yellow } = page.paint;
+  if (event.type === "text_delta") {
+    if (before?.type !== "text_delta") page.speaker("model");
+    return page.say(event.delta);
+  }
+  const indent = "          ";
+  const line = toolLine(event);
+  if (line !== undefined) return page.line(dim(`${indent}${oneLine(line, page.columns - indent.length)}`));
+  if (event.type === "compaction_completed") return page.line(dim(`${indent}${describeEvent(event).text}`));
+  const notice = noticeOf(event);
+  if (notice !== undefined) return page.line(yellow(`${indent}! ${notice}`));
+}
+
+function toolLine(event: AgentEvent): string | undefined {
+  if (event.type === "tool_call_requested") return `→ ${event.name} ${JSON.stringify(event.args)}`;
+  if (event.type === "tool_execution_started") return `… ${event.name} started`;
+  if (event.type !== "tool_execution_completed") return undefined;
+  return `← ${event.name} ${event.is_error ? "failed" : "answered"}: ${event.result}`;
 }

@@ -73,7 +73,6 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
 /** Longer lists do not fit on a screen; any model can be named with --model. */
 const MODELS_SHOWN_MAX = 15;
 
-/** The models that [self_hosted] names. */
 function configuredOffers({ self_hosted }: Config): readonly Choice<Offer>[] {
   return Object.entries(self_hosted.models).map(([model, { server, remote_model = model }]) => {
     return { value: { kind: "model", model }, label: model, note: `${remote_model} at ${server}` };

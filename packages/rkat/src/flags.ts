@@ -17,14 +17,12 @@ export type Pair = readonly [key: string, value: string];
 /** Every command that answers with something can do so in JSON. */
 export const jsonFlag = (): Option => new Option("--json", "as JSON");
 
-/** A flag that may be written more than once. */
 export function repeated(flags: string, description: string): Option {
   return new Option(flags, description)
     .argParser((value: string, before: readonly string[]) => [...before, value])
     .default([]);
 }
 
-/** A flag of keys and values that may be written more than once. */
 export function pairs(flags: string, description: string): Option {
   return new Option(flags, description)
     .argParser((text: string, before: readonly Pair[]): readonly Pair[] => {
@@ -61,7 +59,6 @@ function dollars(text: string): number {
   throw new InvalidArgumentError("Write an amount of US dollars above 0, like 0.5.");
 }
 
-/** Reads a part of a whole. */
 function partOfOne(text: string): number {
   const part = /^\d?\.?\d+$/.test(text) ? Number(text) : Number.NaN;
   if (part > 0 && part <= 1) return part;
@@ -73,7 +70,6 @@ function trueOrFalse(text: string): boolean {
   throw new InvalidArgumentError("Write true or false.");
 }
 
-/** Takes a duration as it is written. */
 function duration(text: string): string {
   if ((parseDuration(text) ?? 0) > 0) return text;
   throw new InvalidArgumentError("Write a duration like 30s, 5m or 1h30m.");

@@ -6,7 +6,6 @@ import { createPaint, type Io } from "./io.ts";
 /** A command line to copy, and what comes of it. */
 type Example = readonly [command: string, meaning: string];
 
-/** What a command's help has besides its options. */
 export interface HelpExtras {
   readonly examples?: readonly Example[];
   /** Sections after the options: a title and its lines. */
@@ -14,12 +13,9 @@ export interface HelpExtras {
 }
 
 const extras = new WeakMap<Command, HelpExtras>();
-const usages = new WeakMap<Command, string>();
 
-/** Gives a command's help its examples and closing notes; a command that starts a server has the help of that server. */
-export function describeHelp(command: Command, { examples = [], notes = [] }: HelpExtras, usage?: string): Command {
+export function describeHelp(command: Command, { examples = [], notes = [] }: HelpExtras): Command {
   extras.set(command, { examples, notes });
-  if (usage !== undefined) usages.set(command, usage);
   return command;
 }
 
@@ -32,11 +28,6 @@ export function extrasOf(command: Command): Required<HelpExtras> {
 }
 
 const HELD_EXAMPLES_MAX = 4;
-
-/** The help of the server that a command starts; undefined when it starts none. */
-export function usageOf(command: Command): string | undefined {
-  return usages.get(command);
-}
 
 /** Makes a command a group: alone it shows its help, and it refuses words that are no command of the group. */
 export function holdCommands(command: Command): Command {
@@ -60,7 +51,6 @@ export function holdCommands(command: Command): Command {
     });
 }
 
-/** What names a session. */
 const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3}[0-9a-f-]*)$/;
 
 const COLUMNS_MAX = 100;
@@ -81,8 +71,6 @@ export function configureHelp(program: Command, io: Io): void {
 }
 
 function formatHelp(command: Command, helper: Help, columns: number): string {
-  const usage = usageOf(command);
-  if (usage !== undefined) return formatServerHelp(usage, { command, helper, columns });
   const { examples, notes } = extrasOf(command);
   const item = (width: number) => (row: readonly [string, string]) => helper.formatItem(row[0], width, row[1], helper);
   const list = (title: string, rows: readonly (readonly [string, string])[], width: number) =>
@@ -115,32 +103,6 @@ function formatHelp(command: Command, helper: Help, columns: number): string {
   ].join("\n");
 }
 
-/** A server's help in the form of the others: it knows neither how wide the terminal is nor whether it has colours. */
-function formatServerHelp(
-  usage: string,
-  { command, helper, columns }: { readonly command: Command; readonly helper: Help; readonly columns: number },
-): string {
-  const { description, options, extras } = readUsage(usage);
-  const rows = options.map(({ short, long, value, description }) => {
-    const names = short === undefined ? long : `${short}, ${long}`;
-    return [value === undefined ? names : `${names} <${value}>`, description] as const;
-  });
-  const width = Math.max(...rows.map(([term]) => term.length));
-  return [
-    helper.boxWrap(description, columns),
-    "",
-    ...(extras.examples.length === 0 ? [] : [helper.styleTitle("Examples")]),
-    ...extras.examples.map(([line]) => `  ${line}`),
-    ...(extras.examples.length === 0 ? [] : [""]),
-    helper.styleTitle("Usage"),
-    `  rkat ${command.name()} [options]`,
-    "",
-    helper.styleTitle("Options"),
-    ...rows.map(([term, meaning]) => helper.formatItem(term, width, meaning, helper)),
-    "",
-  ].join("\n");
-}
-
 /** A meaning stands beside its command, or below one that is too long for that. */
 function exampleLines(examples: readonly Example[], helper: Help): readonly string[] {
   if (examples.length === 0) return [];
@@ -155,60 +117,3 @@ function exampleLines(examples: readonly Example[], helper: Help): readonly stri
 
 /** As much as leaves enough of a line for a meaning to be wrapped in. */
 const EXAMPLE_COLUMNS_MAX = 56;
-
-/** As much of a command as its help says. */
-export interface UsageEntry {
-  readonly description: string;
-  /** What follows its words: `SESSION [options]`. */
-  readonly usage: string;
-  readonly options: readonly OptionEntry[];
-  readonly extras: Required<HelpExtras>;
-}
-
-export interface OptionEntry {
-  readonly short: string | undefined;
-  readonly long: string;
-  /** What its value is called; undefined where it takes none. */
-  readonly value: string | undefined;
-  readonly isValueOptional: boolean;
-  readonly isRepeated: boolean;
-  readonly description: string;
-  readonly choices: readonly string[];
-  /** What holds without it, where that is one value. */
-  readonly fallback: string | undefined;
-  readonly group: string;
-}
-
-/** What a server's own help says: servers read their flags themselves, and their help is where those are written. */
-export function readUsage(usage: string): UsageEntry {
-  const [head = "", rest = ""] = usage.split(/^Options:\n/m);
-  const [options = "", examples = ""] = rest.split(/^Examples:\n/m);
-  return {
-    description: head
-      .replace(/^Usage: .*\n+/, "")
-      .replace(/(?<!\s)\s*\n/g, " ")
-      .trim(),
-    usage: "[options]",
-    options: [...options.matchAll(OPTION_LINE)].map(optionOf),
-    extras: {
-      examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])),
-      notes: [],
-    },
-  };
-}
-
-const OPTION_LINE = /^ {2}(?:(-\w), )?(--[\w-]+)(?: ([A-Z]+))? {2,}(\S.*)$/gm;
-
-function optionOf([, short, long = "", value, description = ""]: RegExpMatchArray): OptionEntry {
-  return {
-    short,
-    long,
-    value: value?.toLowerCase(),
-    isValueOptional: false,
-    isRepeated: description.includes("may be repeated"),
-    description,
-    choices: [],
-    fallback: undefined,
-    group: "Options",
-  };
-}

@@ -51,7 +51,6 @@ export function interruptedExit({ interrupt }: Io): number | undefined {
   return typeof interrupt.reason === "number" ? interrupt.reason : EXIT_INTERRUPTED;
 }
 
-/** One value on stdout, for scripts. */
 export function writeJson({ stdout }: Io, value: unknown): void {
   stdout.write(`${jsonText(value, 2)}\n`);
 }
@@ -172,7 +171,6 @@ export function table(
   return alignColumns([head, ...rows]).map((line, index) => (index === 0 ? dim(line) : line));
 }
 
-/** A text of several lines, moved to the right. */
 export function indented(text: string): readonly string[] {
   return withoutControls(text)
     .trim()

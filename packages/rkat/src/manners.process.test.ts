@@ -1,11 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Command } from "commander";
+import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { createProgram } from "./command-line.ts";
 import { type CommandEntry, commandTree } from "./commands/completion.ts";
-import { usageOf } from "./help.ts";
 import type { Parts } from "./parts.ts";
 
 const line = useCommandLine();
@@ -95,7 +94,7 @@ describe("[G5] manners", () => {
     const faults = everyCommand(tree()).flatMap(({ path, summary, description, extras }) => [
       ...(summary === "" ? [`${path.join(" ")} has no summary`] : []),
       ...(description === "" ? [`${path.join(" ")} has no description`] : []),
-      ...(extras.examples.length === 0 && !isServer(path) ? [`${path.join(" ")} has no example`] : []),
+      ...(extras.examples.length === 0 ? [`${path.join(" ")} has no example`] : []),
     ]);
     expect(faults).toEqual([]);
   });
@@ -138,10 +137,4 @@ function tree(): CommandEntry {
 
 function everyCommand(entry: CommandEntry): readonly CommandEntry[] {
   return entry.commands.flatMap((command) => [command, ...everyCommand(command)]);
-}
-
-/** Servers write their own help. */
-function isServer([, name]: readonly string[]): boolean {
-  const found = program().commands.find((command) => command.name() === name);
-  return found instanceof Command && usageOf(found) !== undefined;
 }

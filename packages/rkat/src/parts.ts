@@ -26,13 +26,8 @@ export interface Parts {
   openRuntime(options: OpenOptions): Promise<Runtime>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   readonly verifyStore: typeof verifyStore;
-  /** Each server runs until its client or a signal ends it, and resolves with the exit code. */
-  serveRpc(args: readonly string[]): Promise<number>;
-  serveMcp(args: readonly string[]): Promise<number>;
-  serveAcp(args: readonly string[]): Promise<number>;
-  serveRest(args: readonly string[]): Promise<number>;
-  /** Serves the console until it is interrupted, and opens a browser where there is a display; returns the exit code. */
-  serveConsole(args: readonly string[]): Promise<number>;
+  /** Serves until the client or a signal ends it, and resolves with the exit code. */
+  serve(kind: ServerKind, args: readonly string[]): Promise<number>;
   /** Runs a command line that a person typed, in the project's folder; never rejects. */
   runOwnCommand(command: Omit<Parameters<typeof runOwnCommand>[0], "clock">): ReturnType<typeof runOwnCommand>;
   /** The scenarios that must give the same result on every surface. */
@@ -44,6 +39,8 @@ export interface Parts {
     script: Parameters<typeof createScriptedModel>[0],
   ): Promise<ReturnType<typeof createScriptedModel>>;
 }
+
+export type ServerKind = "rpc" | "mcp" | "acp" | "rest" | "console";
 
 /** The models that can be used now. It never holds a key. */
 export interface ModelOutlook {

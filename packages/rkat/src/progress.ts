@@ -177,7 +177,6 @@ type MakeRoom = (write: () => void) => void;
 
 /** A line quotes what a provider answered, which may be a page. */
 const LINE_CHARS_MAX = 2_000;
-/** The most lines that are held back. */
 const HELD_LINES_MAX = 1_000;
 
 export function createLogLines({ stderr, env }: Io): LogLines {

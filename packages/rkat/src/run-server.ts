@@ -3,13 +3,10 @@ import { readFileSync } from "node:fs";
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { nodeFault } from "@rkat/core/runtime/node-version";
-import type { AcpParts } from "@rkat/server/acp/start";
-import type { ServerIo, ServerParts } from "@rkat/server/http/start";
+import type { ServerIo } from "@rkat/server/http/start";
+import { serverParts } from "./server-parts.ts";
 
-type Start = (
-  io: ServerIo,
-  parts: ServerParts & Pick<AcpParts, "openServers" | "resolveInProject" | "keylessProviders">,
-) => Promise<number>;
+type Start = (io: ServerIo, parts: typeof serverParts) => Promise<number>;
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -49,15 +46,7 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
       stderr: process.stderr,
       interrupt: interrupt.signal,
     },
-    {
-      loadConfig: async (places) => (await import("@rkat/node/config/load-config")).loadConfig(places),
-      openRuntime: async (options) => (await import("@rkat/node/open-runtime")).openRuntime(options),
-      openDatabaseTokens: async (...given) => (await import("@rkat/postgres")).openDatabaseTokens(...given),
-      resolveInProject: async (...given) => (await import("@rkat/core/tools/project-path")).resolveInProject(...given),
-      keylessProviders: async (...given) =>
-        (await import("@rkat/core/providers/provider-settings")).keylessProviders(...given),
-      openServers: async (...given) => (await import("@rkat/node/open-runtime")).openMcpServers(...given),
-    },
+    serverParts,
   );
   // A tool or a connection that outlives its turn must not keep the process alive.
   process.exit(exitCode);

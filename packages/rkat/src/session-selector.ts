@@ -130,7 +130,6 @@ export async function findActiveCompaction(opened: Opened, { id, word }: Named):
   throw missing(`every compaction of session ${shortId(id)} was undone already; ${listHint(id)}`);
 }
 
-/** Every compaction of a session, oldest first. */
 async function compactionsOf({ runtime }: Opened, session_id: string): Promise<readonly Compaction[]> {
   return (await runtime.dispatch("listCompactions", { session_id })).compactions;
 }

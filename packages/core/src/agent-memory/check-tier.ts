@@ -51,9 +51,7 @@ export async function checkTier(
 
 interface Measured {
   readonly made: CheckedTier;
-  /** The sources, oldest first. */
   readonly texts: readonly string[];
-  /** The specifics of the sources, each once. */
   readonly specifics: readonly Specific[];
   /** The quality of the previous long-term summary among the sources. */
   readonly before: number;

@@ -30,7 +30,6 @@ const NAMED = "(?:[\\w-]+\\s+){0,5}?(?:summary|recap|summari[sz]ation|summari[sz
 const SOURCE =
   "(?:the|these|those|your|all|my)\\s+(?:[\\w-]+\\s+){0,3}(?:memories|memory|conversation|text|passage|events|story|notes|transcript)\\b";
 
-/** Openings that models write before the summary. */
 const OPENINGS: readonly RegExp[] = [
   /^(?:#{1,6}\s*)?[*_]*summary[*_]*\s*[:：][*_]*\s*/iu,
   /^#{1,6}\s*[*_]*summary[*_]*\s*(?:\n|$)/iu,
@@ -105,7 +104,6 @@ function wordsOf(text: string): readonly Word[] {
 
 interface Folded {
   readonly text: string;
-  /** Where text was removed. */
   readonly places: readonly number[];
 }
 

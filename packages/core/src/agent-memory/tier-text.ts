@@ -74,7 +74,6 @@ export const LONGTERM_HEADING = "## Older Memories (Summary)";
 export const RECENT_HEADING = "## Recent Past (Summary)";
 const NOTES_HEADING = "## Relevant Private Notes";
 const COMMANDS_HEADING = "BASIC COMMANDS:";
-/** Encloses the memories. */
 const MEMORIES_RULE = "---";
 const PROMPT_LINES: readonly string[] = [
   LONGTERM_HEADING,

@@ -10,9 +10,7 @@ export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "note"> 
   remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
   /** Keeps a private note, which the context shows when it is relevant; resolves with the number of notes. */
   note(content: string, title?: string): Promise<number>;
-  /** Whether a compaction is due. */
   shouldCompact(): Promise<boolean>;
-  /** Searches all this agent remembers. */
   recall(query: string, options?: OptionsOf<"searchHistory", "query" | "agent">): Promise<MemoryResults>;
 }
 

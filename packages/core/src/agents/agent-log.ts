@@ -160,7 +160,6 @@ interface AgentFilesParts {
   readonly log: AgentLog;
   readonly locks: SessionLocks;
   readonly report: (what: string) => void;
-  /** Adds memories found in files. */
   readonly add: (found: Awaited<ReturnType<Vault["found"]>>) => Promise<unknown>;
 }
 

@@ -44,7 +44,6 @@ export interface AgentMemory {
   /** Compacts now; concurrent calls share one compaction. */
   compact(caller?: Caller): Promise<AgentCompacted>;
   status(): Promise<AgentStatus>;
-  /** Resolves when no background work is left. */
   settled(): Promise<void>;
 }
 
@@ -60,7 +59,6 @@ export interface AgentMemoryParts {
   readonly summarise: SummariseTexts;
   /** The bytes of text that fit into one summary request. */
   readonly roomBytes: () => Promise<number>;
-  /** Whether invented facts are cut from summaries. */
   readonly cutsInvented: () => boolean;
   /** What the calls of the caller with this name cost today, in US dollars. */
   readonly spentToday: (name: string) => Promise<number>;
@@ -68,7 +66,6 @@ export interface AgentMemoryParts {
   readonly vault: Vault | undefined;
   /** Receives progress, one line at a time. */
   readonly report: (line: string) => void;
-  /** Called after the log has grown. */
   readonly grown: () => void;
   readonly signal: AbortSignal;
 }

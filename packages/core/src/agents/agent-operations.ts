@@ -41,14 +41,12 @@ export interface AgentOperationParts {
   readonly spentToday: (name: string) => Promise<number>;
   readonly telemetry: OpenTelemetry | undefined;
   readonly report: ((line: string) => void) | undefined;
-  /** Called with the agent whose log has grown. */
   readonly grown: (id: string) => void;
 }
 
 /** The agents' operations; the first call loads and opens them. */
 export function createAgentOperations(parts: AgentOperationParts): {
   readonly operations: AgentOperations;
-  /** Undefined when there are no agents. */
   store(): Promise<AgentStore | undefined>;
   /** Likewise, with their files. */
   place(): Promise<AgentPlace | undefined>;

@@ -36,7 +36,6 @@ export interface AgentsParts
   > {
   readonly store: AgentStore;
   readonly clock: Clock;
-  /** Called with the log that has grown. */
   readonly grown: (id: string) => void;
 }
 

@@ -261,7 +261,6 @@ function recoverByTexts(texts: readonly string[], yieldToEventLoop: Clock["yield
   return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
 }
 
-/** A summary that is a source of another, with its specifics. */
 interface SourceSummary {
   readonly text: string;
   readonly created_at_ms: number;

@@ -86,7 +86,6 @@ function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSig
   return telemetry.watch({ ...about, model, tools: new Map(), signal });
 }
 
-/** A summary of extracted sentences. */
 export function extractTexts(texts: readonly string[]) {
   const summary = extractTier(texts, EXTRACT_CHARS_MAX);
   if (summary === "") throw new Error("the memories hold no sentence to summarise them by");

@@ -5,7 +5,6 @@ import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { messagesOf, type Placed } from "../state/context.ts";
 import type { SessionState } from "../state/session-state.ts";
-import type { WholeState } from "../state/whole-state.ts";
 import { dollarsOf, priceOf } from "../turn/cost.ts";
 import { estimateTokens } from "../turn/tokens.ts";
 import type { Compacting, Prepared } from "./prepare.ts";
@@ -87,24 +86,36 @@ export function usualSummaryTokens({ compactor }: Pick<Compacting, "compactor">,
   return Math.min(compactor.maxSummaryTokens(), Math.ceil(tokens * SUMMARY_SHARE));
 }
 
-/** Whether price decides when to compact: by the policy, if the model has a price. */
-export function decidesByPrice(
-  { policy }: Pick<Compacting, "policy">,
-  { prices }: Pick<ModelClient, "prices">,
-): boolean {
-  return policy === "economy" && prices !== undefined && (prices.input > 0 || prices.output > 0);
+/** Whether a model's calls cost something, as far as is known. */
+export function hasPrice({ prices }: Pick<ModelClient, "prices">): boolean {
+  return prices !== undefined && !isFree(prices);
 }
 
-/** A note, once per session, that the economy policy has no effect without a price. */
-export function priceNote(
-  { compactions }: Pick<WholeState, "compactions">,
-  compacting: Pick<Compacting, "policy">,
-  model: Pick<ModelClient, "prices" | "modelId">,
-): readonly string[] {
-  if (compacting.policy !== "economy" || decidesByPrice(compacting, model)) return [];
-  const why = model.prices === undefined ? `no price of ${model.modelId} is known` : `${model.modelId} costs nothing`;
-  const note = `${why}, so the context is compacted at its threshold`;
-  return compactions.some(({ body }) => body.notes.includes(note)) ? [] : [note];
+/** The size at which a context will be compacted, if it grows and the conversation goes on as it is. */
+export function dueAt(
+  state: Pick<SessionState, "cadence" | "prepared" | "pins" | "shown" | "shownTokens">,
+  compacting: Compacting,
+  by: { readonly model: Pick<ModelClient, "prices">; readonly idleMs: number },
+): number {
+  const { threshold, pricedFrom, isByPrice } = compacting;
+  if (!isByPrice) return threshold;
+  let [low, high] = [Math.max(state.shownTokens, pricedFrom), threshold];
+  const paysAt = (size: number): boolean =>
+    paysNow(state, compacting, { ...by, shown: state.shown, grownBy: size - state.shownTokens });
+  if (low >= high || !paysAt(high)) return threshold;
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (paysAt(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+/** What the next call pays for its input: the context as it is, from the provider's cache while that is warm. */
+export function nextCallCost(tokens: number, prices: ModelPrices, idleMs: number): number {
+  const isCold = idleMs >= (prices.cache_minutes ?? CACHE_MINUTES) * MINUTE_MS;
+  const cached = isCold ? { cache_creation_tokens: tokens } : { cache_read_tokens: tokens };
+  return dollarsOf(priceOf({ input_tokens: tokens, output_tokens: 0, ...cached }, prices));
 }
 
 export function idleMsOf({ lastAnswerMs }: Pick<SessionState, "lastAnswerMs">, nowMs: number): number {
@@ -144,12 +155,19 @@ export function economyOf(
 export function paysNow(
   state: Pick<SessionState, "cadence" | "prepared" | "pins">,
   compacting: Compacting,
-  by: { readonly model: Pick<ModelClient, "prices">; readonly idleMs: number; readonly shown: readonly Placed[] },
+  by: {
+    readonly model: Pick<ModelClient, "prices">;
+    readonly idleMs: number;
+    readonly shown: readonly Placed[];
+    /** By how much the older part of the context would have grown. */
+    readonly grownBy?: number;
+  },
 ): boolean {
   const { prices } = by.model;
   if (prices === undefined) return false;
   const at = { prices, calls: expectedCalls(state.cadence), idleMs: by.idleMs };
-  const before = estimateTokens(messagesOf(by.shown));
+  const { grownBy = 0 } = by;
+  const before = estimateTokens(messagesOf(by.shown)) + grownBy;
   if (state.prepared !== undefined) {
     const { tokens_before, tokens_after } = state.prepared.body.compaction;
     // Its summary is already paid for.
@@ -158,7 +176,8 @@ export function paysNow(
   }
   const { discarded } = compacting.compactor.rebuildHistory(messagesOf(by.shown), "");
   const pinned = by.shown.filter(({ seq }) => state.pins.has(seq)).map(({ message }) => message);
-  const gone = estimateTokens(discarded) - estimateTokens(pinned.filter((message) => discarded.includes(message)));
+  const gone =
+    grownBy + estimateTokens(discarded) - estimateTokens(pinned.filter((message) => discarded.includes(message)));
   return pays({ ...at, ...sizesOf(compacting, before, gone) });
 }
 

@@ -21,10 +21,12 @@ const facts = (given: Partial<BoundaryFacts>): BoundaryFacts => ({
 const judge = (given: Partial<BoundaryFacts>) => judgeBoundary(facts(given), compactor);
 
 describe("the judgement at a boundary", () => {
-  it("[C3] takes the threshold asked for, else most of the window, else 100,000", () => {
-    expect(thresholdFor(100_000, 1_000_000)).toBe(100_000);
-    expect(thresholdFor(undefined, 1_000_000)).toBe(800_000);
-    expect(thresholdFor(undefined, undefined)).toBe(100_000);
+  it("[C3] [R4] takes the threshold asked for, else most of the window, and without a price at most 100,000", () => {
+    expect(thresholdFor(150_000, 1_000_000, false)).toBe(150_000);
+    expect(thresholdFor(undefined, 1_000_000, true)).toBe(800_000);
+    expect(thresholdFor(undefined, 1_000_000, false)).toBe(100_000);
+    expect(thresholdFor(undefined, 64_000, false)).toBe(51_200);
+    expect(thresholdFor(undefined, undefined, true)).toBe(100_000);
   });
 
   it("[C3] counts tools and the answer's reserve, and the bytes of the request", () => {

@@ -1,4 +1,4 @@
-import type { Compaction } from "../contract/compaction.ts";
+import { COMPACTION_FALLBACKS, type Compaction } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
 import { withVerdict } from "../contract/verdict.ts";
@@ -58,19 +58,28 @@ export function filling(facts: BoundaryFacts): number {
 }
 
 const WINDOW_SHARE = 0.8;
-const UNKNOWN_WINDOW_THRESHOLD = 100_000;
+const UNPRICED_THRESHOLD = 100_000;
 
-/** The size at which a context is compacted: as configured, else most of the model's window. */
-export function thresholdFor(explicit: number | undefined, contextWindow: number | undefined): number {
+/**
+ * The size at which a context is compacted at the latest: as configured, else most of the model's window. Without a
+ * price no one knows what a large context costs, so it is limited.
+ */
+export function thresholdFor(
+  explicit: number | undefined,
+  contextWindow: number | undefined,
+  isUnlimited: boolean,
+): number {
   if (explicit !== undefined) return explicit;
-  return contextWindow === undefined ? UNKNOWN_WINDOW_THRESHOLD : Math.floor(contextWindow * WINDOW_SHARE);
+  if (contextWindow === undefined) return UNPRICED_THRESHOLD;
+  const most = Math.floor(contextWindow * WINDOW_SHARE);
+  return isUnlimited ? most : Math.min(most, UNPRICED_THRESHOLD);
 }
 
 export const COMPACTION_DEFAULTS: CompactionConfig = {
   autoCompactThreshold: 100_000,
-  recentTurnBudget: 4,
-  maxSummaryTokens: 4_096,
-  minTurnsBetweenCompactions: 3,
+  recentTurnBudget: COMPACTION_FALLBACKS.recent_turn_budget,
+  maxSummaryTokens: COMPACTION_FALLBACKS.max_summary_tokens,
+  minTurnsBetweenCompactions: COMPACTION_FALLBACKS.min_turns_between_compactions,
 };
 
 /** The id until the compaction is logged. */
@@ -137,23 +146,31 @@ export interface Floor {
   readonly tools: number;
   readonly pins: number;
   readonly summary: number;
-  /** It may depend on the threshold. */
-  workState(threshold: number): number;
+  /** As configured; the default gives way. */
+  readonly workState: number;
 }
 
 /** Refuses a threshold that a compacted context would still exceed; unknown kept turns are not counted. */
-export function requireReachable(threshold: number, floor: Floor): void {
-  const { system, tools, pins, summary } = floor;
-  const sumAt = (size: number): number => system + tools + pins + summary + floor.workState(size);
-  const [sum, workState] = [sumAt(threshold), floor.workState(threshold)];
+export function requireReachable(threshold: number, { system, tools, pins, summary, workState }: Floor): void {
+  const sum = system + tools + pins + summary + workState;
   if (sum < threshold) return;
-  let least = sum;
-  while (sumAt(least + 1) > least) least = sumAt(least + 1);
-  const arithmetic = `system ${system} + tools ${tools} + pins ${pins} + summary ${summary} + work state ${workState} = ${sum} tokens`;
+  const work = workState === 0 ? "" : ` + work state ${workState}`;
+  const arithmetic = `system ${system} + tools ${tools} + pins ${pins} + summary ${summary}${work} = ${sum} tokens`;
   throw new RuntimeError(
     "COMPACTION_THRESHOLD_UNREACHABLE",
     `auto_compact_threshold: ${threshold} can never be met, because ${arithmetic} always stay, besides the recent ` +
-      `turns; write more than ${least}, or lower max_summary_tokens (${summary})`,
-    { details: { threshold, system, tools, pins, tail: 0, summary, work_state: workState, floor: sum } },
+      `turns; write more than ${sum}, or lower max_summary_tokens (${summary})`,
+    {
+      details: {
+        threshold,
+        system,
+        tools,
+        pins,
+        tail: 0,
+        summary,
+        ...(workState === 0 ? {} : { work_state: workState }),
+        floor: sum,
+      },
+    },
   );
 }

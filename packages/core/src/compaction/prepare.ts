@@ -1,4 +1,4 @@
-import type { CompactionPolicy, CompactionTrigger, SeqRange } from "../contract/compaction.ts";
+import type { CompactionTrigger, SeqRange } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator, Judge } from "../ports/compactor.ts";
@@ -23,10 +23,13 @@ export interface Compacting {
   readonly minTurnsBetweenCompactions: number;
   /** The size at which eviction of tool output starts; undefined if it is off. */
   readonly evictFrom: number | undefined;
-  readonly policy: CompactionPolicy;
+  /** Whether a context is compacted as soon as that is cheaper than continuing, besides at its threshold. */
+  readonly isByPrice: boolean;
+  /** The size at which the price is considered. */
+  readonly pricedFrom: number;
   /** Whether summaries are made in the background, so that a turn waits for one only if the context would not fit. */
   readonly prepares: boolean;
-  /** The size at which preparing starts, and at which the price is considered. */
+  /** The size at which preparing starts. */
   readonly prepareAt: number;
   readonly prune: boolean;
   /** The largest state of the work behind a summary, in tokens; 0 if it is off. */

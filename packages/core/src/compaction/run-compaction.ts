@@ -20,7 +20,7 @@ import { addUsage, NO_USAGE } from "../turn/cost.ts";
 import { type Asking, ask, type ModelAnswer, waitFor } from "../turn/model-call.ts";
 import { hostOf, isSummaryOf, nativeSummaryIn } from "../turn/native-summary.ts";
 import { estimateTokens, toolTokens } from "../turn/tokens.ts";
-import { economyOf, priceNote, usualSummaryTokens } from "./economy.ts";
+import { economyOf, usualSummaryTokens } from "./economy.ts";
 import { foldCandidate, type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, judgeRequest, ungrounded, type Written } from "./ground.ts";
 import { keptOf, type Plan, partsOf } from "./plan.ts";
@@ -280,8 +280,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
     ),
   });
   const usage = addUsage(grounded.usage, own.usage);
-  const priceless = priceNote(state, compacting, asking.model);
-  const reported = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes, ...priceless];
+  const reported = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes];
   const notes = reported.map(asking.redact);
   await yieldToEventLoop();
   const sizes = {

@@ -1,3 +1,4 @@
+import { hasPrice } from "../compaction/economy.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../compaction/prepare.ts";
 import type { Reading } from "../compaction/reading.ts";
@@ -5,7 +6,7 @@ import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { CompactionDefaults, CompactionSettings } from "../contract/compaction.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { CompactionHooks, Compactor, Curator, Judge } from "../ports/compactor.ts";
-import type { ToolSpec } from "../ports/model.ts";
+import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import { estimateTokens, toolTokens } from "../turn/tokens.ts";
 
 /** The capability `session-compaction`, for all sessions of a runtime. */
@@ -30,14 +31,15 @@ const PREPARE_AT = 0.8;
 /** A summary takes at most this share of a threshold derived from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
 
-/** How a session compacts with a model of this window. */
+/** How a session compacts with a model of this window and price. */
 export function compactingFor(
   part: CompactionPart,
   session: Pick<SessionSettings, "compaction">,
-  contextWindow: number | undefined,
+  model: Pick<ModelClient, "contextWindow" | "prices">,
 ): Compacting {
   const settings = { ...part.settings, ...session.compaction };
-  const threshold = thresholdFor(settings.auto_compact_threshold, contextWindow);
+  const { auto_compact_threshold: explicit, policy = explicit === undefined ? "economy" : "threshold" } = settings;
+  const threshold = thresholdFor(explicit, model.contextWindow, policy === "threshold" || hasPrice(model));
   const minTurnsBetweenCompactions =
     settings.min_turns_between_compactions ?? COMPACTION_DEFAULTS.minTurnsBetweenCompactions;
   const compactor = new DefaultCompactor({
@@ -46,10 +48,11 @@ export function compactingFor(
     maxSummaryTokens: summaryTokens(settings, threshold),
     minTurnsBetweenCompactions,
   });
-  const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
+  const { prepare = settings.policy === "economy", prepare_at = PREPARE_AT } = settings;
   const { strategy = "summary", prune_tool_results = true, cut_invented = true, native = false } = settings;
   return {
-    policy,
+    isByPrice: policy === "economy" && part.compactor === undefined && hasPrice(model),
+    pricedFrom: explicit === undefined ? 0 : Math.floor(explicit * prepare_at),
     prepares: prepare && part.isShortLived !== true,
     prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
@@ -107,13 +110,13 @@ export function requireReachableFor(
   const { auto_compact_threshold, max_summary_tokens } = settings;
   const isAskedFor = (keeps.isAlways ?? auto_compact_threshold ?? max_summary_tokens) !== undefined;
   if (!isAskedFor || part.compactor !== undefined) return;
-  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
+  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow, true);
   const content = session.system_prompt ?? "";
   requireReachable(threshold, {
     system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
     tools: toolTokens(keeps.tools),
     pins: keeps.pinTokens,
     summary: summaryTokens(settings, threshold),
-    workState: (size) => workStateTokens(settings, size),
+    workState: settings.work_state_tokens ?? 0,
   });
 }

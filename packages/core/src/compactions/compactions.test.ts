@@ -330,7 +330,7 @@ describe("a threshold that can never be met", () => {
   const unreachable = {
     code: "COMPACTION_THRESHOLD_UNREACHABLE",
     message: expect.stringMatching(
-      /^auto_compact_threshold: \d+ can never be met, because system \d+ \+ tools \d+ \+ pins \d+ \+ summary \d+ \+ work state \d+ = \d+ tokens/,
+      /^auto_compact_threshold: \d+ can never be met, because system \d+ \+ tools \d+ \+ pins \d+ \+ summary \d+ = \d+ tokens/,
     ),
   };
 
@@ -338,6 +338,9 @@ describe("a threshold that can never be met", () => {
     expect(() => createRuntime({ compaction: { autoCompactThreshold: 4_000 } })).toThrow(
       expect.objectContaining(unreachable),
     );
+    expect(() =>
+      createRuntime({ compaction: { autoCompactThreshold: 500, maxSummaryTokens: 100, workStateTokens: 400 } }),
+    ).toThrow("summary 100 + work state 400 = 500 tokens");
     const { runtime } = scriptedRuntime([], { compaction: { autoCompactThreshold: 500, maxSummaryTokens: 100 } });
     await expect(runtime.createSession("x", { systemPrompt: "y".repeat(1_600) })).rejects.toMatchObject(unreachable);
     await expect(runtime.createSession("x", { compaction: { auto_compact_threshold: 90 } })).rejects.toMatchObject(

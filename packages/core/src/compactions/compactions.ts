@@ -18,7 +18,7 @@ import {
   type LiveSessions,
   type LockedWork,
 } from "../sessions/live-sessions.ts";
-import { appendingTo, compactingIn, sessionWork, type TurnParts } from "../sessions/turn-runner.ts";
+import { appendingTo, compactingIn, modelOf, sessionWork, type TurnParts } from "../sessions/turn-runner.ts";
 import { chooseTools } from "../sessions/turn-tools.ts";
 import { evictedFrom, type Placed, rangesOf } from "../state/context.ts";
 import { type KeptCompaction, saidIn, transcriptAfter } from "../state/rewrites.ts";
@@ -137,7 +137,7 @@ async function compactNow(
   const { store, clock } = parts;
   const { model, provider } = state.settings;
   const client = await parts.models.resolve(model, provider);
-  const compacting = withHooks(compactingOf(parts, state, client.contextWindow), hooksFor(parts, session));
+  const compacting = withHooks(compactingOf(parts, state, client), hooksFor(parts, session));
   const { instructions } = input;
   if (input.preview) {
     const ready = await readyFor(parts, state, instructions);
@@ -243,7 +243,7 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
     const took = ranges.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
     throw invalid(`from_seq: the compaction took out the seqs ${took || "of none"}`);
   }
-  const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
+  const { threshold } = compactingOf(parts, state, modelOf(parts, state.settings));
   // More than the threshold would be compacted again before the next answer.
   const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
   const names = new Set(taken.map(nameOf));
@@ -302,8 +302,12 @@ function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
 }
 
 /** The capability gate has passed, so the capability is present. */
-function compactingOf(parts: TurnParts, state: WholeState, contextWindow: number | undefined): Compacting {
-  const compacting = compactingIn(parts, state, { contextWindow });
+function compactingOf(
+  parts: TurnParts,
+  state: WholeState,
+  model: Pick<ModelClient, "contextWindow" | "prices">,
+): Compacting {
+  const compacting = compactingIn(parts, state, { model });
   if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
   return compacting;
 }

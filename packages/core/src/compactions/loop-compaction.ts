@@ -178,7 +178,8 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
     threshold,
     minTurnsBetweenCompactions,
     evictFrom: evict ? threshold * EVICT_AT : undefined,
-    policy: "threshold",
+    isByPrice: false,
+    pricedFrom: 0,
     prepares: false,
     prepareAt: threshold,
     prune: evict,
@@ -194,10 +195,10 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
 }
 
 function thresholdOf({ threshold }: LoopCompactionOptions, { window, room = Number.POSITIVE_INFINITY }: Sizes): number {
-  if (threshold === undefined) return Math.min(thresholdFor(undefined, window), room);
+  if (threshold === undefined) return Math.min(thresholdFor(undefined, window, true), room);
   if ("tokens" in threshold) return Math.min(threshold.tokens, room);
   const byShare = window === undefined ? undefined : Math.floor(window * threshold.share);
-  return Math.min(thresholdFor(byShare, window), room);
+  return Math.min(thresholdFor(byShare, window, true), room);
 }
 
 /** The hash of each prefix of a conversation. */

@@ -28,7 +28,7 @@ const given = {
 };
 
 describe("reading apart", () => {
-  it("[J5] finds in a thread what is found here, in however many pieces it is handed over", async () => {
+  it("[J5] [L1] finds in a thread what is found here, in however many pieces it is handed over", async () => {
     const inWorker = createReading(yieldToEventLoop, 0);
     const source = placed.map(({ message }) => message);
     expect(await inWorker("check", { summary, source }, never)).toEqual(

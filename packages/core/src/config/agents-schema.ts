@@ -60,7 +60,6 @@ const AgentRow = z
   .transform(inMs)
   .describe("a sub-agent; `.rkat/sub-agents/NAME.md` is equivalent; [sub-agents.md](sub-agents.md)");
 
-/** The head of a file; it may repeat the name. */
 export const AgentHead = z.strictObject({ ...keys, name: text.optional() }).transform(inMs);
 
 export const AgentBody = prompt;

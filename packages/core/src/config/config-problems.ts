@@ -3,9 +3,7 @@ import { z } from "../contract/schema.ts";
 type Path = readonly PropertyKey[];
 
 interface Given {
-  /** The rejected value. */
   readonly raw: unknown;
-  /** The schema that rejected it. */
   readonly schema: z.ZodType;
   /** Names the file or the variable that a key comes from. */
   readonly sourceOf: (path: Path) => string;

@@ -1,5 +1,5 @@
 import { CAPABILITIES } from "../contract/capability.ts";
-import { CompactionDefaults } from "../contract/compaction.ts";
+import { COMPACTION_FALLBACKS, CompactionDefaults } from "../contract/compaction.ts";
 import { HookEntries, type HookEntry } from "../contract/hook.ts";
 import { Duration, isJsonTable, type JsonTable, spellDuration } from "../contract/input.ts";
 import { PermissionRules } from "../contract/permission.ts";
@@ -104,7 +104,6 @@ export function spellRetention({ sessions, labels }: z.output<typeof Retention>)
   };
 }
 
-/** Commands that watch and guard the steps of turns. */
 const Hooks = z.strictObject({
   entries: HookEntries.default([]).describe("commands that are called at steps of a turn; [hooks.md](hooks.md)"),
   default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000).meta(common("the timeout of hooks that set none")),
@@ -119,7 +118,6 @@ export function withUsersHooks(users: readonly HookEntry[], others: readonly Hoo
   return [...users, ...others.filter(({ id }) => !users.some((one) => one.id === id))];
 }
 
-/** Skills, wherever they come from. */
 const Skills = z.strictObject({
   enabled: flag.default(true).meta(common("whether sessions have skills; [skills.md](skills.md)", false)),
 });
@@ -181,7 +179,6 @@ const Shell = z
   })
   .transform((shell) => ({ program: shell.program, timeout_ms: Math.max(1, Math.round(shell.timeout_secs * 1_000)) }));
 
-/** OpenAI's clients. */
 const OpenAi = z.strictObject({
   enabled: flag
     .optional()
@@ -199,7 +196,6 @@ const OpenAi = z.strictObject({
     .meta(common("tools of ours that such a session has where its request names none", "memory")),
 });
 
-/** Pages with the `useChat` of the AI SDK. */
 const Ui = z
   .strictObject({
     enabled: flag
@@ -325,8 +321,14 @@ const example = <S extends z.ZodType>(field: S, value: unknown): S => field.meta
 
 /** Missing keys follow from the model, or are defaults of the compaction. */
 const Compaction = CompactionDefaults.extend({
-  recent_turn_budget: example(fieldOf(CompactionDefaults, "recent_turn_budget"), 4),
-  max_summary_tokens: example(fieldOf(CompactionDefaults, "max_summary_tokens"), 4_096),
+  recent_turn_budget: example(
+    fieldOf(CompactionDefaults, "recent_turn_budget"),
+    COMPACTION_FALLBACKS.recent_turn_budget,
+  ),
+  max_summary_tokens: example(
+    fieldOf(CompactionDefaults, "max_summary_tokens"),
+    COMPACTION_FALLBACKS.max_summary_tokens,
+  ),
   policy: example(fieldOf(CompactionDefaults, "policy"), "economy"),
   prepare: example(fieldOf(CompactionDefaults, "prepare"), true),
   evict: example(fieldOf(CompactionDefaults, "evict"), false),

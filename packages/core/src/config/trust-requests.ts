@@ -241,7 +241,6 @@ export function requestOfSkill(skill: {
   };
 }
 
-/** The request of a link on the path to the state folder. */
 export function requestOfLink(path: string, target: string): TrustRequest {
   return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
 }

@@ -37,7 +37,6 @@ export const common = (description: string, ...examples: readonly unknown[]) => 
 const amount = { error: "write an amount of US dollars of at least 0, like 0.5" };
 const dollars = z.number(amount).nonnegative(amount);
 
-/** What calls of a session may cost. */
 export const CostLimit = z
   .number({ error: "write an amount of US dollars above 0, like 0.5" })
   .positive({ error: "write an amount of US dollars above 0, like 0.5" });

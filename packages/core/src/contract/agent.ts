@@ -11,23 +11,23 @@ const TierReceipts = z.object({ recent: Receipt, longterm: Receipt.optional() })
 
 /** A receipt in numbers. */
 const ReceiptCounts = z.object({
-  total: count.describe("specifics of what it sums up"),
-  in_summary: count.describe("of them, those it says"),
+  total: count.describe("specifics of its sources"),
+  in_summary: count.describe("of them, those in the summary"),
   in_tail: count.describe("of them, those the other summary or a memory that is still shown says"),
-  recoverable: count.describe("of them, those only the log and memory have"),
-  lost: count.describe("of them, those that can be found nowhere any more"),
-  invented: count.describe("things it said that nothing it sums up says"),
+  recoverable: count.describe("of them, those only in the log and memory"),
+  lost: count.describe("of them, those that cannot be found any more"),
+  invented: count.describe("content that is in none of its sources"),
   unverified: count.describe("sentences of it whose claims nothing proved"),
   verdict: z.string().describe("what it comes to, in a few sentences"),
 });
 
 /** How a long-term summary stands to what it was made of: the two summaries before it, or, made anew, the waterfall. */
 export const LongtermQuality = z.object({
-  sources: count.describe("specifics of what it was made of"),
-  kept: count.describe("of them, those it says"),
+  sources: count.describe("specifics of its sources"),
+  kept: count.describe("of them, those in the summary"),
   attainable: count.describe("of them, those that sentences of what it was made of say in the same room"),
   invented: count.describe("sentences that say what none of its sources says and were not cut"),
-  shrinkage: z.number().nonnegative().describe("its length over that of what it was made of"),
+  shrinkage: z.number().nonnegative().describe("its length divided by that of its sources"),
   quality: share.describe(
     "what is kept of what could be, multiplied over all steps since it was last held against the short-term summaries",
   ),
@@ -89,7 +89,7 @@ const spender = { model: z.string().optional(), by: z.string().optional() };
 export const AgentEntryBody = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("memory_added"),
-    /** The agent's name stands in every memory: the log alone tells whose it is. */
+    /** The agent's name stands in every memory: the log alone identifies the agent. */
     agent: z.string(),
     number,
     content: z.string(),
@@ -172,18 +172,18 @@ export const OneAgent = z.strictObject({ agent: AgentName });
 
 export const Remember = z.strictObject({
   agent: AgentName,
-  content: cliFlag("TEXT", text("what to remember").describe("what to remember, as a text")),
+  content: cliFlag("TEXT", text("what to remember").describe("the memory, as a text")),
   metadata: cliFlag(
     "--metadata <json>",
     MemoryMetadata.optional()
-      .describe("facts to keep with it, as a JSON object")
+      .describe("facts to store with it, as a JSON object")
       .meta({ examples: [{ place: "garden" }] }),
   ),
 });
 
 export const Remembered = z.object({
   count: count.describe("how many memories the agent has now"),
-  compaction_due: z.boolean().describe("whether a compaction is due with it, which has begun then"),
+  compaction_due: z.boolean().describe("whether a compaction became due, which then runs in the background"),
 });
 
 export const TakeNote = z.strictObject({
@@ -195,7 +195,7 @@ export const TakeNote = z.strictObject({
 /** A memory as it was given. */
 const AgentMemoryItem = z.object({
   seq: count.describe("its number; the first is 1"),
-  content: z.string().describe("what is remembered, word for word"),
+  content: z.string().describe("the memory, word for word"),
   created_at: z.string().describe("when it was added, in RFC 3339"),
   metadata: MemoryMetadata.optional().describe("the facts kept with it"),
 });
@@ -206,7 +206,7 @@ export const ReadAgentContext = z.strictObject({
     "--immediate <n>",
     positive
       .optional()
-      .describe("show so many of the newest memories; without it, every one that no summary covers, 64 at least"),
+      .describe("the number of the newest memories; without it, all that no summary covers, at least 64"),
   ),
 });
 
@@ -228,7 +228,7 @@ const Covered = z.object({
 });
 
 export const AgentCompacted = z.object({
-  compacted: z.boolean().describe("whether it was"),
+  compacted: z.boolean().describe("whether it was compacted"),
   reason: z.string().optional().describe("why not"),
   ...summaries,
 });
@@ -236,14 +236,14 @@ export type AgentCompacted = z.infer<typeof AgentCompacted>;
 
 export const AgentStatus = z.object({
   agent: z.string().describe("its name"),
-  count: count.describe("memories, all of them"),
-  notes: count.describe("private notes"),
-  immediate_window: count.describe("memories that are shown word for word, as configured"),
-  recent_window: count.describe("memories of the short-term summary, as configured"),
+  count: count.describe("the number of memories"),
+  notes: count.describe("the number of private notes"),
+  immediate_window: count.describe("the configured number of memories that are shown word for word"),
+  recent_window: count.describe("the configured number of memories of the short-term summary"),
   immediate_count: count.describe("memories no summary covers: what a context shows word for word"),
   ...summaries,
-  recent_range: Covered.optional().describe("the memories the short-term summary speaks for"),
-  longterm_range: Covered.optional().describe("the memories the long-term summary speaks for"),
+  recent_range: Covered.optional().describe("the memories that the short-term summary covers"),
+  longterm_range: Covered.optional().describe("the memories that the long-term summary covers"),
   compactions: count.describe("how often its memories were compacted"),
   last_compaction_at: z.string().optional().describe("when that was last, in RFC 3339"),
   next_compaction_at: count.describe("the number of memories at which the next compaction is due"),
@@ -270,9 +270,7 @@ export const ReadAgentHistory = z.strictObject({
     positive
       .default(COMPACTIONS_DEFAULT)
       .transform((limit) => Math.min(limit, COMPACTIONS_MAX))
-      .describe(
-        `show the summaries of so many compactions: ${COMPACTIONS_DEFAULT} without it, ${COMPACTIONS_MAX} at most`,
-      ),
+      .describe(`the maximum number of compactions: ${COMPACTIONS_DEFAULT} by default, ${COMPACTIONS_MAX} at most`),
   ),
   before_seq: cliFlag("--before <seq>", positive.optional().describe("only summaries before the one with this seq")),
 });
@@ -282,16 +280,16 @@ export const AgentHistory = z.object({
     .array(
       z.object({
         seq: count.describe("its number in the agent's log; both summaries of a compaction have the same"),
-        created_at: z.string().describe("when it was made, in RFC 3339"),
+        created_at: z.string().describe("when it was created, in RFC 3339"),
         tier: z.enum(["recent", "longterm"]).describe("recent: the short-term summary; longterm: the long-term one"),
-        from: count.describe("the number of the first memory it speaks for"),
+        from: count.describe("the number of the first memory that it covers"),
         to: count.describe("the number of the last, which is in"),
         summary: z.string().describe("the summary itself"),
-        by: fieldOf(Tier, "by").describe("who wrote it; extractive: sentences of what it sums up"),
+        by: fieldOf(Tier, "by").describe("what wrote it: a model; extractive: sentences of its sources"),
         receipt: ReceiptCounts.optional().describe(
-          "its receipt in numbers; absent of summaries of before there were any",
+          "its receipt in numbers; absent for summaries of versions without receipts",
         ),
-        quality: LongtermQuality.optional().describe("of a long-term summary, how it stands to what it was made of"),
+        quality: LongtermQuality.optional().describe("of a long-term summary: its quality, compared with its sources"),
         remaking: Remaking.optional().describe(
           "of a long-term summary, the attempt to make it anew; absent without one",
         ),
@@ -308,15 +306,15 @@ export const ReadAgentReceipt = z.strictObject({
     "--seq <n>",
     positive
       .optional()
-      .describe("the compaction with this seq in the agent's log, as its history tells; without it, the last"),
+      .describe("the compaction with this seq in the agent's log, as its history has it; without it, the last"),
   ),
 });
 
 const TierWithReceipt = z.object({
-  from: count.describe("the number of the first memory it speaks for"),
+  from: count.describe("the number of the first memory that it covers"),
   to: count.describe("the number of the last, which is in"),
   summary: z.string().describe("the summary itself"),
-  by: fieldOf(Tier, "by").describe("who wrote it; extractive: sentences of what it sums up"),
+  by: fieldOf(Tier, "by").describe("what wrote it: a model; extractive: sentences of its sources"),
   receipt: ReceiptView.optional().describe(
     "what became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the " +
       "other summary or by a memory that is still shown; absent of compactions of before there were receipts",
@@ -325,17 +323,17 @@ const TierWithReceipt = z.object({
 
 export const AgentReceipt = z.object({
   seq: count.describe("the compaction's number in the agent's log"),
-  created_at: z.string().describe("when it was made, in RFC 3339"),
+  created_at: z.string().describe("when it was created, in RFC 3339"),
   at_count: count.describe("how many memories there were when it became due"),
   forced: z.boolean().describe("whether it was requested"),
-  model: z.string().optional().describe("the model that was asked; absent where none was"),
-  usage: Usage.describe("the tokens it took"),
+  model: z.string().optional().describe("the model that was called; absent without one"),
+  usage: Usage.describe("its usage"),
   notes: z.array(z.string()).describe("anything out of the ordinary: what was refused, why a summary is extractive"),
   recent: TierWithReceipt.describe("the short-term summary, of memories"),
   longterm: TierWithReceipt.optional().describe(
     "the long-term summary, of both summaries before; absent the first time",
   ),
-  quality: LongtermQuality.optional().describe("how the long-term summary stands to what it was made of"),
+  quality: LongtermQuality.optional().describe("the quality of the long-term summary, compared with its sources"),
   remaking: Remaking.optional().describe("the attempt to make the long-term summary anew; absent without one"),
 });
 export type AgentReceipt = z.infer<typeof AgentReceipt>;
@@ -370,7 +368,7 @@ export const AGENT_OPERATIONS = {
     ...ADDS,
   },
   readAgentContext: {
-    summary: "Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.",
+    summary: "Read an agent's context: both summaries, the newest memories, and all of it as a prompt.",
     input: ReadAgentContext,
     output: AgentContext,
     rpc: "agent/context",
@@ -395,7 +393,7 @@ export const AGENT_OPERATIONS = {
     runs: "agent_compaction",
   },
   readAgentStatus: {
-    summary: "Say what an agent remembers: counts, tiers, summaries, the last compaction and the next.",
+    summary: "Show the state of an agent's memory: counts, tiers, summaries, the last compaction and the next.",
     input: OneAgent,
     output: AgentStatus,
     rpc: "agent/status",
@@ -407,7 +405,7 @@ export const AGENT_OPERATIONS = {
     ...READS,
   },
   readAgentHistory: {
-    summary: "Read the summaries an agent's memories ever had, newest first.",
+    summary: "Read all summaries of an agent's memories, newest first.",
     input: ReadAgentHistory,
     output: AgentHistory,
     rpc: "agent/history",
@@ -420,7 +418,7 @@ export const AGENT_OPERATIONS = {
   },
   readAgentReceipt: {
     summary:
-      "Read what a compaction of an agent kept, moved out of sight or lost, what its summaries invented, and their quality.",
+      "Read what a compaction of an agent kept, removed or lost, what its summaries invented, and their quality.",
     input: ReadAgentReceipt,
     output: AgentReceipt,
     rpc: "agent/receipt",

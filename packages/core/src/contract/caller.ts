@@ -20,17 +20,17 @@ export interface Caller {
   readonly maxCostPerDay?: number;
 }
 
-/** Who asks, as it is told. */
+/** The caller, as it is reported. */
 const Access = z.object({
   name: z.string().optional().describe("the name of the token; absent for the user of the process"),
   scopes: z.array(Scope).describe("what the caller may do"),
-  labels: z.record(z.string(), z.string()).describe("only sessions with these labels are there for it"),
+  labels: z.record(z.string(), z.string()).describe("it sees only sessions with these labels"),
 });
 
 /** The operation on the caller itself. */
 export const ACCESS_OPERATIONS = {
   readAccess: {
-    summary: "Say who asks, and what it may do.",
+    summary: "Show the caller's identity and scopes.",
     input: z.object({}),
     output: Access,
     rpc: "access/get",

@@ -52,7 +52,7 @@ const CapabilityStatus = z.union([
   }),
   z.object({
     NotCompiled: z
-      .object({ feature: z.string().describe("what would have to be composed") })
+      .object({ feature: z.string().describe("what is missing") })
       .describe("the runtime was composed without it"),
   }),
   z.object({
@@ -80,12 +80,12 @@ export type Capabilities = z.infer<typeof Capabilities>;
 /** What a model can be given and asked for. */
 const ModelProfile = z.object({
   model_family: z.string().describe("the family it belongs to, such as claude or gpt-5"),
-  supports_temperature: z.boolean().describe("whether it takes a temperature"),
-  supports_thinking: z.boolean().describe("whether it thinks before it answers"),
-  supports_reasoning: z.boolean().describe("whether it takes a reasoning effort"),
-  vision: z.boolean().describe("whether it takes images in a prompt"),
-  image_tool_results: z.boolean().describe("whether it takes images that tools give"),
-  inline_video: z.boolean().describe("whether it takes videos in a prompt"),
+  supports_temperature: z.boolean().describe("whether it accepts a temperature"),
+  supports_thinking: z.boolean().describe("whether it supports thinking"),
+  supports_reasoning: z.boolean().describe("whether it accepts a reasoning effort"),
+  vision: z.boolean().describe("whether it accepts images in a prompt"),
+  image_tool_results: z.boolean().describe("whether it accepts images in tool results"),
+  inline_video: z.boolean().describe("whether it accepts videos in a prompt"),
   params_schema: z.record(z.string(), z.unknown()).describe("a JSON schema of the provider's own parameters"),
 });
 export type ModelProfile = z.infer<typeof ModelProfile>;
@@ -93,14 +93,14 @@ export type ModelProfile = z.infer<typeof ModelProfile>;
 const tokens = z.number().int().positive();
 
 export const CatalogModel = z.object({
-  id: z.string().describe("the name to ask for it by"),
+  id: z.string().describe("its id"),
   display_name: z.string().describe("its name for people"),
-  tier: z.enum(["recommended", "supported"]).describe("recommended: asked when only its provider is named"),
-  context_window: tokens.optional().describe("the context window in tokens; absent where it is unknown"),
-  max_output_tokens: tokens.optional().describe("tokens it can say at once; absent as above"),
-  prices: ModelPrices.optional().describe("what it charges in US dollars; absent when that is not known"),
+  tier: z.enum(["recommended", "supported"]).describe("recommended: used when only its provider is named"),
+  context_window: tokens.optional().describe("the context window in tokens; absent if unknown"),
+  max_output_tokens: tokens.optional().describe("the maximum output tokens; absent if unknown"),
+  prices: ModelPrices.optional().describe("its prices in US dollars; absent if unknown"),
   server_id: z.string().optional().describe("the server under [self_hosted.servers] that serves it"),
-  profile: ModelProfile.optional().describe("what it takes; absent for a model of one's own"),
+  profile: ModelProfile.optional().describe("its profile; absent for your own models"),
 });
 export type CatalogModel = z.infer<typeof CatalogModel>;
 
@@ -110,18 +110,18 @@ export const ModelsCatalog = z.object({
     .array(
       z.object({
         provider: z.string().describe("its name"),
-        default_model_id: z.string().describe("the model that is asked when only the provider is named"),
+        default_model_id: z.string().describe("the model that is used when only the provider is named"),
         models: z.array(CatalogModel).describe("its models"),
       }),
     )
-    .describe("who serves models, each with its own"),
+    .describe("the providers with their models"),
 });
 export type ModelsCatalog = z.infer<typeof ModelsCatalog>;
 
 /** The rows of the table about what a runtime can do. */
 export const CAPABILITY_OPERATIONS = {
   readCapabilities: {
-    summary: "Say what this runtime can do and what was left out.",
+    summary: "List the capabilities of this runtime, and which are absent.",
     input: z.object({}),
     output: Capabilities,
     rpc: "capabilities/get",

@@ -23,10 +23,11 @@ export const CompactionCadence = z.object({
 });
 export type CompactionCadence = z.infer<typeof CompactionCadence>;
 
-const SpecificKind = z.enum(["path", "identifier", "url", "number", "command", "rule", "ask"]);
-export type SpecificKind = z.infer<typeof SpecificKind>;
+// A list and not a schema: to read the options of one at import would create it.
+const SPECIFIC_KINDS = ["path", "identifier", "url", "number", "command", "rule", "ask"] as const;
+export type SpecificKind = (typeof SPECIFIC_KINDS)[number];
 
-const FactKind = z.enum([...SpecificKind.options, "work_state"]);
+const FactKind = z.enum([...SPECIFIC_KINDS, "work_state"]);
 export type FactKind = z.infer<typeof FactKind>;
 
 /** Where a specific of the discarded messages is now. */
@@ -35,12 +36,12 @@ export type SpecificStatus = z.infer<typeof SpecificStatus>;
 
 /** What a compaction did with the specifics it took out of the context. */
 export const Receipt = z.object({
-  total: count.describe("specifics that were taken out of the context"),
-  in_summary: count.describe("of them, those the summary says"),
-  in_tail: count.describe("of them, those the turns that stayed say"),
-  pinned: count.describe("of them, those a pinned message says"),
-  recoverable: count.describe("of them, those only the log and memory have"),
-  lost: count.describe("of them, those that can be found nowhere any more"),
+  total: count.describe("specifics that were removed from the context"),
+  in_summary: count.describe("of them, those in the summary"),
+  in_tail: count.describe("of them, those in the turns that stayed"),
+  pinned: count.describe("of them, those in a pinned message"),
+  recoverable: count.describe("of them, those only in the log and memory"),
+  lost: count.describe("of them, those that cannot be found any more"),
   found_by_search: count.describe("of the recoverable, those a search of memory found, before it was compacted"),
   items: z
     .array(
@@ -57,10 +58,10 @@ export const Receipt = z.object({
       z.object({
         kind: z.string().describe("what it is"),
         text: z.string().describe("what was invented"),
-        sentence: z.string().describe("the sentence that said it"),
+        sentence: z.string().describe("the sentence that contains it"),
       }),
     )
-    .describe("what the summary said that none of its sources says"),
+    .describe("content of the summary that is in none of its sources"),
   invented_cut: z.boolean().describe("whether the sentences that hold it were cut from the summary"),
   unverified: z
     .array(z.string())
@@ -75,7 +76,7 @@ export const Receipt = z.object({
       z.object({
         seq: count.describe("the message that holds it"),
         tool_use_id: z.string().describe("the call it answers"),
-        tokens: count.describe("how large it is, about"),
+        tokens: count.describe("its estimated tokens"),
       }),
     )
     .describe("tool results that stand in the context as a reference only; the log has them whole"),
@@ -143,7 +144,7 @@ export type EvictionReason = z.infer<typeof EvictionReason>;
 /** What an eviction took out: how many outputs, and why. */
 const Evicted = z.object({
   outputs: count.describe("tool outputs that became one line each"),
-  superseded: count.describe("of them, those the same call gave again later"),
+  superseded: count.describe("of them, those that the same call returned again later"),
   failed: count.describe("of them, those of calls of earlier turns that failed"),
   large: count.describe("of them, those that were old and large"),
   up_to_seq: count.describe("the message that holds the last of them; what is up to it is not evicted from again"),
@@ -153,7 +154,7 @@ export type Evicted = z.infer<typeof Evicted>;
 /** What is recorded of a compaction, in the log and on every wire. */
 export const CompactionFacts = {
   compaction_id: z.string().describe("its id"),
-  created_at: z.string().describe("when it was made, in RFC 3339"),
+  created_at: z.string().describe("when it was created, in RFC 3339"),
   strategy: z
     .string()
     .describe("how the context was rebuilt: summary, cascade of two, or eviction of tool output alone"),
@@ -162,31 +163,33 @@ export const CompactionFacts = {
   ),
   summary_by: z
     .enum(["model", "curator", "extractive", "none"])
-    .describe("who wrote the summary; extractive: sentences of the conversation; none: only results were pruned"),
-  model: z.string().describe("the model that was asked"),
+    .describe(
+      "what wrote the summary: a model; extractive: sentences of the conversation; none: only results were pruned",
+    ),
+  model: z.string().describe("the model that was called"),
   notes: z
     .array(z.string())
     .describe("anything out of the ordinary: why the summary is extractive, what was kept less of"),
-  instructions: z.string().optional().describe("what the summary was not to leave out"),
-  summary: z.string().describe("the summary that stands for what was taken out"),
-  summary_tokens: count.describe("how long the summary is, about"),
+  instructions: z.string().optional().describe("what the summary must not omit"),
+  summary: z.string().describe("the summary of the removed messages"),
+  summary_tokens: count.describe("the estimated tokens of the summary"),
   messages_before: count.describe("messages of the context before"),
   messages_after: count.describe("messages of the context after"),
-  tokens_before: count.describe("how large the context was, about"),
+  tokens_before: count.describe("the estimated tokens of the context"),
   tokens_after: count.describe("how large it is after, about; of a preview, with a summary of the usual length"),
-  discarded: z.array(SeqRange).describe("the messages that were taken out"),
+  discarded: z.array(SeqRange).describe("the removed messages"),
   superseded: z.string().optional().describe("the earlier compaction whose summary this one's replaces"),
   reshape: Reshape.describe("how far the kept messages had to be simplified for every provider to accept them"),
-  receipt: Receipt.describe("what became of the specifics that were taken out"),
+  receipt: Receipt.describe("where the removed specifics are now"),
   rules: z
     .array(UserRule)
     .optional()
     .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
   work_state: WorkState.optional().describe("the state of the work, which follows the summary; absent without any"),
-  evicted: Evicted.optional().describe("of an eviction: what it took out, and why"),
+  evicted: Evicted.optional().describe("of an eviction: what it removed, and why"),
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
   native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
-  usage: Usage.describe("the tokens the summary took"),
+  usage: Usage.describe("the usage of the summary"),
   economy: Economy.optional().describe("whether it pays; absent where no price of the model is known"),
   prepared: z
     .object({
@@ -194,7 +197,7 @@ export const CompactionFacts = {
       at: z.string().describe("when it was made ready, in RFC 3339"),
     })
     .optional()
-    .describe("that its summary was made behind a turn, before it was needed"),
+    .describe("that its summary was prepared in the background, before it was needed"),
   waited_ms: count
     .optional()
     .describe("how long the turn waited for the summary; only of sessions whose compactions are prepared"),
@@ -231,11 +234,19 @@ export const PrunedResult = z.object({
   reason: EvictionReason.optional(),
 });
 
-/** Threshold: a context is compacted when it has grown to its threshold. Economy: when that is cheaper than going on. */
+/** Threshold: a context is compacted when it has grown to its threshold. Economy: when that is cheaper than continuing. */
 const CompactionPolicy = z.enum(["threshold", "economy"], { error: "write threshold or economy" });
 export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
 
 const yesOrNo = z.boolean({ error: "write true or false" });
+
+/** What holds where neither the session nor the configuration sets it. */
+export const COMPACTION_FALLBACKS = {
+  recent_turn_budget: 4,
+  max_summary_tokens: 4_096,
+  min_turns_between_compactions: 3,
+} as const;
+const { recent_turn_budget, max_summary_tokens, min_turns_between_compactions } = COMPACTION_FALLBACKS;
 
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
@@ -243,19 +254,25 @@ export const CompactionSettings = z.strictObject({
     "--compact-threshold <tokens>",
     positive
       .optional()
-      .describe("compact a new session's context when it grows to this; without it, 80 % of the window")
+      .describe(
+        "compact a new session's context when it grows to this; without it, when that is cheaper than continuing, and at 80 % of the window (without a price at most 100,000 tokens)",
+      )
       .meta({ examples: [100_000] }),
   ),
-  recent_turn_budget: positive.optional().describe("turns that stay as they were said; without it, 4"),
+  recent_turn_budget: positive.optional().describe(`turns that stay word for word; without it, ${recent_turn_budget}`),
   max_summary_tokens: positive
     .optional()
-    .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
+    .describe(
+      `the longest summary, in tokens; without it, ${max_summary_tokens}, or a quarter of the threshold of a small model`,
+    ),
   work_state_tokens: nonnegative
     .optional()
     .describe(
       "the largest work state behind a summary, in tokens; 0 for none; without it, 600, or a tenth of a small threshold",
     ),
-  min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
+  min_turns_between_compactions: nonnegative
+    .optional()
+    .describe(`model calls between two compactions; without it, ${min_turns_between_compactions}`),
   evict: cliFlag(
     "--evict <true|false>",
     yesOrNo
@@ -274,7 +291,7 @@ export const CompactionSettings = z.strictObject({
   policy: cliFlag(
     "--compact-policy <policy>",
     CompactionPolicy.optional().describe(
-      "threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices",
+      "retired; threshold: a new session's context is compacted at its threshold alone; economy: with a threshold, when that pays",
     ),
   ),
   prepare: cliFlag(
@@ -282,7 +299,7 @@ export const CompactionSettings = z.strictObject({
     yesOrNo
       .optional()
       .describe(
-        "summaries of a new session are made behind its turns, before they are needed; economy does unless false",
+        "prepare summaries of a new session in the background, before they are needed; the policy economy does unless false",
       ),
   ),
   prepare_at: share
@@ -322,7 +339,10 @@ const INSTRUCTIONS_CHARS_MAX = 20_000;
 export const CompactNow = {
   preview: cliFlag(
     "--preview",
-    z.boolean().default(false).describe("change nothing: say what would be kept and taken out, and what it would cost"),
+    z
+      .boolean()
+      .default(false)
+      .describe("change nothing: return what would be kept and removed, and what it would cost"),
   ),
   instructions: cliFlag(
     "--instructions <text>",
@@ -330,14 +350,14 @@ export const CompactNow = {
       .string()
       .max(INSTRUCTIONS_CHARS_MAX, { error: `write at most ${INSTRUCTIONS_CHARS_MAX} characters` })
       .optional()
-      .describe("what the summary must not leave out")
+      .describe("what the summary must not omit")
       .meta({ examples: ["keep every port"] }),
   ),
 };
 
 /** What came of asking for a compaction. A preview changes nothing: its compaction has no summary and a cost. */
 export const CompactResult = z.object({
-  compacted: z.boolean().describe("whether it was"),
+  compacted: z.boolean().describe("whether it was compacted"),
   reason: z.string().optional().describe("why nothing was compacted"),
   compaction: Compaction.extend({
     cost: z
@@ -346,10 +366,10 @@ export const CompactResult = z.object({
         max_output_tokens: count.describe("the longest summary it might write"),
       })
       .optional()
-      .describe("of a preview: what the compaction would take"),
+      .describe("of a preview: the expected usage"),
   })
     .optional()
-    .describe("the compaction that was made, or would be"),
+    .describe("the compaction, or its preview"),
 });
 export type CompactResult = z.infer<typeof CompactResult>;
 
@@ -362,14 +382,14 @@ export const ExpandInput = {
   to_seq: cliFlag("--to <seq>", nonnegative.optional().describe("up to the message with this seq")),
   max_tokens: cliFlag(
     "--max-tokens <n>",
-    positive.optional().describe("bring back at most so much; without it, up to the threshold"),
+    positive.optional().describe("the maximum tokens to bring back; without it, up to the threshold"),
   ),
 };
 
 /** How the context stands after a change of what it shows. */
 const ContextSize = {
   messages: count.describe("messages of the context now"),
-  estimated_tokens: count.describe("how large it is now, about"),
+  estimated_tokens: count.describe("its estimated tokens now"),
 };
 
 export const UndoResult = z.object({

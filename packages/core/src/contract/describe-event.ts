@@ -17,7 +17,7 @@ const step = (text: string): EventLine => ({ level: "step", tone: "plain", text 
 const remark = (text: string, tone: EventLine["tone"] = "plain"): EventLine => ({ level: "remark", tone, text });
 const notice = (text: string): EventLine => ({ level: "notice", tone: "warn", text });
 
-/** What a person is told of an event. One that has no words here is described by its type and its reason. */
+/** An event as a line for people. One without a case here is described by its type and its reason. */
 export function describeEvent(event: AgentEvent): EventLine {
   switch (event.type) {
     case "run_started":
@@ -221,18 +221,18 @@ interface UnwrappedEvent {
 
 const DEPTH_MAX = 64;
 
-/** What happened, and how deep; an event that no sub-agent tells is its own. */
+/** The event inside `sub_agent_event` wrappers, and its depth; an event without a wrapper is its own. */
 export function unwrapSubAgentEvent(event: AgentEvent): UnwrappedEvent {
   let unwrapped: UnwrappedEvent = { event, depth: 0, agent: undefined, childId: undefined };
   for (let level = 0; level < DEPTH_MAX && unwrapped.event.type === "sub_agent_event"; level += 1) {
     const { event: inner, depth, agent, child_id } = unwrapped.event;
-    // A session tells nothing else than what the table of events has.
+    // A session emits only events of the table.
     unwrapped = { event: inner as AgentEvent, depth: unwrapped.depth + Math.max(1, depth), agent, childId: child_id };
   }
   return unwrapped;
 }
 
-/** The question that an event puts to a person, in the name of the session or of a sub-agent; undefined where none. */
+/** The approval that an event requests, of the session or of a sub-agent; undefined for other events. */
 export function questionIn(event: AgentEvent): AgentEventOf<"tool_approval_requested"> | undefined {
   const unwrapped = unwrapSubAgentEvent(event);
   return unwrapped.event.type === "tool_approval_requested" ? unwrapped.event : undefined;

@@ -45,8 +45,10 @@ const by = z.string().optional();
  */
 const TurnSetup = z.object({
   ...TurnInputs,
-  /** Names of the tools that are functions of the program, or calls to the client of a connection. */
+  /** Names of the tools that are functions of the program. */
   code_tools: z.array(z.string()).optional(),
+  /** Names of the tools that a client runs over its connection. */
+  callback_tools: z.array(z.string()).optional(),
   mcp_servers: z.array(z.string()).optional(),
   /** Ids of the hooks that are functions of the program. */
   code_hooks: z.array(z.string()).optional(),
@@ -127,6 +129,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     forked_from: z.object({ session_id: z.string(), message_count: count }).optional(),
     /** The prompt of a deferred session, delivered with its first turn. */
     pending_prompt: Content.optional(),
+    /** Identifies the request that created it, so that a repeated one finds it. */
+    request_key: z.string().optional(),
   }),
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
   /** A message of the session this one was forked from. */
@@ -178,7 +182,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     status: JobEnd,
     /** With the end of its output. */
     report: CommandReport,
-    /** Why it ended, where its exit code does not tell. */
+    /** Why it ended, where its exit code does not say. */
     error: z.string().optional(),
   }),
   z.object({
@@ -187,7 +191,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     /** What the failed attempt had streamed: shown to listeners, so never lost, but not part of the context. */
     partial_text: z.string().optional(),
   }),
-  /** What a call took that gave no answer: as it was told, or as it is estimated. */
+  /** What a call took that gave no answer: as reported, or as estimated. */
   z.object({ kind: z.literal("call_failed"), usage: Usage, by }),
   z.object({
     kind: z.literal("extraction_attempt"),
@@ -239,7 +243,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
       z.object({ restores: count, message_count: count }),
     ]),
     commit: RewriteCommit,
-    /** What is known of the session without its log, and cannot be told from this entry alone. */
+    /** What is known of the session without its log, and does not follow from this entry alone. */
     row: z.object({ has_system: z.boolean(), title: z.string(), text_seq: count }),
   }),
   /** A task was handed to a sub-agent: its session is there, and runs from here on. */

@@ -8,17 +8,17 @@ import { z } from "./schema.ts";
 const count = z.number().int().nonnegative();
 
 export const Usage = z.object({
-  input_tokens: count.describe("tokens the model was shown"),
-  output_tokens: count.describe("tokens the model said"),
-  cache_creation_tokens: count.optional().describe("of the input, tokens the provider has put into its cache"),
-  cache_read_tokens: count.optional().describe("of the input, tokens the provider has read from its cache"),
+  input_tokens: count.describe("input tokens"),
+  output_tokens: count.describe("output tokens"),
+  cache_creation_tokens: count.optional().describe("input tokens written to the provider's cache"),
+  cache_read_tokens: count.optional().describe("input tokens read from the provider's cache"),
   reasoning_tokens: count
     .optional()
     .describe("reasoning tokens among the output; absent where the provider reports none"),
   estimated: z
     .literal(true)
     .optional()
-    .describe("a part of it is an estimate: of a call that was cut no provider tells what it took"),
+    .describe("a part of it is an estimate: providers report no usage for a call that was cut off"),
   cost: Cost.optional().describe("what it cost by the prices of its time; absent where no price is known"),
 });
 export type Usage = z.infer<typeof Usage>;
@@ -27,16 +27,16 @@ export const Judgement = z.object({
   supported: count.describe("Sentences of the summary that its source says."),
   contradicted: count.describe("Sentences whose source says otherwise."),
   unverified: count.describe("Sentences that the judge could not decide."),
-  usage: Usage.describe("What judging took; the usage of the compaction has it in it."),
+  usage: Usage.describe("The usage of judging; included in the usage of the compaction."),
 });
 export type Judgement = z.infer<typeof Judgement>;
 
-/** A provider's own compaction, as it is told: what it says, only that provider can read. */
+/** A provider's own compaction as an event shows it: only that provider can read its content. */
 export const NativeFacts = z.object({
   provider: z.string().describe("whose it is"),
   model: z.string().describe("the model it is for"),
   bytes: count.describe("how large it is, as JSON"),
-  usage: Usage.describe("what it took; the usage of the compaction has it in it"),
+  usage: Usage.describe("its usage; included in the usage of the compaction"),
 });
 
 export const TerminalCause = z.enum([
@@ -92,7 +92,7 @@ const SkillKey = z.object({
   skill_name: z.string().describe("its name there"),
 });
 const SchemaWarning = z.object({
-  provider: z.string().describe("who does not know it"),
+  provider: z.string().describe("the provider"),
   path: z.string().describe("where in the schema"),
   message: z.string().describe("what was left out"),
 });
@@ -111,7 +111,7 @@ const RetryDetail = z.object({
   plan: z
     .object({
       attempt: count.describe("which attempt comes next"),
-      max_retries: count.describe("how many there may be"),
+      max_retries: count.describe("the maximum number of attempts"),
       computed_delay_ms: count.describe("the wait by the configuration"),
       selected_delay_ms: count.describe("the wait that was chosen"),
       retry_after_hint_ms: count.optional().describe("the wait the provider asked for"),
@@ -126,7 +126,7 @@ const reason_type = z.string().describe("which reason it is");
 const ErrorReport = z.object({
   class: ErrorClass.describe("what kind of error it was"),
   message: z.string().describe("what went wrong"),
-  reason: z.looseObject({ reason_type }).optional().describe("more of it, by its type"),
+  reason: z.looseObject({ reason_type }).optional().describe("details by type"),
 });
 
 const ToolConfigChange = z.object({
@@ -161,7 +161,7 @@ const turn_cost = Cost.optional().describe(
 
 const economy = Economy.optional().describe("whether it pays; absent where no price of the model is known");
 const summarised = {
-  summary_tokens: count.describe("how long the summary is"),
+  summary_tokens: count.describe("the length of the summary"),
   messages_before: count.describe("messages of the context before"),
   messages_after: count.describe("messages of the context after"),
 };
@@ -181,12 +181,12 @@ export const Adoption = {
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
 
-/** Everything a listener of a session can be told. Names and fields are the wire's. */
+/** Every event that a listener of a session can receive. Names and fields are the wire's. */
 export const AgentEvent = z.discriminatedUnion("type", [
-  event("run_started", "a turn has begun", { session_id, prompt: Content.describe("what was asked") }),
+  event("run_started", "a turn has begun", { session_id, prompt: Content.describe("the prompt") }),
   event("run_completed", "a turn has ended", {
     session_id,
-    result: z.string().describe("the text it ended with"),
+    result: z.string().describe("its last text"),
     usage: usage("the turn"),
     turn_cost,
     extraction_required: z.boolean().describe("whether a structured result is still to be extracted"),
@@ -201,12 +201,12 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("extraction_succeeded", "a structured result was extracted", {
     session_id,
     structured_output: z.unknown().describe("the result that matches the schema"),
-    schema_warnings: z.array(SchemaWarning).optional().describe("what of the schema a provider does not know"),
+    schema_warnings: z.array(SchemaWarning).optional().describe("parts of the schema that a provider does not support"),
   }),
   event("extraction_failed", "no structured result could be extracted", {
     session_id,
-    last_output: z.string().describe("what the model answered last"),
-    attempts: count.describe("how often it was asked"),
+    last_output: z.string().describe("the last answer of the model"),
+    attempts: count.describe("the number of attempts"),
     reason: z.string().describe("what does not match"),
   }),
   event("run_failed", "a turn has failed", {
@@ -214,44 +214,41 @@ export const AgentEvent = z.discriminatedUnion("type", [
     error_class: ErrorClass.describe("what kind of error it was"),
     error,
     terminal_cause_kind: TerminalCause.optional().describe("why it ended"),
-    error_report: ErrorReport.optional().describe("more of the error"),
+    error_report: ErrorReport.optional().describe("details of the error"),
     turn_cost,
   }),
   event("hook_started", "a hook begins", hook),
   event("hook_completed", "a hook has ended", {
     ...hook,
     duration_ms,
-    rewrote: z
-      .literal(true)
-      .optional()
-      .describe("it has rewritten what a tool is given, or what it gave; then it is kept"),
-    ignored: z.literal(true).optional().describe("it said more than an observer can, and that did not count"),
+    rewrote: z.literal(true).optional().describe("the change of the tool's arguments or result, which is stored"),
+    ignored: z.literal(true).optional().describe("it returned more than an observer may; that was ignored"),
   }),
   event("hook_failed", "a hook has failed", { ...hook, error }),
-  event("hook_denied", "a hook has refused what was to be done", {
+  event("hook_denied", "a hook has refused the step", {
     ...hook,
-    reason_code: z.string().describe("why, in a word"),
+    reason_code: z.string().describe("the reason, as a short name"),
     message: z.string().describe("why, in a sentence"),
-    payload: z.unknown().optional().describe("what the hook said besides"),
+    payload: z.unknown().optional().describe("further output of the hook"),
   }),
   event("turn_started", "a model call begins", { turn_number: count.describe("which call of the turn it is") }),
   event("reasoning_delta", "a piece of the model's reasoning; live only", { delta }),
-  event("reasoning_complete", "the model has thought", { content: text }),
+  event("reasoning_complete", "the model has finished a block of reasoning", { content: text }),
   event("text_delta", "a piece of the model's text; live only", { delta }),
-  event("text_complete", "the model has spoken", { content: text }),
+  event("text_complete", "the model has finished a text", { content: text }),
   event("server_tool_content", "a tool of the provider's has answered", {
     id: z.string().optional().describe("the provider's id of the call"),
     name: z.string().describe("the tool's name"),
-    content: z.unknown().describe("what it gave, as the provider tells it"),
+    content: z.unknown().describe("its result, as the provider sends it"),
   }),
   event("assistant_image_appended", "the model has made an image", {
     image: z.looseObject({ media_type: z.string().describe("such as image/png") }).describe("what is known of it"),
   }),
   event("tool_call_requested", "the model calls a tool", {
     ...call,
-    args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+    args: z.record(z.string(), z.unknown()).describe("the arguments"),
   }),
-  event("tool_result_received", "the model is told what a tool gave", { ...call, content: blocks, is_error }),
+  event("tool_result_received", "the model receives the result of a tool", { ...call, content: blocks, is_error }),
   event("turn_completed", "a model call has ended", {
     stop_reason: StopReason.describe("why the model stopped"),
     usage: usage("the call"),
@@ -259,26 +256,29 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("tool_execution_started", "a tool begins", call),
   event("tool_execution_completed", "a tool has ended", {
     ...call,
-    result: z.string().describe("what it gave, as a text"),
+    result: z.string().describe("its result as a text"),
     content: blocks,
     is_error,
     duration_ms,
   }),
-  event("tool_execution_timed_out", "a tool took too long", {
+  event("tool_execution_timed_out", "a tool has timed out", {
     ...call,
-    timeout_ms: count.describe("how long it might have taken"),
+    timeout_ms: count.describe("its timeout"),
   }),
-  event("tool_approval_requested", "the turn waits for a person's word on calls", {
+  event("tool_approval_requested", "the turn waits for approval of tool calls", {
     session_id,
     approval_id,
     calls: z.array(AskedCall).describe("the calls that wait, all of one answer of the model"),
-    expires_at: z.string().describe("until when an answer counts; then it is taken for a no"),
+    expires_at: z.string().describe("until when it can be answered; then it counts as denied"),
   }),
-  event("tool_approval_answered", "a person's word on calls", { session_id, approval_id, ...Answer }),
+  event("tool_approval_answered", "tool calls were approved or denied", { session_id, approval_id, ...Answer }),
   event("compaction_started", "a compaction begins", {
-    compaction_id: z.string().optional().describe("the id it has if it succeeds; absent in logs of before it was kept"),
+    compaction_id: z
+      .string()
+      .optional()
+      .describe("its id if it succeeds; absent in logs of versions that did not record it"),
     input_tokens: count.describe("tokens of the last model call's input"),
-    estimated_history_tokens: count.describe("how large the context is, about"),
+    estimated_history_tokens: count.describe("the estimated tokens of the context"),
     message_count: count.describe("messages of the context"),
     economy,
   }),
@@ -303,7 +303,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   }),
   event("compaction_dropped", "a compaction that was prepared, or was to be, is not made", {
     reason: z.string().describe("why, in a sentence"),
-    usage: Usage.optional().describe("what it took; absent where that was nothing"),
+    usage: Usage.optional().describe("its usage; absent if there was none"),
   }),
   event("compaction_failed", "the context stays as it was", { error }),
   event("native_compaction_refused", "a provider refused its own compaction; the summary is sent instead", {
@@ -314,28 +314,28 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("context_evicted", "tool output became one line each, which recall_output shows whole; no model was asked", {
     compaction_id: z.string().describe("the eviction's id, by which it is listed and undone as a compaction is"),
     outputs: count.describe("outputs that became one line each"),
-    superseded: count.describe("of them, those the same call gave again later"),
+    superseded: count.describe("of them, those that the same call returned again later"),
     failed: count.describe("of them, those of calls of earlier turns that failed"),
     large: count.describe("of them, those that were old and large"),
-    tokens_before: count.describe("how large the context was, about"),
-    tokens_after: count.describe("how large it is after, about"),
+    tokens_before: count.describe("the estimated tokens of the context"),
+    tokens_after: count.describe("the estimated tokens after it"),
   }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
     used: count.describe("how much of it is used: tokens, whole seconds, calls, or millionths of a US dollar"),
-    limit: count.describe("how much there is"),
+    limit: count.describe("the limit"),
     percent: z.number().describe("how much of it is used, in percent"),
   }),
   event("retrying", "a model call has failed and is made again", {
     attempt: count.describe("which attempt comes next"),
-    max_attempts: count.describe("how many there may be"),
+    max_attempts: count.describe("the maximum number of attempts"),
     error,
-    delay_ms: count.describe("how long is waited before, in milliseconds"),
+    delay_ms: count.describe("the delay, in milliseconds"),
     retry: RetryDetail.optional().describe("what failed, and how it is tried again"),
   }),
-  event("skills_resolved", "skills were given to the model", {
+  event("skills_resolved", "skills were loaded", {
     skills: z.array(SkillKey).describe("which"),
-    injection_bytes: count.describe("how much text they are"),
+    injection_bytes: count.describe("the size of their texts"),
   }),
   event("skill_resolution_failed", "a skill was not found", {
     skill_key: SkillKey.optional().describe("which"),
@@ -354,16 +354,16 @@ export const AgentEvent = z.discriminatedUnion("type", [
     args: z.unknown().describe("what it is given"),
   }),
   event("interaction_failed", "what a caller asked for has failed", { interaction_id, error }),
-  event("sub_agent_started", "a task was handed to a sub-agent", {
+  event("sub_agent_started", "a task was delegated to a sub-agent", {
     ...subAgent,
-    task: z.string().describe("what it is to do"),
+    task: z.string().describe("its task"),
   }),
   event("sub_agent_event", "something happened in a sub-agent's session; live only, and not every delta", {
     ...subAgent,
     depth: count.describe("how many sessions lie between it and the one that is listened to, itself counted"),
     event: z
       .looseObject({ type: z.string().describe("which event it is") })
-      .describe("the event, as that session tells it"),
+      .describe("the event, as that session emits it"),
   }),
   event("sub_agent_completed", "a sub-agent has ended", {
     ...subAgent,
@@ -371,7 +371,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     usage: usage("it and its own sub-agents"),
     tool_calls: count.describe("tool calls of it and its own sub-agents"),
   }),
-  event("stream_truncated", "a listener was too slow and has missed events", { reason: z.string().describe("why") }),
+  event("stream_truncated", "a subscriber was too slow and has missed events", { reason: z.string().describe("why") }),
   event("tool_config_changed", "the tools of a server have changed", {
     payload: ToolConfigChange.describe("what was changed"),
   }),

@@ -42,7 +42,7 @@ export const Forget = z
         .string(named)
         .refine((text) => text.trim().length >= TEXT_CHARS_MIN && text.length <= TEXT_CHARS_MAX, named)
         .optional()
-        .describe("forget every message and memory that says this, in any case, spacing and encoding")
+        .describe("forget every message and memory that contains this, in any case, spacing and encoding")
         .meta({ examples: ["ada@example.org"] }),
     ),
     query: cliFlag(
@@ -56,7 +56,7 @@ export const Forget = z
     ),
     dry_run: cliFlag(
       "--dry-run",
-      z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
+      z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would be erased"),
     ),
   })
   .refine((input) => TARGETS.filter((name) => input[name] !== undefined).length === 1, {
@@ -83,18 +83,18 @@ const Going = z.object({
   agent: z.string().optional().describe("the agent whose memory or note it is"),
   seq: count.describe("its number in the log"),
   kind: z.string().describe("what it is"),
-  at: z.string().describe("when it was said, in RFC 3339"),
-  excerpt: z.string().optional().describe("how it begins; only of a dry run"),
+  at: z.string().describe("its time, in RFC 3339"),
+  excerpt: z.string().optional().describe("its beginning; only in a dry run"),
 });
 export type Going = z.infer<typeof Going>;
 
 const ForgottenLog = z.object({
   session_id: z.string().optional().describe("the session"),
   agent: z.string().optional().describe("or the agent"),
-  all: z.boolean().describe("whether everything it said goes"),
-  messages: count.describe("messages, memories and notes that say nothing any more"),
+  all: z.boolean().describe("whether all of it is erased"),
+  messages: count.describe("erased messages, memories and notes"),
   cut: count.describe("summaries that lost sentences"),
-  holes: z.array(SeqRange).describe("the entries that say less than they did"),
+  holes: z.array(SeqRange).describe("the shortened entries"),
 });
 
 const Place = z.object({
@@ -102,7 +102,7 @@ const Place = z.object({
   form: z.string().describe("how it is written there"),
 });
 
-const settings = count.describe("settings of the realm's own configuration that say the text and are removed");
+const settings = count.describe("settings of the realm's own configuration that contain the text and are removed");
 
 /** What is signed: it holds nothing of what was forgotten. */
 export const ForgetReceipt = z.object({
@@ -111,20 +111,20 @@ export const ForgetReceipt = z.object({
   at: z.string().describe("when it was done, in RFC 3339"),
   target: z
     .enum(["session", "sessions", "message", "messages", "agent", "memory", "text"])
-    .describe("what was asked to be forgotten"),
-  by: z.string().optional().describe("who asked, by name"),
-  logs: z.array(ForgottenLog).describe("the sessions and agents that say less than they did"),
+    .describe("what was to be erased"),
+  by: z.string().optional().describe("the name of the caller"),
+  logs: z.array(ForgottenLog).describe("the sessions and agents with erased content"),
   blobs: count.describe("files kept beside the logs that were removed"),
   settings: settings.optional(),
   scan: z
     .object({
-      texts: count.describe("texts that were looked for"),
-      places: count.describe("files and tables that were looked at"),
-      bytes: count.describe("bytes that were looked at"),
-      matches: count.describe("places that still say one of them"),
+      texts: count.describe("texts that were searched for"),
+      places: count.describe("files and tables that were scanned"),
+      bytes: count.describe("bytes that were scanned"),
+      matches: count.describe("places that still contain one of them"),
       elsewhere: z.array(Place).describe("those places, at most 100"),
     })
-    .describe("what a look at every byte the realm keeps came to"),
+    .describe("the result of a scan of all stored bytes"),
   quoted_in: z
     .array(
       z.object({
@@ -133,7 +133,7 @@ export const ForgetReceipt = z.object({
         seq: count.describe("its number in the log"),
       }),
     )
-    .describe("messages of others that say the same and were not asked to be forgotten, at most 100"),
+    .describe("other messages that contain the same text and were not to be erased, at most 100"),
   backups: z
     .array(z.object({ place: z.string().describe("where it is"), at: z.string().describe("when it was made") }))
     .describe("known back-ups of before, which still hold it until they are brought up to date or deleted"),
@@ -149,11 +149,11 @@ export const Signed = z.object({
 
 export const ForgetResult = z.object({
   dry_run: z.boolean().describe("whether nothing was changed"),
-  logs: z.array(ForgottenLog).describe("the sessions and agents that say less, or would"),
-  going: z.array(Going).describe("the messages, memories and notes that go, at most 1,000"),
+  logs: z.array(ForgottenLog).describe("the sessions and agents with erased content, or that would have it"),
+  going: z.array(Going).describe("the messages, memories and notes to erase, at most 1,000"),
   more: count.describe("of them, those that are not listed"),
   settings: settings.optional(),
-  receipt: ForgetReceipt.optional().describe("of a forgetting: what was done and what was found afterwards"),
+  receipt: ForgetReceipt.optional().describe("of an erasure: what was done and what was found afterwards"),
   signed: Signed.optional().describe("the same with its signature"),
 });
 export type ForgetResult = z.infer<typeof ForgetResult>;
@@ -174,13 +174,13 @@ export const FORGET_OPERATIONS = {
     requires: "session-store",
   },
   listForgettings: {
-    summary: "List the signed receipts of what was forgotten.",
+    summary: "List the signed receipts of erasures.",
     input: z.strictObject({}),
     output: z.object({
       forgettings: z
-        .array(Signed.extend({ valid: z.boolean().describe("whether the signature is right") }))
+        .array(Signed.extend({ valid: z.boolean().describe("whether the signature is valid") }))
         .describe("oldest first"),
-      unfinished: count.describe("forgettings that were begun and go on"),
+      unfinished: count.describe("erasures in progress"),
     }),
     rpc: "memory/forgettings",
     http: "GET /memory/forgettings",
@@ -200,7 +200,7 @@ const bounded = { error: `write a whole number from 1 to ${SESSIONS_MAX}` };
 const Prune = z.strictObject({
   dry_run: cliFlag(
     "--dry-run",
-    z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
+    z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would be erased"),
   ),
   limit: cliFlag(
     "--limit <n>",
@@ -209,31 +209,31 @@ const Prune = z.strictObject({
       .min(1, bounded)
       .max(SESSIONS_MAX, bounded)
       .default(SESSIONS_DEFAULT)
-      .describe(`the most sessions to go at once, the oldest first, up to ${SESSIONS_MAX}`),
+      .describe(`the maximum number of sessions to erase, oldest first, up to ${SESSIONS_MAX}`),
   ),
 });
 
 const Pruned = z.object({
   session_id: z.string().describe("the session"),
-  title: z.string().optional().describe("how it begins; only of a dry run"),
+  title: z.string().optional().describe("its beginning; only in a dry run"),
   updated_at: z.string().describe("when it last changed, in RFC 3339"),
-  rule: z.string().describe("why it goes: `sessions`, or the label of the rule"),
+  rule: z.string().describe("the rule: `sessions`, or its label"),
   kept_for: z.string().describe("how long the rule keeps, such as 90d"),
 });
 
 export const PruneResult = z.object({
   dry_run: z.boolean().describe("whether nothing was changed"),
-  sessions: z.array(Pruned).describe("the sessions that went, or would, the oldest first"),
-  more: nonnegative.describe("sessions that are due besides and go the next time"),
+  sessions: z.array(Pruned).describe("the sessions that were erased, or would be, oldest first"),
+  more: nonnegative.describe("further sessions that are due; they are erased the next time"),
   busy: nonnegative.describe("sessions that are due, but run a turn or are locked; they are erased later"),
-  receipt: ForgetReceipt.optional().describe("what was done and found afterwards; absent where nothing went"),
+  receipt: ForgetReceipt.optional().describe("what was done and found afterwards; absent if nothing was erased"),
   signed: Signed.optional().describe("the same with its signature"),
 });
 export type PruneResult = z.infer<typeof PruneResult>;
 
 export const PRUNE_OPERATIONS = {
   prune: {
-    summary: "Forget the sessions that the configuration keeps no longer, with one signed receipt.",
+    summary: "Forget the sessions past their retention period, with one signed receipt.",
     input: Prune,
     output: PruneResult,
     rpc: "memory/prune",

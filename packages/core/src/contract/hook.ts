@@ -95,22 +95,22 @@ const HookCommand = z.strictObject({
     .literal("command", {
       error: 'write "command", which is what can be configured; a function is given to createRuntime',
     })
-    .describe("what it is; a configuration has commands alone"),
+    .describe("the kind of hook; a configuration has only commands"),
   command: text.describe("the program, by its name or its path from the project's folder"),
   args: z
     .array(z.string(word), { error: "write a list of texts" })
     .optional()
-    .describe("what it is started with; no shell reads it"),
+    .describe("its arguments; no shell interprets them"),
   env: z
     .record(z.string(), z.string(word), { error: "write a table of texts" })
     .optional()
-    .describe("variables it is given besides those of the process, whose secrets it is not given"),
+    .describe("further variables; it also gets those of the process, without its secrets"),
 });
 
 /** A hook that is a command, as it is configured. */
 export const HookEntry = z
   .strictObject({
-    id: text.describe("its name, by which events tell of it"),
+    id: text.describe("its name in events"),
     enabled: z.boolean({ error: "write true or false" }).default(true).describe("whether it is called"),
     point: HookPoint.describe("where it is called"),
     mode: HookMode.default("foreground").describe("whether the turn waits for it"),
@@ -122,21 +122,21 @@ export const HookEntry = z
       .min(-PRIORITY_MAX, priority)
       .max(PRIORITY_MAX, priority)
       .default(100)
-      .describe("lower runs first; of two alike, the one that stands first"),
+      .describe("lower runs first; equal priorities run in their order"),
     failure_policy: FailurePolicy.optional().describe(
-      "whether a failure of it refuses the step; without it, of an observer not, of others it does",
+      "whether its failure refuses the step; by default yes, except for an observer",
     ),
     timeout_ms: z
       .int(wait)
       .positive(wait)
       .max(TIMER_MS_MAX, wait)
       .optional()
-      .describe("how long it is waited for; without it, hooks.default_timeout_ms"),
+      .describe("its timeout; without it, hooks.default_timeout_ms"),
     tools: z
       .array(text, { error: 'write a list of names, like ["shell", "mcp__*"]' })
       .optional()
       .describe("of a point about tools: only for tools of these names, in which * stands for any signs"),
-    runtime: HookCommand.describe("what is started"),
+    runtime: HookCommand.describe("the command"),
   })
   .superRefine(({ failure_policy: failurePolicy, tools, ...entry }, issues) => {
     const fault = hookFault({ ...entry, failurePolicy, tools });
@@ -160,7 +160,7 @@ export const HooksOverride = z.strictObject(
     disable: z
       .array(text, { error: "write a list of ids" })
       .default([])
-      .describe("hooks, by their ids, that this turn does without"),
+      .describe("ids of hooks that are not called in this turn"),
   },
   { error: "write {entries: [hooks], disable: [ids]}" },
 );

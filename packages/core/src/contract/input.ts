@@ -19,7 +19,7 @@ export interface CliField {
   readonly schema: core.$ZodType;
 }
 
-/** Every field of an input that the command line has a word for, in the order of the schema. */
+/** Every field of an input that has a flag or argument on the command line, in the order of the schema. */
 export function cliFields(schema: core.$ZodType, path: readonly string[] = []): readonly CliField[] {
   const [first, ...more] = path;
   const word = words.get(schema);
@@ -58,7 +58,7 @@ export function accepts(schema: core.$ZodType, value: unknown): boolean {
 /** Deeper, no schema of ours looks. */
 const NAMES_DEPTH_MAX = 128;
 
-/** Throws INVALID_PARAMS for the one name under which nothing is kept: its value would be dropped without a word. */
+/** Throws INVALID_PARAMS for the one name under which nothing is kept: its value would be dropped silently. */
 export function requireNames(value: unknown, path: readonly string[] = []): void {
   if (typeof value !== "object" || value === null || path.length > NAMES_DEPTH_MAX) return;
   if (Object.hasOwn(value, "__proto__")) {
@@ -140,7 +140,7 @@ const HumanDuration = z.string().transform((text, issue) => {
 const SplitDuration = z
   .object({
     secs: z.number().int().nonnegative().describe("whole seconds"),
-    nanos: z.number().int().nonnegative().default(0).describe("nanoseconds besides"),
+    nanos: z.number().int().nonnegative().default(0).describe("and nanoseconds"),
   })
   .transform(({ secs, nanos }) => secs * 1_000 + Math.round(nanos / 1_000_000));
 

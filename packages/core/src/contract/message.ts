@@ -1,6 +1,6 @@
 import { z } from "./schema.ts";
 
-const madeBy = <const P extends string>(provider: P) => z.literal(provider).describe("whose block it is");
+const madeBy = <const P extends string>(provider: P) => z.literal(provider).describe("the provider of the block");
 const whatText = "the text itself";
 
 /** What a provider needs back, untouched, to accept a block it produced earlier. */
@@ -12,26 +12,23 @@ export const BlockMeta = z.discriminatedUnion("provider", [
     provider: madeBy("open_ai"),
     id: z.string().describe("its id of the block"),
     encrypted_content: z.string().optional().describe("reasoning that only it can read"),
-    phase: z.string().optional().describe("what of an answer the block is, as it names it"),
+    phase: z.string().optional().describe("the provider's name for this part of an answer"),
   }),
   z.object({
     provider: madeBy("unknown"),
-    metadata: z
-      .record(z.string(), z.record(z.string(), z.unknown()))
-      .optional()
-      .describe("what each provider said of it"),
+    metadata: z.record(z.string(), z.record(z.string(), z.unknown())).optional().describe("metadata by provider"),
   }),
 ]);
 export type BlockMeta = z.infer<typeof BlockMeta>;
 
 const media_type = z.string().describe("the media type, such as image/png");
 const base64 = z.string().describe("the bytes in Base64");
-const InlineMedia = { media_type, source: z.literal("inline").describe("the bytes stand here"), data: base64 };
+const InlineMedia = { media_type, source: z.literal("inline").describe("the bytes are inline"), data: base64 };
 const BlobMedia = {
   media_type,
-  source: z.literal("blob").describe("the bytes are kept elsewhere"),
+  source: z.literal("blob").describe("the bytes are in a blob"),
   blob_id: z.string().describe("the blob that holds them"),
-  size: z.number().int().nonnegative().optional().describe("how many bytes they are"),
+  size: z.number().int().nonnegative().optional().describe("the number of bytes"),
 };
 const image = z.literal("image").describe("an image");
 const file = {
@@ -72,7 +69,7 @@ export const CONTENT_KINDS = [z.string(), z.array(ContentBlock)] as const;
 export const Content = z.union(CONTENT_KINDS);
 export type Content = z.infer<typeof Content>;
 
-const meta = BlockMeta.optional().describe("what the provider needs back with the block, untouched");
+const meta = BlockMeta.optional().describe("data that the provider needs back with the block, unchanged");
 
 const block = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({
@@ -81,21 +78,18 @@ const block = <const T extends string, F extends z.ZodRawShape>(type: T, meaning
   });
 
 export const AssistantBlock = z.discriminatedUnion("block_type", [
-  block("text", "what it says", { text: z.string().describe(whatText) }),
-  block("reasoning", "what it thought", { text: z.string().describe(whatText) }),
-  block("tool_use", "a tool it calls", {
-    id: z.string().describe("the call's id, by which its result is known"),
+  block("text", "its text", { text: z.string().describe(whatText) }),
+  block("reasoning", "its reasoning", { text: z.string().describe(whatText) }),
+  block("tool_use", "a tool call", {
+    id: z.string().describe("the call's id, which its result names"),
     name: z.string().describe("the tool's name"),
-    args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
-    args_error: z
-      .string()
-      .optional()
-      .describe("why the arguments were unusable; args then holds them as {raw_arguments}"),
+    args: z.record(z.string(), z.unknown()).describe("the arguments"),
+    args_error: z.string().optional().describe("why the arguments were invalid; args then has them as {raw_arguments}"),
   }),
-  block("server_tool_content", "what a tool of the provider's gave", {
-    id: z.string().optional().describe("its id of the call"),
+  block("server_tool_content", "the result of a tool of the provider", {
+    id: z.string().optional().describe("the provider's id of the call"),
     name: z.string().describe("the tool's name"),
-    content: z.unknown().describe("what it gave, as the provider tells it"),
+    content: z.unknown().describe("its result, as the provider sends it"),
   }),
   block("image", "an image it made", { media_type, data: base64 }),
 ]);
@@ -113,7 +107,7 @@ export type StopReason = z.infer<typeof StopReason>;
 
 export const ToolResult = z.object({
   tool_use_id: z.string().describe("the call it answers"),
-  content: Content.describe("what the tool gave"),
+  content: Content.describe("the result"),
   is_error: z.boolean().describe("whether it failed"),
 });
 export type ToolResult = z.infer<typeof ToolResult>;
@@ -153,7 +147,7 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-const created_at = z.string().describe("when it was said, in RFC 3339");
+const created_at = z.string().describe("its time, in RFC 3339");
 
 export const Message = z.discriminatedUnion("role", [
   z.object({
@@ -162,36 +156,36 @@ export const Message = z.discriminatedUnion("role", [
     created_at,
   }),
   z.object({
-    role: z.literal("system_notice").describe("what the runtime tells the model"),
+    role: z.literal("system_notice").describe("a notice of the runtime to the model"),
     kind: z.string().describe("what it is about"),
     body: z.string().optional().describe(whatText),
     skill: z
       .object({
         source_uuid: z.string().describe("the source the skill comes from"),
         skill_name: z.string().describe("its name there"),
-        sha256: z.string().describe("of what it said when it was loaded"),
+        sha256: z.string().describe("the hash of its text when it was loaded"),
       })
       .optional()
-      .describe("only where it is a skill's text: no compaction takes it away"),
+      .describe("only on the text of a skill: no compaction removes it"),
     created_at,
   }),
   z.object({
-    role: z.literal("user").describe("what the user said"),
+    role: z.literal("user").describe("a message of the user"),
     content: Content.describe("a text, or a list of content blocks"),
     created_at,
     compaction_id: z
       .string()
       .optional()
-      .describe("only on the summary a compaction left: it speaks for earlier turns and is none itself"),
+      .describe("only on the summary of a compaction: it stands for earlier turns and is not a turn itself"),
   }),
   z.object({
-    role: z.literal("block_assistant").describe("what the model said and called"),
+    role: z.literal("block_assistant").describe("a message of the model: texts and tool calls"),
     blocks: z.array(AssistantBlock).describe("its parts, in their order"),
     stop_reason: StopReason.describe("why the model stopped"),
     created_at,
   }),
   z.object({
-    role: z.literal("tool_results").describe("what the tools gave"),
+    role: z.literal("tool_results").describe("the results of tools"),
     results: z.array(ToolResult).describe("one for each call, in their order"),
     created_at,
   }),
@@ -227,12 +221,12 @@ const TOOL_NAME_CHARS_MAX = 128;
 
 /** A tool that the client runs: only its description is here. */
 export const ClientTool = z.object({
-  name: z.string().min(1).max(TOOL_NAME_CHARS_MAX).describe("the tool's name, which the model calls it by"),
-  description: z.string().default("").describe("what it does, for the model to read"),
+  name: z.string().min(1).max(TOOL_NAME_CHARS_MAX).describe("the tool's name"),
+  description: z.string().default("").describe("its description for the model"),
   input_schema: z
     .record(z.string(), z.unknown())
     .default({ type: "object" })
-    .describe("a JSON schema of what it is given"),
+    .describe("a JSON schema of its arguments"),
 });
 export type ClientTool = z.infer<typeof ClientTool>;
 
@@ -247,7 +241,7 @@ export const ClientTools = z
 
 const ClientResult = z.object({
   tool_use_id: z.string().min(1).describe("the call it answers, as the pending calls name it"),
-  content: Content.describe("what the tool gave"),
+  content: Content.describe("the result"),
   is_error: z.boolean({ error: "write true or false" }).default(false).describe("whether it failed"),
 });
 export const ClientResults = z
@@ -257,8 +251,8 @@ export const ClientResults = z
 
 /** A call that waits for its result from the client. */
 export const PendingCall = z.object({
-  id: z.string().describe("the call's id, which its result names as tool_use_id"),
+  id: z.string().describe("the call's id; its result has it as tool_use_id"),
   name: z.string().describe("the tool it calls"),
-  args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+  args: z.record(z.string(), z.unknown()).describe("the arguments"),
 });
 export type PendingCall = z.infer<typeof PendingCall>;

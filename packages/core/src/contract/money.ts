@@ -5,9 +5,9 @@ const count = z.number().int().nonnegative();
 
 /** What calls of models cost. Amounts have at most nine decimals, so that sums of them are exact. */
 export const Cost = z.object({
-  amount: amount.describe("how much, as a decimal number"),
-  currency: z.literal("USD").describe("what it is counted in"),
-  partial: z.literal(true).optional().describe("some calls have no known price, so it was at least this much"),
+  amount: amount.describe("the amount, as a decimal number"),
+  currency: z.literal("USD").describe("the currency"),
+  partial: z.literal(true).optional().describe("some calls have no known price, so this is a minimum"),
 });
 export type Cost = z.infer<typeof Cost>;
 
@@ -22,27 +22,27 @@ export type Rates = z.infer<typeof Rates>;
 
 /** The published price of a model. */
 export const ModelPrices = Rates.extend({
-  currency: z.literal("USD").describe("what they are counted in"),
+  currency: z.literal("USD").describe("the currency"),
   above: Rates.extend({
-    input_tokens: z.number().int().positive().describe("how long the input may be at most before"),
+    input_tokens: z.number().int().positive().describe("the input tokens above which they apply"),
   })
     .optional()
-    .describe("what a call charges whose input is longer"),
-  as_of: z.string().optional().describe("the day on which they held, as 2026-11-16"),
+    .describe("the prices of a call with a longer input"),
+  as_of: z.string().optional().describe("the day they were read, as 2026-11-16"),
   cache_minutes: z
     .number()
     .positive()
     .optional()
     .describe("how long the provider keeps what it has cached; without it, 5"),
-  source: z.string().optional().describe("where they are from"),
+  source: z.string().optional().describe("their source"),
 });
 export type ModelPrices = z.infer<typeof ModelPrices>;
 
 /** Whether a compaction pays: what it saves and what it costs, by the prices and the cache of that moment. */
 export const Economy = z.object({
-  saves: amount.describe("what the calls that are expected cost less without what it takes out"),
-  costs: amount.describe("what the summary costs, and putting what stays into the provider's cache anew"),
-  currency: z.literal("USD").describe("what both are counted in"),
+  saves: amount.describe("the expected saving in later calls"),
+  costs: amount.describe("the cost of the summary, and of caching the remaining context again"),
+  currency: z.literal("USD").describe("the currency of both"),
   calls: count.describe("model calls that are expected to follow"),
   cache: z.enum(["warm", "cold"]).describe("whether the provider still had the context in its cache"),
 });

@@ -52,7 +52,7 @@ type OfSession = { readonly session_id: string } | { readonly scope: { readonly 
 
 interface Change {
   readonly audited: Audited | false;
-  /** What MCP clients are told: it only adds, or repeating it changes nothing more; without it, it may destroy. */
+  /** The hint for MCP clients: it only adds, or repeating it changes nothing more; without one, it may destroy. */
   readonly effect?: "adds" | "idempotent";
 }
 
@@ -97,7 +97,7 @@ interface Row {
 const OneSession = z.object({ session_id: SessionId });
 const seq = cliFlag("SEQ", positive.describe("the message, by its seq, as the history has it"));
 
-/** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
+/** The product: one row per operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {
   createSession: {
     summary: "Create a session and run its first turn, unless it is deferred.",
@@ -145,7 +145,7 @@ export const OPERATIONS = {
     requires: "session-store",
   },
   finishTurn: {
-    summary: "Finish a turn whose process ended before it did; what its log contains is not repeated.",
+    summary: "Finish a turn whose process ended; steps that are in its log are not repeated.",
     input: OneSession,
     output: RunResult,
     rpc: "turn/finish",
@@ -160,7 +160,7 @@ export const OPERATIONS = {
     requires: "session-store",
   },
   interruptTurn: {
-    summary: "Stop the running turn; a session that is idle is left as it is.",
+    summary: "Stop the running turn; an idle session does not change.",
     input: OneSession,
     output: z.object({ interrupted: z.literal(true).describe("that no turn is running") }),
     namesSession: true,
@@ -174,7 +174,7 @@ export const OPERATIONS = {
     effect: "idempotent",
   },
   readSession: {
-    summary: "Read what a session is and how far it got.",
+    summary: "Read the state of a session: model, labels, messages, tokens, cost.",
     input: OneSession,
     output: SessionInfo,
     rpc: "session/read",
@@ -226,7 +226,7 @@ export const OPERATIONS = {
     requires: "session-store",
   },
   injectContext: {
-    summary: "Add a text the model is shown from its next call on, without running a turn.",
+    summary: "Add a text that the model sees from its next call on, without running a turn.",
     input: InjectContext,
     output: InjectedContext,
     rpc: "session/inject_context",
@@ -241,7 +241,7 @@ export const OPERATIONS = {
     effect: "idempotent",
   },
   sendExternalEvent: {
-    summary: "Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.",
+    summary: "Send the model an external event, as data that it sees from its next call on; no turn is run.",
     input: ExternalEvent,
     output: ExternalEventOutcome,
     rpc: "session/external_event",
@@ -270,7 +270,7 @@ export const OPERATIONS = {
   ...APPROVAL_OPERATIONS,
   ...REWRITE_OPERATIONS,
   readContext: {
-    summary: "Read what the model is shown now, or was shown at an earlier call, byte for byte.",
+    summary: "Read the model's context now, or at an earlier call, byte for byte.",
     input: ReadContext,
     output: SessionContext,
     rpc: "session/context",
@@ -310,7 +310,7 @@ export const OPERATIONS = {
     requires: "session-compaction",
   },
   readSummarySources: {
-    summary: "Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.",
+    summary: "Show which messages each sentence of a compaction's summary comes from, by its names, numbers and words.",
     input: z.strictObject({ session_id: SessionId, compaction_id: ExpandInput.compaction_id }),
     output: SummarySources,
     rpc: "session/summary_sources",
@@ -336,7 +336,7 @@ export const OPERATIONS = {
     requires: "session-compaction",
   },
   expandCompaction: {
-    summary: "Bring turns a compaction took out of the context back into it.",
+    summary: "Bring turns that a compaction removed back into the context.",
     input: z.strictObject({ session_id: SessionId, ...ExpandInput }),
     output: ExpandResult,
     rpc: "session/compact_expand",
@@ -362,7 +362,7 @@ export const OPERATIONS = {
   },
   unpinMessage: {
     summary:
-      "Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the latest.",
+      "Unpin a message; a message that only its pin kept in the context leaves it, at the next compaction at the latest.",
     input: z.strictObject({ session_id: SessionId, seq }),
     output: PinResult,
     rpc: "session/unpin",

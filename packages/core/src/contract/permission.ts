@@ -2,35 +2,35 @@ import { Scope } from "./caller.ts";
 import { cliFlag } from "./input.ts";
 import { z } from "./schema.ts";
 
-/** A call that waits for a person's word. */
+/** A call that waits for approval. */
 export const AskedCall = z.object({
   id: z.string().describe("the call's id"),
   name: z.string().describe("the tool it calls"),
-  args: z.record(z.string(), z.unknown()).describe("what the tool would be given"),
-  why: z.string().describe("why it is asked about"),
+  args: z.record(z.string(), z.unknown()).describe("the arguments of the call"),
+  why: z.string().describe("why it needs approval"),
   always: z
     .array(z.string())
     .optional()
-    .describe("the rules that allowing it for the session or the project would add; absent where none is safe"),
+    .describe("the rules that allowing it for the session or the project would add; absent if none is safe"),
 });
 export type AskedCall = z.infer<typeof AskedCall>;
 
-export const approval_id = z.string().describe("the question's id");
+export const approval_id = z.string().describe("the id of the approval request");
 
 const Decision = z.enum(["allow", "deny"]);
 
-/** For how long a word counts. */
+/** For how long an answer counts. */
 export const Remember = z.enum(["once", "session", "project"]);
 export type Remember = z.infer<typeof Remember>;
 
 /** A person's word on calls; the fields of its entry, its event and its operation. */
 export const Answer = {
   decision: Decision.describe("whether the calls may run"),
-  calls: z.array(z.string()).describe("the ids of the calls it speaks of"),
-  remember: Remember.describe("for how long it counts: once, or for calls like these in the session or the project"),
+  calls: z.array(z.string()).describe("the ids of the answered calls"),
+  remember: Remember.describe("how long it holds: once, or for calls like these in the session or the project"),
   rules: z.array(z.string()).optional().describe("the rules it adds"),
-  reason: z.string().optional().describe("why not, in words the model is told"),
-  by: z.string().optional().describe("who said it: the name of a token, or timeout"),
+  reason: z.string().optional().describe("why not; the model sees it"),
+  by: z.string().optional().describe("who answered: the name of a token, or timeout"),
 };
 
 /** Inputs of a turn that the settings do not contain: another process needs them to continue it. */
@@ -62,7 +62,7 @@ const Progress = z.object({
       z.object({
         id: z.string().describe("the call's id"),
         args: z.record(z.string(), z.unknown()).optional().describe("what hooks have made of its arguments"),
-        refusal: z.string().optional().describe("what the model is told of a call that a hook refused"),
+        refusal: z.string().optional().describe("what the model sees of a call that a hook refused"),
       }),
     )
     .optional()
@@ -78,7 +78,7 @@ export const AskedEntry = {
   progress: Progress,
 };
 
-/** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
+/** What becomes of a tool call: it runs, needs approval, or is refused. */
 export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });
 export type PermissionVerdict = z.infer<typeof PermissionVerdict>;
 
@@ -178,13 +178,13 @@ const patterns = (what: string) => {
 /** Which tool calls are allowed, asked about or denied; docs/permissions.md has the patterns and who wins. */
 export const PermissionRules = z.strictObject(
   {
-    allow: cliFlag("--allow <rule>", patterns("calls that run without a question")),
-    ask: cliFlag("--ask <rule>", patterns("calls that a person is asked about first")),
-    deny: cliFlag("--deny <rule>", patterns("calls that are refused; they win over the others")),
+    allow: cliFlag("--allow <rule>", patterns("calls that run without approval")),
+    ask: cliFlag("--ask <rule>", patterns("calls that need approval")),
+    deny: cliFlag("--deny <rule>", patterns("calls that are refused; these rules win over the others")),
     otherwise: z
       .enum(["allow", "ask"], { error: "write allow or ask" })
       .optional()
-      .describe("what becomes of the shell and of patches where no rule speaks of them; without it, allow"),
+      .describe("what happens to shell and patch calls without a matching rule; by default, allow"),
   },
   {
     // A rule that is misspelt and ignored would be found missing after the damage.

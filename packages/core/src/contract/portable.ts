@@ -16,16 +16,16 @@ const seq = z.int(seqWanted).positive(seqWanted).max(SEQ_MAX, seqWanted);
 
 /** A record of a log with its place; what its body may say, the log's own schema decides. */
 export const PortableEntry = z.strictObject({
-  seq: seq.describe("the first seq it takes"),
-  span: z.int(seqWanted).positive(seqWanted).max(SEQ_MAX, seqWanted).describe("how many seqs it takes"),
+  seq: seq.describe("its first seq"),
+  span: z.int(seqWanted).positive(seqWanted).max(SEQ_MAX, seqWanted).describe("the number of seqs it takes"),
   timestamp_ms: z
     .int(timeWanted)
     .nonnegative(timeWanted)
     .max(TIME_MS_MAX, timeWanted)
-    .describe("when it was said, in milliseconds of Unix time"),
+    .describe("its time, in milliseconds of Unix time"),
   body: z
     .record(z.string(), z.unknown(), { error: "write the record as an object with a kind" })
-    .describe("what it says, by its kind, as the log keeps it"),
+    .describe("its content by kind, as stored in the log"),
 });
 export type PortableEntry = z.infer<typeof PortableEntry>;
 
@@ -120,12 +120,12 @@ const page = {
     positive
       .max(ENTRIES_MAX, { error: `write at most ${ENTRIES_MAX}` })
       .default(200)
-      .describe("at most so many entries; fewer where they are large"),
+      .describe("the maximum number of entries; fewer if they are large"),
   ),
 };
 const exported = {
   entries: z.array(PortableEntry).describe("its log from there on, oldest first"),
-  last_seq: z.int().describe("where the log ends now"),
+  last_seq: z.int().describe("the last seq of the log"),
   next_after: z.int().optional().describe("the `after` of the next page; absent on the last"),
 };
 
@@ -133,7 +133,7 @@ const ExportSession = z.strictObject({ session_id: SessionId, ...page });
 const ExportedPage = z.object({
   session_id: z.string().describe("the session's id"),
   ...exported,
-  blob_ids: z.array(z.string()).describe("the blobs that these entries name, to be read one by one"),
+  blob_ids: z.array(z.string()).describe("the blobs named by these entries, to be read one by one"),
 });
 
 const ExportAgent = z.strictObject({ agent: AgentName, ...page });
@@ -152,9 +152,9 @@ const ImportSession = z.strictObject({
   beside: z
     .boolean()
     .default(false)
-    .describe("take another id even where a session of this one could be gone on with; with the first call"),
+    .describe("use another id even if a session with this id could be continued; with the first call"),
   after: nonnegative.default(0).describe("the seq that these entries follow; 0 for the first"),
-  last_seq: positive.describe("where the whole log ends, which says when it is complete"),
+  last_seq: positive.describe("the last seq of the whole log, by which a complete import is recognised"),
   sha256: Sha256.optional().describe(
     "of every entry as a line of JSON with seq, span, timestamp_ms and body; where it is given, the whole log must have it",
   ),
@@ -175,8 +175,8 @@ const ImportSession = z.strictObject({
 
 const ImportedPage = z.object({
   session_id: z.string().describe("the session's id here: its own, or another where its own was taken"),
-  last_seq: z.int().describe("how far its log is there now"),
-  complete: z.boolean().describe("whether all of it is there"),
+  last_seq: z.int().describe("the last seq that is there now"),
+  complete: z.boolean().describe("whether the import is complete"),
 });
 
 /** The rows of the table about what is carried elsewhere. */

@@ -7,7 +7,7 @@ const timeWanted = { error: "write a time as in 2026-01-31T12:00:00Z, or leave i
 const created_at = z.iso
   .datetime({ offset: true, ...timeWanted })
   .nullish()
-  .describe("when it was said; left out, the time of the rewrite, or as it was where the message stays");
+  .describe("when the message was sent; without it, the time of the rewrite, or the old time of a message that stays");
 const stop_reason = StopReason.default("end_turn").describe("why the model stopped");
 const whatText = "the text itself";
 
@@ -18,14 +18,14 @@ const contentWanted = { error: "write a text or a list of content blocks" };
 const NOTICE_BLOCKS = z.array(z.unknown()).max(0, { error: "notices have a body here and no blocks; leave them out" });
 
 const LegacyAnswer = z.object({
-  role: z.literal("assistant").describe("what the model said, in the older form"),
+  role: z.literal("assistant").describe("a message of the model, in the older form"),
   content: z.string().describe(whatText),
   tool_calls: z
     .array(
       z.object({
-        id: z.string().describe("the call's id, by which its result is known"),
+        id: z.string().describe("the call's id, which its result names"),
         name: z.string().describe("the tool's name"),
-        args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+        args: z.record(z.string(), z.unknown()).describe("the arguments"),
       }),
     )
     .default([])
@@ -44,27 +44,27 @@ const WrittenMessage = z.discriminatedUnion(
       created_at,
     }),
     z.object({
-      role: z.literal("system_notice").describe("what the runtime tells the model"),
+      role: z.literal("system_notice").describe("a notice of the runtime to the model"),
       kind: z.string().describe("what it is about"),
       body: z.string().nullish().describe(whatText),
-      content: z.string().nullish().describe("what some clients call its body"),
+      content: z.string().nullish().describe("another name for its body"),
       blocks: NOTICE_BLOCKS.optional().describe("leave it out: notices have a body here"),
       created_at,
     }),
     z.object({
-      role: z.literal("user").describe("what the user said"),
+      role: z.literal("user").describe("a message of the user"),
       content: z.union(CONTENT_KINDS, contentWanted).describe("a text, or a list of content blocks"),
       created_at,
     }),
     LegacyAnswer,
     z.object({
-      role: z.literal("block_assistant").describe("what the model said and called"),
+      role: z.literal("block_assistant").describe("a message of the model: texts and tool calls"),
       blocks: z.array(AssistantBlock).describe("its parts, in their order"),
       stop_reason,
       created_at,
     }),
     z.object({
-      role: z.literal("tool_results").describe("what the tools gave"),
+      role: z.literal("tool_results").describe("the results of tools"),
       results: z.array(ToolResult).describe("one for each call, in their order"),
       created_at,
     }),
@@ -114,7 +114,7 @@ const MessageRange = z.object({
 const RewriteReason = z.object({
   kind: cliFlag(
     "--reason <kind>",
-    z.string(shortText).min(1, shortText).max(200, shortText).describe("why, in a word"),
+    z.string(shortText).min(1, shortText).max(200, shortText).describe("the reason, as a short name"),
   ),
   note: cliFlag(
     "--note <text>",
@@ -122,7 +122,7 @@ const RewriteReason = z.object({
       .string()
       .max(TEXT_CHARS_MAX, { error: `write at most ${TEXT_CHARS_MAX} characters` })
       .nullish()
-      .describe("why, in more words"),
+      .describe("a longer explanation"),
   ),
 });
 
@@ -137,7 +137,7 @@ const NamedRevision = z.union([z.literal("current"), Revision], {
 export const running_behavior = z
   .literal("reject", { error: 'write "reject"; a running turn is never cut short' })
   .default("reject")
-  .describe("what happens while a turn runs: it is refused, as a running turn is never cut short");
+  .describe("what happens while a turn runs: the request is refused, since a running turn is never cut short");
 
 /** What every change of a transcript says of itself. */
 const Change = {
@@ -201,17 +201,17 @@ export const ForkReplacing = {
             message: RewriteMessage.describe("the message itself"),
           }),
           z.object({
-            type: z.literal("user_content_block").describe("another block of what the user said"),
+            type: z.literal("user_content_block").describe("another block of a user message"),
             block_index,
             block: ContentBlock.describe("the block itself"),
           }),
           z.object({
-            type: z.literal("assistant_block").describe("another block of what the model said"),
+            type: z.literal("assistant_block").describe("another block of a model message"),
             block_index,
             block: AssistantBlock.describe("the block itself"),
           }),
           z.object({
-            type: z.literal("tool_result_content_block").describe("another block of what a tool gave"),
+            type: z.literal("tool_result_content_block").describe("another block of a tool result"),
             result_index: nonnegative.describe("which of the results, from 0"),
             block_index,
             block: ContentBlock.describe("the block itself"),
@@ -219,7 +219,7 @@ export const ForkReplacing = {
         ],
         { error: "write a type: message, user_content_block, assistant_block or tool_result_content_block" },
       )
-      .describe("what to put in the place of the message at the index")
+      .describe("the replacement of the message at the index")
       .meta({ examples: [{ type: "message", message: { role: "user", content: "Hi." } }] }),
   ),
   running_behavior,
@@ -229,7 +229,7 @@ export type Replacement = z.output<typeof ForkReplacing.replacement>;
 /** A moment as existing clients have it. */
 export const SystemTime = z.object({
   secs_since_epoch: z.number().int().describe("whole seconds of Unix time"),
-  nanos_since_epoch: z.number().int().describe("nanoseconds besides"),
+  nanos_since_epoch: z.number().int().describe("and nanoseconds"),
 });
 export type SystemTime = z.infer<typeof SystemTime>;
 
@@ -244,8 +244,8 @@ export const RewriteCommit = z.object({
   messages_after: count.describe("messages of the transcript after"),
   reason: z
     .object({
-      kind: z.string().describe("why, in a word"),
-      note: z.string().optional().describe("why, in more words"),
+      kind: z.string().describe("the reason, as a short name"),
+      note: z.string().optional().describe("a longer explanation"),
     })
     .describe("why it was changed"),
   actor: z.string().optional().describe("who did it"),
@@ -253,9 +253,9 @@ export const RewriteCommit = z.object({
 });
 export type RewriteCommit = z.infer<typeof RewriteCommit>;
 
-/** What listeners are told of a rewrite. The messages are not repeated: a revision can be read. */
+/** What listeners receive about a rewrite. The messages are not repeated: a revision can be read. */
 export const RewriteRecord = z.object({
-  commit: RewriteCommit.describe("what was recorded of it"),
+  commit: RewriteCommit.describe("the recorded commit"),
   parent_body: z
     .object({ revision: z.string().describe("its revision"), message_count: count.describe("its messages") })
     .describe("the transcript before"),
@@ -267,7 +267,7 @@ export const RewriteRecord = z.object({
       last_assistant_text: z
         .string()
         .optional()
-        .describe("what the assistant said last; absent when it says nothing any more"),
+        .describe("the last text of the assistant; absent if there is none any more"),
     })
     .describe("the transcript after"),
 });

@@ -12,7 +12,7 @@ const unixSeconds = whole.nonnegative();
 /** What is known of a session without its transcript. */
 const Known = {
   ...Named,
-  created_at: unixSeconds.describe("when it was made, in seconds of Unix time"),
+  created_at: unixSeconds.describe("when it was created, in seconds of Unix time"),
   updated_at: unixSeconds.describe("when it last changed, in seconds of Unix time"),
   message_count: whole.describe("messages of its transcript"),
   total_tokens: whole.describe("input and output tokens of all its model calls"),
@@ -23,46 +23,49 @@ const Known = {
     .describe(
       "waiting: for approval of tool calls; interrupted: its process ended within a turn, which another process can finish; failed: its last turn ended with an error",
     ),
-  model: z.string().describe("the model it asks"),
-  labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),
+  model: z.string().describe("its model"),
+  labels: z.record(z.string(), z.string()).optional().describe("its labels"),
 };
 
 export const SessionSummary = z.object({
   ...Known,
-  title: z.string().describe("the beginning of the first thing the user said; empty before"),
+  title: z.string().describe("the beginning of the user's first message; empty before"),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 
 const UnfinishedTurn = z.object({
   since: z.string().describe("when its last entry was written"),
-  attempt: whole.nonnegative().describe("how many processes have run it"),
+  attempt: whole.nonnegative().describe("the number of processes that have run it"),
   missing: z
     .array(z.string())
     .optional()
-    .describe("what the process that answers lacks to continue the turn; absent where it lacks nothing"),
+    .describe("what this process lacks to continue the turn; absent if it lacks nothing"),
 });
 export type UnfinishedTurn = z.infer<typeof UnfinishedTurn>;
 
 export const SessionInfo = z.object({
   ...Known,
-  provider: z.string().describe("who serves the model"),
-  title: z.string().describe("the beginning of the first thing the user said; empty before"),
-  usage: Usage.optional().describe("what the tokens are made of; absent for a session of before that was kept"),
+  provider: z.string().describe("the provider of the model"),
+  title: z.string().describe("the beginning of the user's first message; empty before"),
+  usage: Usage.optional().describe("the tokens by kind; absent for sessions of versions that did not record it"),
   delegated: Delegated.optional(),
   budgets: z
     .array(
       z.object({
         type: BudgetType.describe("what is limited"),
-        limit: z.number().describe("how much there is: tokens, milliseconds of a turn, calls, or US dollars"),
-        used: z.number().optional().describe("how much of it is used; absent for time, which each turn has anew"),
+        limit: z.number().describe("the limit: tokens, milliseconds of a turn, calls, or US dollars"),
+        used: z
+          .number()
+          .optional()
+          .describe("how much of it is used; absent for time, which starts anew with each turn"),
       }),
     )
     .optional()
-    .describe("the limits it was made with; absent without any, and for a session of before that was kept"),
+    .describe("its limits; absent without any, and for sessions of versions that did not record them"),
   unfinished_turn: UnfinishedTurn.optional().describe(
     "the turn whose process ended before it did; turn/finish continues it; absent where there is none",
   ),
-  last_assistant_text: z.string().optional().describe("what the assistant said last"),
+  last_assistant_text: z.string().optional().describe("the last text of the assistant"),
   session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });
 export type SessionInfo = z.infer<typeof SessionInfo>;
@@ -72,15 +75,15 @@ export const SeqMessages = z.array(
 );
 
 export const MessagePage = {
-  limit: positive.optional().describe("show at most so many messages"),
-  offset: nonnegative.default(0).describe("leave out the oldest so many"),
+  limit: positive.optional().describe("the maximum number of messages"),
+  offset: nonnegative.default(0).describe("skip this many of the oldest"),
 };
 
 export const SessionHistory = z.object({
   ...Named,
   message_count: whole.describe("messages of the whole transcript"),
-  offset: whole.describe("how many of the oldest were left out"),
-  limit: whole.optional().describe("how many were asked for at most"),
+  offset: whole.describe("how many of the oldest were skipped"),
+  limit: whole.optional().describe("the requested maximum"),
   has_more: z.boolean().describe("whether newer ones follow"),
   messages: SeqMessages.describe("the messages, oldest first"),
 });
@@ -89,24 +92,24 @@ export type SessionHistory = z.infer<typeof SessionHistory>;
 export const ForkedSession = z.object({
   source_session_id: z.string().describe("the session it was made of"),
   ...Named,
-  message_count: whole.describe("messages the new session begins with"),
+  message_count: whole.describe("the number of messages the new session begins with"),
 });
 
 export const ListSessions = z.object({
-  limit: cliFlag("--limit <n>", positive.optional().describe("show at most so many")),
-  offset: cliFlag("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
+  limit: cliFlag("--limit <n>", positive.optional().describe("the maximum number of sessions")),
+  offset: cliFlag("--offset <n>", nonnegative.default(0).describe("skip this many of the newest")),
   labels: cliFlag(
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),
-  archived: cliFlag("--archived", z.boolean().default(false).describe("archived sessions, too")),
+  archived: cliFlag("--archived", z.boolean().default(false).describe("include archived sessions")),
   cursor: cliFlag(
     "--cursor <cursor>",
     z
       .string()
       .optional()
       .describe(
-        "go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
+        "continue where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
       ),
   ),
 });
@@ -143,14 +146,14 @@ const ContextKinds = z.array(
     kind: PartKind.describe(
       "what it is; of the turns, tool_output is what tools gave, evicted the lines that stand for what they gave, memory what was recalled by them",
     ),
-    tokens: whole.describe("how large it is, about"),
+    tokens: whole.describe("its estimated tokens"),
   }),
 );
 
 /** What the model is shown. */
 export const SessionContext = z.object({
-  messages: SeqMessages.describe("what the model is shown, in its order"),
-  estimated_tokens: whole.describe("how large it is, about"),
+  messages: SeqMessages.describe("the messages that the model sees, in order"),
+  estimated_tokens: whole.describe("its estimated tokens"),
   sha256: z.string().describe("the hash of it, as recorded with the call when it was made"),
   parts: z
     .array(
@@ -159,7 +162,7 @@ export const SessionContext = z.object({
           .string()
           .describe("system, summary, work_state (the end of the summary's message), pinned, expanded or turn"),
         seqs: z.tuple([whole, whole]).describe("the first and the last seq of its messages"),
-        estimated_tokens: whole.describe("how large it is, about"),
+        estimated_tokens: whole.describe("its estimated tokens"),
       }),
     )
     .describe("what the context is made of, in the order of the messages"),
@@ -167,24 +170,31 @@ export const SessionContext = z.object({
   evicted: z
     .object({
       outputs: whole.describe("tool outputs of which one line is shown each"),
-      tokens: whole.describe("how large they are in the log, about"),
+      tokens: whole.describe("their estimated tokens in the log"),
     })
     .optional()
     .describe(
-      "what stands in the context as one line each, which recall_output shows whole; absent where nothing does",
+      "tool outputs that the context shows as one line each; recall_output returns them whole; absent without any",
     ),
   forgotten: z
     .array(whole)
     .optional()
-    .describe("seqs of what is shown that was forgotten since, in whole or in part: the recorded hash is not of this"),
+    .describe("seqs of messages that were erased since, in whole or in part: the recorded hash is of the original"),
   tools: z
     .array(z.string())
     .describe("the names of the tools its next turn is offered here, as far as servers are connected"),
-  tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
+  tool_tokens: whole.describe("the estimated tokens of the tools' descriptions in every request"),
   context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
   auto_compact_threshold: whole
     .optional()
-    .describe("the size at which the context is compacted; absent without session-compaction"),
+    .describe(
+      "the size at which the context is compacted, by its threshold or because that is cheaper than continuing; absent without session-compaction",
+    ),
+  next_call_cost: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe("what the next call pays for this context and the tools, about, in US dollars; absent without a price"),
 });
 export type SessionContext = z.infer<typeof SessionContext>;
 
@@ -200,24 +210,24 @@ const ListModelCalls = z.strictObject({
     positive
       .default(CALLS_DEFAULT)
       .transform((limit) => Math.min(limit, CALLS_MAX))
-      .describe(`show at most so many: ${CALLS_DEFAULT} without it, ${CALLS_MAX} at most`),
+      .describe(`the maximum number of calls: ${CALLS_DEFAULT} by default, ${CALLS_MAX} at most`),
   ),
   before_seq: cliFlag("--before <seq>", positive.optional().describe("only calls before the one with this seq")),
 });
 
 const ModelCall = z.object({
   seq: count.describe("its number in the session's log; readContext shows with at_seq what it was shown"),
-  turn: count.describe("the session's turn it was made in, from 1"),
-  at: z.string().describe("when it was made, in RFC 3339"),
+  turn: count.describe("its turn, from 1"),
+  at: z.string().describe("when it was created, in RFC 3339"),
   model: z.string().describe("the model that was called"),
-  tokens: count.describe("how large the context was that it was shown, about; the sum of the parts"),
+  tokens: count.describe("the estimated tokens of its context; the sum of the parts"),
   tool_tokens: count.describe(
-    "what the descriptions of its tools added, about; of calls of before that was kept, of the tools the session has now",
+    "the estimated tokens of its tools' descriptions; for calls of versions that did not record it, of the session's current tools",
   ),
   parts: ContextKinds.describe("what filled the context, each kind once"),
   context_window: count.optional().describe("tokens the model can see at once, when that is known"),
   threshold: count.optional().describe("the size at which the context is compacted; absent without session-compaction"),
-  usage: Usage.optional().describe("its usage, failed attempts included; absent where the provider reports none"),
+  usage: Usage.optional().describe("its usage, including failed attempts; absent if the provider reports none"),
   cost: Cost.optional().describe("what that cost; absent where no price is known"),
 });
 
@@ -228,10 +238,10 @@ export const ModelCalls = z.object({
       z.object({
         seq: count.describe("its number in the session's log"),
         compaction_id: z.string().describe("its id"),
-        tokens_before: count.describe("how large the context was, about"),
-        tokens_after: count.describe("how large it was after, about"),
+        tokens_before: count.describe("the estimated tokens of the context"),
+        tokens_after: count.describe("the estimated tokens after it"),
         trigger: CompactionTrigger.optional().describe(
-          "why it was made, where the server tells; eviction: only tool output became one line each",
+          "why it was made, where the server reports it; eviction: only tool output became one line each",
         ),
         undone: z.boolean().describe("whether it was undone since"),
       }),
@@ -244,7 +254,7 @@ export type ModelCalls = z.infer<typeof ModelCalls>;
 /** The row of the table about a session's model calls. */
 export const MODEL_CALL_OPERATIONS = {
   listModelCalls: {
-    summary: "List a session's model calls with what filled the context of each, the newest, oldest first.",
+    summary: "List a session's newest model calls, oldest first, with what filled the context of each.",
     input: ListModelCalls,
     output: ModelCalls,
     rpc: "session/model_calls",
@@ -266,7 +276,7 @@ const By = z.enum(["model", "label", "day", "token"], { error: "write model, lab
 const ReadUsage = z.strictObject({
   by: cliFlag(
     "--by <what>",
-    By.default("model").describe("what it is told apart by: model, label, day (UTC), or the token that asked"),
+    By.default("model").describe("what usage is grouped by: model, label, day (UTC), or the token of the caller"),
   ),
   since: cliFlag(
     "--since <when>",
@@ -289,7 +299,7 @@ const sums = {
 };
 
 export const UsageReport = z.object({
-  by: By.describe("what it is told apart by"),
+  by: By.describe("what usage is grouped by"),
   since: z.string().optional().describe("the first day that is counted; absent for all days"),
   groups: z
     .array(
@@ -298,7 +308,7 @@ export const UsageReport = z.object({
         ...sums,
       }),
     )
-    .describe("the dearest first, days in their order; a session with two labels is counted under both"),
+    .describe("the most expensive first, days in order; a session with two labels is counted under both"),
   total: z.object(sums).describe("all of it, each call once"),
 });
 export type UsageReport = z.infer<typeof UsageReport>;
@@ -306,7 +316,7 @@ export type UsageReport = z.infer<typeof UsageReport>;
 /** The rows of the table about what was used. */
 export const USAGE_OPERATIONS = {
   readUsage: {
-    summary: "Sum up what models were used, with their tokens and cost, over all sessions and agents.",
+    summary: "Sum up the model calls, tokens and cost of all sessions and agents.",
     input: ReadUsage,
     output: UsageReport,
     rpc: "usage/read",

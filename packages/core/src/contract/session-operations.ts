@@ -18,9 +18,9 @@ export const InjectContext = z.object({
       .string()
       .min(1, { error: "the text is empty" })
       .max(TEXT_CHARS_MAX)
-      .describe("what the model is shown from its next call on"),
+      .describe("the text that the model sees from its next call on"),
   ),
-  source: z.string().optional().describe("where the text comes from, which the model is told, too"),
+  source: z.string().optional().describe("where the text comes from; the model sees it"),
   idempotency_key: z
     .string()
     .min(1)
@@ -33,7 +33,7 @@ export type InjectContext = z.infer<typeof InjectContext>;
 export const InjectedContext = z.object({
   status: z
     .enum(["applied", "staged", "duplicate"])
-    .describe("staged: a turn is running, and its next model call is shown it; duplicate: it was there already"),
+    .describe("staged: a turn is running, and its next model call sees it; duplicate: it was there already"),
 });
 
 const PAYLOAD_CHARS_MAX = 65_536;
@@ -52,7 +52,7 @@ export const ExternalEvent = z.object({
       .string(shortText)
       .min(1, shortText)
       .max(200, shortText)
-      .describe("what happened, in a word of 1 to 200 characters")
+      .describe("what happened, a name of 1 to 200 characters")
       .meta({ examples: ["build.finished"] }),
   ),
   payload: cliFlag(
@@ -72,7 +72,7 @@ export const ExternalEvent = z.object({
       error: `write at most ${PAYLOAD_CHARS_MAX} characters`,
     })
     .nullish()
-    .describe("more of it, in words"),
+    .describe("a description"),
   idempotency_key: z
     .string(shortText)
     .min(1, shortText)
@@ -105,14 +105,15 @@ const RewriteResult = z.object({
   parent_revision: z.string().describe("the revision before, to restore it by"),
   revision: z.string().describe("the revision now"),
   message_count: z.number().int().describe("messages of the transcript now"),
-  commit: RewriteCommit.describe("what was recorded of it"),
+  commit: RewriteCommit.describe("the recorded commit"),
 });
 export type RewriteResult = z.infer<typeof RewriteResult>;
 
 /** The rows of the table about what a transcript says. */
 export const REWRITE_OPERATIONS = {
   forkReplacing: {
-    summary: "Make a new session of the messages before an index and another in the place of the one at it.",
+    summary:
+      "Make a new session of the messages before an index, with another message in place of the one at that index.",
     input: OneSession.extend(ForkReplacing),
     output: ForkedSession,
     rpc: "session/fork_replace",
@@ -126,7 +127,7 @@ export const REWRITE_OPERATIONS = {
     requires: "session-store",
   },
   rewriteTranscript: {
-    summary: "Put other messages in the place of some; what was there stays in the log and can be restored.",
+    summary: "Replace some messages by others; the old ones stay in the log and can be restored.",
     input: OneSession.extend(RewriteTranscript),
     output: RewriteResult,
     rpc: "session/rewrite_transcript",
@@ -158,7 +159,7 @@ export const REWRITE_OPERATIONS = {
     requires: "session-store",
   },
   restoreRevision: {
-    summary: "Make a transcript what it was at a revision; what was said since stays in the log.",
+    summary: "Restore a transcript to a revision; later messages stay in the log.",
     input: OneSession.extend(RestoreRevision),
     output: RewriteResult,
     rpc: "session/restore_transcript_revision",
@@ -194,17 +195,17 @@ const Approval = z.object({
   ...Named,
   approval_id,
   calls: z.array(AskedCall).describe("the calls that wait"),
-  asked_at: z.string().describe("when it was asked, as ISO 8601"),
-  expires_at: z.string().describe("until when an answer counts; then it is taken for a no"),
+  asked_at: z.string().describe("when approval was requested, as ISO 8601"),
+  expires_at: z.string().describe("until when it can be answered; then it counts as denied"),
 });
 export type Approval = z.infer<typeof Approval>;
 
-/** The rows of the table about calls that wait for a person's word. */
+/** The rows of the table about calls that wait for approval. */
 export const APPROVAL_OPERATIONS = {
   listApprovals: {
-    summary: "List the questions about tool calls that wait for a person's word, oldest first.",
+    summary: "List the tool calls that wait for approval, oldest first.",
     input: z.strictObject({ session_id: SessionId.optional().describe("only those of this session") }),
-    output: z.object({ approvals: z.array(Approval).describe("the questions, oldest first") }),
+    output: z.object({ approvals: z.array(Approval).describe("the pending approvals, oldest first") }),
     rpc: "session/approvals",
     http: "GET /approvals",
     cli: "rkat session approvals",
@@ -212,7 +213,7 @@ export const APPROVAL_OPERATIONS = {
     sees: "own",
   },
   answerApproval: {
-    summary: "Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.",
+    summary: "Approve or deny tool calls that wait for approval; the turn continues here once none of its calls waits.",
     input: z.strictObject({
       session_id: SessionId,
       approval_id: cliFlag("--approval <id>", approval_id.clone()),
@@ -220,18 +221,18 @@ export const APPROVAL_OPERATIONS = {
       remember: cliFlag(
         "--for <how-long>",
         Remember.default("once").describe(
-          "for how long a yes counts: once, or for calls like these in the session or the project",
+          "how long an approval holds: once, or for calls like these in the session or the project",
         ),
       ),
       calls: cliFlag(
         "--call <id>",
-        Answer.calls.optional().describe("the calls it speaks of; all that wait unless given"),
+        Answer.calls.optional().describe("the calls that it answers; by default all that wait"),
       ),
       reason: cliFlag("--reason <text>", Answer.reason.clone()),
     }),
     output: z.object({
       ...Named,
-      answered: z.literal(true).describe("that the word is kept"),
+      answered: z.literal(true).describe("that the answer is stored"),
       waiting_calls: z.number().int().describe("calls of the turn that still wait"),
     }),
     rpc: "session/answer_approval",

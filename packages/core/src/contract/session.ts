@@ -117,7 +117,9 @@ const Wire = {
   keep_alive: z
     .union([z.boolean(), z.null()], { error: "write true or false" })
     .optional()
-    .describe("of a new session: answer at once and run its first turn behind; any session takes further turns"),
+    .describe(
+      "of a new session: respond at once and run its first turn in the background; any session takes further turns",
+    ),
   ...SKILL_FIELDS,
   ...UNSERVED,
   hooks_override: cliFlag(
@@ -143,14 +145,14 @@ const Labels = z
 
 /** What every turn may say, the first and any further one. */
 const EveryTurn = {
-  prompt: cliFlag("PROMPT", Prompt.describe("what to ask: a text, or a list of content blocks")),
+  prompt: cliFlag("PROMPT", Prompt.describe("the prompt: a text, or a list of content blocks")),
   model: cliFlag(
     "-m, --model <name>",
     ModelInput.optional().describe("the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models"),
   ),
   provider: cliFlag(
     "-p, --provider <name>",
-    ProviderInput.optional().describe("who serves the model: anthropic, openai, gemini, self_hosted, offline"),
+    ProviderInput.optional().describe("the provider: anthropic, openai, gemini, self_hosted, offline"),
   ),
   system_prompt: cliFlag("--system <text>", z.string().optional().describe("the system prompt")),
   additional_instructions: cliFlag(
@@ -171,13 +173,13 @@ const EveryTurn = {
       .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
   ),
   client_tools: ClientTools.optional().describe(
-    "tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's replace those of before",
+    "tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues it; those of a turn replace earlier ones",
   ),
   permissions: PermissionRules.optional().describe(
     "rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md",
   ),
   structured_output_retries: Retries.optional().describe(
-    "how often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2",
+    "how often an answer that does not match output_schema is requested again, 0 to 10; 2 by default",
   ),
 };
 
@@ -186,7 +188,7 @@ const AtCreation = {
   initial_turn: z
     .enum(["run_immediately", "deferred"])
     .default("run_immediately")
-    .describe("run_immediately asks the model at once; deferred keeps the prompt for the first turn"),
+    .describe("run_immediately calls the model at once; deferred stores the prompt for the first turn"),
   max_turns: cliFlag("--max-turns <n>", positive.optional().describe("model calls in the turn")),
   budget_limits: BudgetLimits.optional().describe(
     "limits of the session; the turn that reaches one ends gracefully and its text is kept",
@@ -195,7 +197,7 @@ const AtCreation = {
     .array(RewriteMessage, { error: "write a list of messages" })
     .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
     .optional()
-    .describe("what was said before, which the session begins with; it may end with calls that wait for tool_results"),
+    .describe("earlier messages that the session begins with; they may end with calls that wait for tool_results"),
   tool_preset: cliFlag(
     "-t, --tools <preset>",
     z
@@ -215,7 +217,7 @@ const AtCreation = {
     z
       .boolean()
       .optional()
-      .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
+      .describe("search of earlier messages, also with the preset none or with [tools] memory = false"),
   ),
   enable_agents: cliFlag(
     "--sub-agents",
@@ -227,7 +229,7 @@ const AtCreation = {
   memory_scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })
     .optional()
-    .describe("what its agent recalls: what was said in the project, or in this session alone; else as configured"),
+    .describe("what its agent can recall: messages of the project, or of this session only; without it, as configured"),
   tool_filter: ToolFilter.optional().describe(
     'which of the tools are offered: "All", or those of a list, or all others',
   ),
@@ -237,13 +239,15 @@ const AtCreation = {
       .describe("labels of the session, to find it by")
       .meta({ examples: [{ team: "core" }] }),
   ),
-  app_context: cliFlag("--app-context <json>", z.unknown().optional().describe("data that is kept with the session")),
+  app_context: cliFlag("--app-context <json>", z.unknown().optional().describe("data stored with the session")),
   shell_env: z
     .record(z.string(), z.string())
     .optional()
-    .describe("variables that commands of the shell tool are given")
+    .describe("environment variables for commands of the shell tool")
     .meta({ examples: [{ CI: "1" }] }),
-  compaction: CompactionSettings.optional().describe("how this session is compacted, where not as configured"),
+  compaction: CompactionSettings.optional().describe(
+    "compaction settings of this session that differ from the configuration",
+  ),
 };
 
 export const NewSession = z.object({ ...Wire, ...EveryTurn, ...AtCreation });
@@ -255,7 +259,7 @@ export const CreateSession = NewSession.partial({ prompt: true }).refine(
 );
 export type CreateSession = z.infer<typeof CreateSession>;
 
-const atCreation = z.unknown().optional().describe("set when the session was made; a turn may say it again, as it is");
+const atCreation = z.unknown().optional().describe("set when the session was created; a turn may repeat it unchanged");
 
 /** What a session is made with; a turn may say it again, as it is. */
 // Each key of the fields, by the line below.
@@ -269,11 +273,11 @@ export const FurtherTurn = z.object({
   ...AT_CREATION,
   session_id: SessionId,
   ...EveryTurn,
-  prompt: cliFlag("PROMPT", AnyPrompt.describe("what to ask: a text, or a list of content blocks")),
+  prompt: cliFlag("PROMPT", AnyPrompt.describe("the prompt: a text, or a list of content blocks")),
   tool_results: ClientResults.optional().describe(
     "the results of all pending_calls of the turn before; the prompt may be empty then",
   ),
-  clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
+  clear_provider_params: z.boolean().default(false).describe("remove the session's provider_params first"),
   change_settings: z
     .strictObject({
       system_prompt: EveryTurn.system_prompt.nullable(),
@@ -286,14 +290,10 @@ export const FurtherTurn = z.object({
       tool_filter: AtCreation.tool_filter,
     })
     .optional()
-    .describe(
-      "settings that are others from this turn on, also of a session that has run; null takes away what was set",
-    ),
+    .describe("settings that change from this turn on, also of a session that has run; null removes a setting"),
   after_seq: nonnegative
     .optional()
-    .describe(
-      "run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken",
-    ),
+    .describe("run only if this is the session's last seq; otherwise refuse; for clients that must not be overtaken"),
   flow_tool_overlay: z
     .strictObject({
       allowed_tools: cliFlag(
@@ -334,12 +334,12 @@ export const Delegated = z
     usage: Usage.describe("the tokens they used"),
     tool_calls: whole.nonnegative().describe("the tool calls they made"),
   })
-  .describe("what the session's sub-agents used besides, which its budgets count; absent where it had none");
+  .describe("the usage of the session's sub-agents, which its budgets include; absent without sub-agents");
 export type Delegated = z.infer<typeof Delegated>;
 
 export const RunResult = z.object({
   ...Named,
-  text: z.string().describe("what the model answered last"),
+  text: z.string().describe("the last answer of the model"),
   turns: whole.nonnegative().describe("model calls of the turn"),
   tool_calls: whole.nonnegative().describe("tool calls of the turn"),
   usage: RunUsage,
@@ -350,17 +350,17 @@ export const RunResult = z.object({
   pending_calls: z
     .array(PendingCall)
     .optional()
-    .describe("calls of your client_tools, with which the turn ended: a turn with their tool_results goes on"),
-  terminal_cause_kind: TerminalCause.optional().describe("why the turn stopped short; absent where the model ended it"),
+    .describe("the calls of client_tools with which the turn ended; a turn with their tool_results continues it"),
+  terminal_cause_kind: TerminalCause.optional().describe("why the turn ended early; absent if the model ended it"),
   structured_output: z.unknown().optional().describe("the result that matches output_schema"),
   extraction_error: z
     .object({
-      last_output: z.string().describe("what the model answered last"),
-      attempts: whole.describe("how often it was asked"),
+      last_output: z.string().describe("the last answer of the model"),
+      attempts: whole.describe("the number of attempts"),
       reason: z.string().describe("what does not match"),
     })
     .optional()
-    .describe("why there is no structured_output, though one was asked for"),
+    .describe("why there is no structured_output although one was requested"),
 });
 export type RunResult = z.infer<typeof RunResult>;
 

@@ -5,11 +5,11 @@ const source_uuid = z.string().describe("the source it comes from");
 const SkillKey = z.object({ source_uuid, skill_name: z.string().describe("its name there") });
 export type SkillKey = z.infer<typeof SkillKey>;
 
-/** A skill as `skills/list` tells of it. */
+/** A skill as `skills/list` lists it. */
 export const SkillRow = z.object({
-  key: SkillKey.describe("what names it across sources"),
+  key: SkillKey.describe("its key across sources"),
   name: z.string().describe("its name"),
-  description: z.string().describe("what it teaches"),
+  description: z.string().describe("its description"),
   scope: z.string().describe("where it holds: builtin, user, project, or code that composed the runtime"),
   source: z
     .object({
@@ -32,7 +32,7 @@ export const SkillText = SkillRow.extend({
   allowed_tools: z
     .array(z.string())
     .optional()
-    .describe("calls that need no question while it is loaded, as patterns of rules"),
+    .describe("calls that need no approval while it is loaded, as patterns of rules"),
 });
 export type SkillText = z.infer<typeof SkillText>;
 
@@ -69,7 +69,7 @@ export const SkillsTool = z.strictObject({
 /** The rows of the table about skills. */
 export const SKILL_OPERATIONS = {
   listSkills: {
-    summary: "List the skills of this runtime, those that a nearer one of the same name hides among them.",
+    summary: "List the skills of this runtime, including those hidden by a nearer one of the same name.",
     input: z.object({
       source_uuid: cliFlag("--source <uuid>", z.string().optional().describe("only those of this source")),
     }),
@@ -82,7 +82,7 @@ export const SKILL_OPERATIONS = {
     sees: "public",
   },
   readSkill: {
-    summary: "Read a skill's text, or one of the files beside it, as a model that loads it is given it.",
+    summary: "Read a skill's text, or one of its files, as a model that loads the skill sees it.",
     input: z.object({
       source_uuid: cliFlag(
         "--source <uuid>",

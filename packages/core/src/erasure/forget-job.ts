@@ -35,6 +35,8 @@ export interface ForgettingParts {
   readonly configuration: Pick<Configuration<unknown>, "saying" | "erase">;
   /** Ends the background jobs of a session, and deletes their output. */
   eraseJobs(sessionId: string): Promise<void>;
+  /** Overwrites a text in the output of background jobs. */
+  eraseJobText(finds: (text: Uint8Array) => boolean): Promise<void>;
   readonly warn: (sentence: string) => void;
 }
 
@@ -115,12 +117,13 @@ export async function planAll(
   return planned;
 }
 
-/** Does the rest of a job. */
 export async function apply(
   reading: ForgetReading,
   parts: ForgettingParts,
   { id, job }: { readonly id: string; readonly job: Job },
 ): Promise<void> {
+  // First: what ends meanwhile must not bring the text back.
+  if (job.target === "text") await parts.eraseJobText(parts.finder(job.texts));
   for (const target of job.targets) {
     if (target.kind === "session" && target.isAll) await parts.eraseJobs(target.id);
     const entries = await readLog(reading, target);
@@ -242,13 +245,11 @@ function isWithin(seq: number, holes: readonly Hole[]): boolean {
 
 const BLOB_ID = /sha256:[0-9a-f]{64}/gu;
 
-/** Blobs named by changed entries. */
 export function blobsNamed(entries: readonly AnyEntry[], { changed }: LogPlan): readonly string[] {
   const seqs = new Set(changed.map(({ seq }) => seq));
   return entries.filter(({ seq }) => seqs.has(seq)).flatMap(({ body }) => JSON.stringify(body).match(BLOB_ID) ?? []);
 }
 
-/** Deletes blobs without references. */
 async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Promise<void> {
   if (blobs.length === 0) return;
   const left = new Set(blobs);

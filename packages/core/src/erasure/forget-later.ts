@@ -21,7 +21,6 @@ interface Opened {
 /** Erasing, loaded by the first call, by an unfinished job of an earlier process, or by a configured retention. */
 export function createForgettingLater(parts: LaterParts): {
   readonly operations: Pick<Service, "forget" | "listForgettings" | "prune">;
-  /** Resolves when no erasure runs. */
   close(): Promise<void>;
 } {
   let opening: Promise<Opened> | undefined;

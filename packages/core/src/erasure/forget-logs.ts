@@ -48,7 +48,6 @@ export async function readLog(
   return entries;
 }
 
-/** Every log of the realm in turn. */
 export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
   readonly kind: Target["kind"];
   readonly id: string;
@@ -98,7 +97,6 @@ export async function planTarget(
   return planForgetting(entries as readonly Entry<EntryBody>[], how, yieldToEventLoop);
 }
 
-/** A shortened log in the result. */
 export function describeLog(
   { kind, id, agent, isAll }: Target,
   { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,

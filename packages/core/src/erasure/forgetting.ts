@@ -31,7 +31,6 @@ export interface ForgettingService {
   forgetSessions(ids: readonly string[], how: SessionsGoing): Promise<SessionsGone | undefined>;
   /** Finishes the jobs of processes that have ended. */
   resume(): Promise<void>;
-  /** Resolves when no erasure runs. */
   settled(): Promise<void>;
 }
 
@@ -353,7 +352,6 @@ async function chooseTargets(reading: ForgetReading, { finder }: ForgettingParts
 
 const BLOBS_A_PAGE = 100;
 
-/** Blobs with the text. */
 async function blobsWith(
   { store: { blobs }, clock }: ForgetReading,
   finds: (bytes: Uint8Array) => boolean,
@@ -444,7 +442,6 @@ export interface PruningParts {
   readonly store: Pick<Store, "sessions" | "locks">;
   readonly clock: Clock;
   readonly forgetting: Pick<ForgettingService, "forgetSessions" | "resume">;
-  /** The configured retention. */
   readonly retention: () => Retention;
   /** Whether due sessions are pruned in the background. */
   readonly runsInBackground: boolean;

@@ -24,7 +24,6 @@ export interface Embedding {
   fill(found: readonly number[], options: { readonly scope: Scope; readonly msMax: number }): Promise<void>;
   /** Chunks that were shown to a caller are embedded in the background, even if a word search finds them. */
   reported(ids: readonly number[]): void;
-  /** The last failure, if any. */
   problem(): string | undefined;
   /** Stops after the current text and stores the vectors; after a search it continues for a while first. */
   close(): Promise<void>;
@@ -68,7 +67,6 @@ export function createEmbedding(
   const uses = createUses(clock.now);
   /** Chunks that are being embedded, with the end of that work. */
   const making = new Map<number, Promise<void>>();
-  /** Background work. */
   const background = new Set<Promise<void>>();
   let reported: readonly number[] = [];
   let hasSearched = false;

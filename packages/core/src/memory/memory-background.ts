@@ -3,7 +3,6 @@ import type { MemoryBatch, MemoryStore } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
 import { createRowWatch, inBatches, type Pages, walkRows } from "../sessions/walk-rows.ts";
 
-/** Searchable logs other than sessions. */
 export interface MemorySource {
   /** Lists its logs; undefined while there is none. */
   rows(): Promise<Pages<LogRow> | undefined>;

@@ -22,11 +22,9 @@ export interface SessionMemory {
   readonly recallByWords: Recall;
   /** Indexes the new messages of a session; resolves when they can be found by words. */
   index(state: SessionState): Promise<void>;
-  /** Likewise, in the background. */
   indexLater(state: SessionState): void;
   /** A turn runs until the returned function is called: embedding waits, and its context needs no vectors. */
   use(sessionId: string): () => void;
-  /** Indexes another log in the background. */
   takeInLater(id: string): void;
   /** The owner of a log that is not a session's. */
   nameOf(id: string): Promise<string | undefined>;
@@ -48,7 +46,6 @@ export interface MemoryParts {
   readonly clock: Clock;
   /** Set for a short-lived process: after a search it continues briefly to make vectors. */
   readonly isShortLived?: boolean;
-  /** Searchable logs other than sessions. */
   readonly others?: MemorySource | undefined;
   /** Receives a sentence when indexing fails. */
   readonly warn?: ((sentence: string) => void) | undefined;
@@ -89,7 +86,6 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const pendingHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
-  /** Turns waiting for indexing. */
   let pendingTurns = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;

@@ -353,20 +353,17 @@ type Part =
   | ({ readonly kind: "command"; readonly command: ShellCommand; readonly names: readonly Item[] } & InLine)
   | ({ readonly kind: "unknown"; readonly why: string } & InLine);
 
-/** A compiled pattern. */
 interface Matcher {
   readonly text: string;
   /** Whether it applies to commands only. */
   readonly isOfShell?: boolean;
   /** Whether it matches this part, whatever its unknown parts are. */
   matches(part: Part, call: CallNames): boolean;
-  /** Whether it could match. */
   mayMatch(part: Part, call: CallNames): boolean;
   /** As `matches`, but as a permission: another spelling or folder is another program. */
   allows(part: Part, call: CallNames): boolean;
 }
 
-/** Throws INVALID_PARAMS for an invalid pattern. */
 function compilePattern(text: string): Matcher {
   const pattern = readPattern(text);
   if (typeof pattern === "string") throw invalid(pattern);

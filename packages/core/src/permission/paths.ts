@@ -10,7 +10,6 @@ export interface Place {
 export interface JudgedPath {
   /** As written and with links resolved, in lower case: many file systems ignore case. */
   readonly names: readonly Place[];
-  /** With links resolved. */
   readonly real: Place;
   /** Resolves another path of the project's folder, in lower case. */
   follow(path: string): readonly string[] | undefined;

@@ -14,7 +14,6 @@ export interface ShellLine {
 export interface ShellCommand {
   /** Variables that are not harmless come first, as `NAME=value`. */
   readonly words: readonly ShellWord[];
-  /** Index of its name in `words`. */
   readonly nameAt: number;
   /** From its name on, without known options before a subcommand: `git -C . push`. */
   readonly bare: readonly ShellWord[];

@@ -1,7 +1,6 @@
 import { type Item, UNKNOWN } from "./glob.ts";
 import { isKnown, type ShellCommand, type ShellWord } from "./shell-command.ts";
 
-/** Programs that only read. */
 export const LOOKS =
   /^(?:ls|cat|head|tail|wc|grep|rg|echo|pwd|which|whoami|date|stat|file|du|df|diff|sort|uniq|tree|jq|basename|dirname|realpath)$/;
 
@@ -9,7 +8,6 @@ export const LOOKS =
 export const HAS_SUBCOMMANDS =
   /^(?:git|gh|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|helm|terraform|pip|pip3|uv|poetry|brew|apt|systemctl|dotnet|mvn|gradle|make|just)$/;
 
-/** Programs that never start another one. */
 const LEAVES =
   /^(?:egrep|fgrep|printf|true|false|test|\[|:|mkdir|rmdir|touch|cp|mv|rm|ln|chmod|chown|chgrp|cmp|cut|tr|tee|readlink|id|groups|uname|hostname|sleep|seq|yes|type|md5sum|sha1sum|sha256sum|sha512sum|cksum|base64|od|xxd|hexdump|strings|nl|tac|rev|comm|join|paste|fold|fmt|column|expand|expr|ps|kill|pgrep|pkill|pidof|free|uptime|curl|cd|pushd|popd|dirs|jobs|umask|truncate|mktemp|gzip|gunzip|zcat|unzip|dd|df|exit|return)$/;
 

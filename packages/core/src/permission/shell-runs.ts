@@ -91,7 +91,6 @@ interface Options {
   readonly valued?: string;
   readonly long?: readonly string[];
   readonly longValued?: readonly string[];
-  /** Arguments before the program. */
   readonly operands?: number;
   readonly hasVariables?: boolean;
   /** Added to the program's arguments. */

@@ -47,6 +47,8 @@ export interface JobProcesses {
   remove(jobId: string): Promise<void>;
   /** The ids of the jobs that were not removed yet. */
   list(): Promise<readonly string[]>;
+  /** Overwrites the parts of all outputs in which a text is found. */
+  eraseText(finds: (bytes: Uint8Array) => boolean): Promise<void>;
   close(): Promise<void>;
 }
 

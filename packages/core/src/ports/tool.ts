@@ -39,6 +39,8 @@ export interface Tool extends ToolSpec {
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
   /** Set if the caller runs it: the turn ends with the call, and the turn with the result continues. */
   readonly isClients?: true;
+  /** Set if a client runs it during the turn, over its connection. */
+  readonly isCallback?: true;
   /**
    * The session's tool that it replaces: it is available only where that one is, and rules judge its calls as calls of
    * that one, too.

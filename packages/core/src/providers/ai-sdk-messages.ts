@@ -161,7 +161,6 @@ export function showInstead<M extends SdkMessage>({ said, from }: ReadMessage<M>
   return instead.role === "user" ? [saying<M>("user", textOf(instead.content))] : from;
 }
 
-/** A message of one text, valid in both forms. */
 export function saying<M extends SdkMessage>(role: "user" | "assistant", text: string): M {
   return { role, content: [{ type: "text", text }] } as unknown as M; // Both a prompt and a caller may say so.
 }

@@ -25,13 +25,11 @@ import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./m
 export interface AiSdkModelOptions {
   readonly contextWindow?: number | undefined;
   readonly url?: string | undefined;
-  /** Our name for the provider; defaults to the package's. */
   readonly provider?: string | undefined;
   /** The name that resolves to this model, if it differs from the provider's. */
   readonly modelId?: string | undefined;
   /** For requests without any. */
   readonly stopSequences?: readonly string[] | undefined;
-  /** Values to remove from failure messages. */
   readonly secrets?: readonly string[] | undefined;
   readonly isKeyless?: boolean | undefined;
 }

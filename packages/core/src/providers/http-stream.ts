@@ -74,7 +74,7 @@ async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<str
   if (body === null) return "";
   const reader = body.getReader();
   const giveUp = (): void => void reader.cancel().catch(() => {});
-  const patience = setTimeout(giveUp, REFUSAL_MS_MAX);
+  const timeout = setTimeout(giveUp, REFUSAL_MS_MAX);
   const read: Uint8Array[] = [];
   try {
     for (let left = REFUSAL_BYTES_MAX; left > 0; ) {
@@ -86,7 +86,7 @@ async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<str
   } catch {
     // The status is enough: a connection that breaks in the body changes nothing.
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     giveUp();
   }
   return Buffer.concat(read).toString("utf8");
@@ -98,7 +98,7 @@ const WAIT_MS_MAX = 1_000;
 /** Reads a finished answer to its end, so that its connection can be reused; errors are ignored. */
 export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
   const giveUp = (): void => void reader.cancel().catch(ignore);
-  const patience = setTimeout(giveUp, WAIT_MS_MAX).unref();
+  const timeout = setTimeout(giveUp, WAIT_MS_MAX).unref();
   try {
     for (let reads = 0; reads < READS_MAX; reads += 1) {
       if ((await reader.read()).done) return;
@@ -107,7 +107,7 @@ export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promi
   } catch {
     // The answer is complete: any error is the end of the stream.
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timeout);
   }
 }
 
@@ -116,7 +116,6 @@ function ignore(): void {}
 export interface LineSource {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON. */
   readonly body: string | Buffer<ArrayBuffer>;
   readonly fetch: typeof globalThis.fetch | undefined;
 }

@@ -1,6 +1,5 @@
 import { type Environment, ollamaUrl } from "./provider-settings.ts";
 
-/** A local model server that answered. */
 export interface LocalServer {
   /** Its name in a configuration: `ollama` is built in. */
   readonly name: string;
@@ -13,7 +12,6 @@ export interface LocalServer {
 
 export interface LocalModel {
   readonly name: string;
-  /** Its size, if the server reports it. */
   readonly bytes?: number | undefined;
 }
 
@@ -95,8 +93,8 @@ const ANSWER_BYTES_MAX = 1_000_000;
 /** The JSON at an address; undefined after a timeout, an oversized answer, a redirect or invalid JSON. */
 async function readJson(url: string, signal: AbortSignal): Promise<unknown> {
   try {
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
-    const response = await fetch(url, { redirect: "error", signal: patience });
+    const timeout = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+    const response = await fetch(url, { redirect: "error", signal: timeout });
     const read: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of response.body ?? []) {

@@ -3,7 +3,6 @@ import { asRecord, type Loose } from "./http-stream.ts";
 
 export interface FailureContext {
   readonly provider: string;
-  /** Values to remove from messages. */
   readonly secrets?: readonly string[] | undefined;
   readonly isKeyless?: boolean | undefined;
   /** For a Retry-After with a date. */

@@ -51,7 +51,7 @@ async function* streamChat(
   const hangUp = (): void => call.abort(signal.reason);
   signal.addEventListener("abort", hangUp, { once: true });
   const answer = new ChatAnswer(request.messages.length);
-  let patience: ReturnType<typeof setTimeout> | undefined;
+  let timeout: ReturnType<typeof setTimeout> | undefined;
   let failure: unknown;
   try {
     if (signal.aborted) hangUp();
@@ -60,13 +60,13 @@ async function* streamChat(
       for (const line of batch) answer.read(line);
       yield* answer.take();
       if (answer.isOver) break;
-      if (answer.isFinished) patience ??= setTimeout(hangUp, AFTERMATH_MS_MAX);
+      if (answer.isFinished) timeout ??= setTimeout(hangUp, AFTERMATH_MS_MAX);
     }
     answer.close();
   } catch (thrown) {
     failure = thrown;
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     signal.removeEventListener("abort", hangUp);
     // A connection whose answer was read to its end can be reused; any other must be closed.
     if (!answer.isOver) hangUp();

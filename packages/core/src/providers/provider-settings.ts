@@ -1,11 +1,18 @@
 import { invalid } from "../contract/error.ts";
-import { type ConfiguredModel, type ConfiguredPrices, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
+import {
+  apiOf,
+  type ConfiguredModel,
+  type ConfiguredPrices,
+  DEFAULT_MODELS,
+  HOSTED_PROVIDERS,
+  type HostedProvider,
+  type OwnModel,
+} from "./catalog.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Endpoint {
   readonly base_url?: string | undefined;
-  /** The variable that holds the key. */
   readonly api_key_env?: string | undefined;
   readonly api?: string | undefined;
 }
@@ -21,7 +28,6 @@ export interface ProviderConfig {
       }
     | undefined;
   readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
-  /** Prices that differ from the published ones. */
   readonly prices?: ConfiguredPrices | undefined;
   readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
 }
@@ -31,39 +37,6 @@ export interface ModelProfile {
   readonly api?: string | undefined;
   readonly base_url?: string | undefined;
   readonly stop?: readonly string[] | undefined;
-}
-
-interface ProviderVariables {
-  readonly keys: readonly string[];
-  readonly urls: readonly string[];
-  readonly url: string;
-  readonly version: string;
-}
-
-/** In the order in which a default provider is chosen. */
-const VARIABLES = {
-  anthropic: {
-    keys: ["ANTHROPIC_API_KEY"],
-    urls: ["ANTHROPIC_BASE_URL"],
-    url: "https://api.anthropic.com/v1",
-    version: "v1",
-  },
-  openai: { keys: ["OPENAI_API_KEY"], urls: ["OPENAI_BASE_URL"], url: "https://api.openai.com/v1", version: "v1" },
-  gemini: {
-    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
-    urls: ["GOOGLE_GENERATIVE_AI_BASE_URL", "GEMINI_BASE_URL"],
-    url: "https://generativelanguage.googleapis.com/v1beta",
-    version: "v1beta",
-  },
-} as const satisfies Record<string, ProviderVariables>;
-
-/** A provider with its own API, which needs a key. */
-export type HostedProvider = keyof typeof VARIABLES;
-
-export const HOSTED_PROVIDERS = Object.keys(VARIABLES) as readonly HostedProvider[]; // the keys of that very table
-
-export function isHosted(provider: string): provider is HostedProvider {
-  return Object.hasOwn(VARIABLES, provider);
 }
 
 export interface ProviderSettings {
@@ -76,7 +49,7 @@ export interface ProviderSettings {
 
 /** Address and key of a provider; configuration comes before RKAT_ variables, and those before the usual ones. */
 export function settingsOf(provider: HostedProvider, env: Environment, config: ProviderConfig): ProviderSettings {
-  const { keys, urls, url, version } = VARIABLES[provider];
+  const { keys, urls, url, version } = apiOf(provider);
   const configured = rowOf(config.providers, provider);
   const keyNames = configured?.api_key_env === undefined ? withPrefix(keys) : [configured.api_key_env];
   const found = keyNames.find((name) => variableIn(env, name) !== undefined);

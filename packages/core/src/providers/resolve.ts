@@ -5,15 +5,18 @@ import {
   configuredPrices,
   DEFAULT_MODELS,
   findModel,
+  HOSTED_PROVIDERS,
+  type HostedProvider,
+  inferProvider,
+  isHosted,
   mergeModels,
   publishedPrices,
 } from "./catalog.ts";
 import { boundFetch } from "./http-stream.ts";
+import type { OllamaGenerateOptions } from "./ollama-generate.ts";
+import type { OpenAiChatOptions } from "./openai-chat.ts";
 import {
   type Environment,
-  HOSTED_PROVIDERS,
-  type HostedProvider,
-  isHosted,
   type ModelProfile,
   ollamaUrl,
   type ProviderConfig,
@@ -145,12 +148,6 @@ function splitName({ config }: Place, model: string, owner: string | undefined):
 
 function canonical(provider: string): string {
   return provider === "google" ? "gemini" : provider;
-}
-
-function inferProvider(model: string): HostedProvider | undefined {
-  if (model.startsWith("claude-")) return "anthropic";
-  if (/^(?:gpt-|chatgpt-|o\d)/.test(model)) return "openai";
-  return /^(?:gemini-|gemma-)/.test(model) ? "gemini" : undefined;
 }
 
 async function openHosted(place: Place, provider: HostedProvider, model: string): Promise<ModelClient> {
@@ -296,19 +293,7 @@ async function openConfigured(place: Place, provider: string, model: string): Pr
   });
 }
 
-interface CompatibleModel {
-  readonly provider: string;
-  /** The name in failure messages; defaults to the provider. */
-  readonly server?: string;
-  readonly modelId: string;
-  readonly model: string;
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
-  readonly contextWindow?: number | undefined;
-  readonly stopSequences?: readonly string[] | undefined;
-}
-
-async function openCompatible(place: Place, given: CompatibleModel): Promise<ModelClient> {
+async function openCompatible(place: Place, given: Omit<OpenAiChatOptions, "fetch">): Promise<ModelClient> {
   const { createOpenAiChatModel } = await import("./openai-chat.ts");
   return createOpenAiChatModel({ ...given, ...fetchOption(place) });
 }
@@ -341,15 +326,10 @@ async function openProfile(place: Place, name: string, profile: ModelProfile): P
   };
 }
 
-interface GenerateModel {
-  readonly provider?: string | undefined;
-  readonly modelId: string;
-  readonly model: string;
-  readonly baseUrl: string;
-  readonly stop?: readonly string[] | undefined;
-}
-
-async function openGenerate(place: Place, given: GenerateModel): Promise<ModelClient> {
+async function openGenerate(
+  place: Place,
+  given: OllamaGenerateOptions & { readonly modelId: string },
+): Promise<ModelClient> {
   const { modelId, model } = given;
   const { createOllamaGenerateModel } = await import("./ollama-generate.ts");
   const contextWindow = windowOf(place, modelId) ?? windowOf(place, model);

@@ -15,7 +15,6 @@ export interface ScriptedStep {
 }
 
 export interface ScriptedModel extends ModelClient {
-  /** Every request so far, oldest first. */
   readonly requests: readonly ModelRequest[];
 }
 

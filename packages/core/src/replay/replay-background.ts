@@ -6,7 +6,6 @@ import type { Clock } from "../ports/clock.ts";
  * advanced by its writing time, and the turn waits until the outcome is in the log, so that two replays agree.
  */
 export interface BackgroundTurns {
-  /** Receives every entry of the log. */
   appended(body: EntryBody): void;
   /** Whether the turn waits for a compaction. */
   readonly isTurnWaiting: boolean;

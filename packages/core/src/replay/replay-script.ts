@@ -18,7 +18,6 @@ export interface ReplayScript {
   readonly maxTokens: number | undefined;
   readonly startedAtMs: number;
   readonly steps: readonly ReplayStep[];
-  /** Every called tool by name. */
   readonly tools: readonly string[];
   readonly calls: number;
   /** Counted tokens per estimated token. */

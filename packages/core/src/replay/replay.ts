@@ -48,12 +48,10 @@ export interface ReplayOptions {
     readonly model: ModelClient;
     readonly clock: Clock;
     readonly tools: readonly Tool[];
-    /** Called with every entry once it is in the log. */
     appended(body: EntryBody): void;
   }): ReplayRuntime;
 }
 
-/** The result of a replay. */
 export interface Replayed {
   readonly calls: ReplayModel["calls"];
   readonly summaryUsage: Usage;
@@ -241,7 +239,6 @@ interface ReplayModelParts {
   readonly summariser: ModelClient;
 }
 
-/** One model call of a turn. */
 interface ReplayedCall {
   readonly usage: Usage;
   /** Whether its context equals that of the recorded call. */

@@ -31,7 +31,6 @@ export interface SimulationOptions<P extends Policy = Policy> {
   readonly summariser: ModelClient;
   /** The known facts of a recorded model. */
   modelOf(model: string): { readonly prices?: ModelPrices | undefined; readonly contextWindow?: number | undefined };
-  /** Composes the runtime for a policy. */
   compose(policy: P, parts: Parameters<ReplayOptions["compose"]>[0]): ReturnType<ReplayOptions["compose"]>;
   /** Replays all logs as if they had used this model. */
   readonly model?: string | undefined;
@@ -178,5 +177,4 @@ function sumOf(runs: readonly Figures[]): Figures {
   };
 }
 
-/** The decimals of amounts. */
 const DOLLAR_DIGITS = 9;

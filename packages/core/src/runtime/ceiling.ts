@@ -33,7 +33,6 @@ export function lowerOf(one: Preset, other: Preset): Preset {
 
 const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
 
-/** The session's tools within the ceiling. */
 export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
   const mcp = ceiling.mcp ? tools.mcp : false;
   // Without tools, the tool that loads skills is absent, too.
@@ -109,7 +108,6 @@ export function requireToolScope(caller: Caller | undefined, tools: Tools, ceili
   throw new RuntimeError("PERMISSION_DENIED", message);
 }
 
-/** Whether a tool reaches beyond the conversation. */
 function reaches({ builtins, shell }: Pick<Tools, Kind>): boolean {
   return shell || builtins === "all";
 }

@@ -21,7 +21,6 @@ export interface Configuration<D> {
 type Finds = (text: string) => boolean;
 
 export interface ConfigurationParts<C, D> {
-  /** The configuration at start. */
   readonly config: C;
   readonly store: ConfigStore;
   /** Merges the realm's own layer, which error sentences call by `name`; throws INVALID_PARAMS. */
@@ -32,7 +31,6 @@ export interface ConfigurationParts<C, D> {
   derive(config: C): D;
   /** The configuration by the keys of its file. */
   spell(config: C): JsonTable;
-  /** The keys that take effect at the next start. */
   fixed(config: C): Readonly<Record<string, unknown>>;
   /** Throws PERMISSION_DENIED for a change the caller may not make. */
   permit(
@@ -67,7 +65,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
       now = made(kept.layer, store.name);
       generation = kept.generation;
     } catch (thrown) {
-      parts.warn(`${asRuntimeError(thrown).message}; the configuration from before is used until this is mended`);
+      parts.warn(`${asRuntimeError(thrown).message}; the configuration from before is used until this is fixed`);
     }
   };
   const envelope = (): ConfigEnvelope => {
@@ -187,7 +185,7 @@ function readable(layer: () => JsonTable): JsonTable {
   try {
     return layer();
   } catch (cause) {
-    const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or mend it";
+    const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or fix it";
     throw invalid(message, cause);
   }
 }

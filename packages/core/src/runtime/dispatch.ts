@@ -24,7 +24,7 @@ export interface CallContext {
   readonly signal?: AbortSignal;
   /** Aborts when a person's word is waited for no longer; a turn that runs goes on. */
   readonly leaving?: AbortSignal;
-  /** What the model is told where nobody can be asked: such calls are denied then. */
+  /** The reason the model sees for calls that need approval and are denied, since the caller has no approver. */
   readonly unattended?: Unattended;
   /** A function of the program, or its user, answers the approvals of the turn. */
   readonly hasApprover?: true | undefined;
@@ -36,7 +36,7 @@ export interface CallContext {
   readonly toolChoice?: ToolChoice | undefined;
   /** The turn asks again what the session's last turn asked, which failed: that is not said twice. */
   readonly isRetry?: boolean | undefined;
-  /** Told of a turn that goes on behind its answer, for whoever must not end before it has. */
+  /** Receives a turn that continues after the response, for a caller that must not end before it. */
   readonly background?: (turn: Promise<unknown>) => void;
   /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */
   readonly traceparent?: string | undefined;
@@ -47,7 +47,7 @@ export type Service = {
   readonly [N in OperationName]: (input: OperationInput<N>, call: CallContext) => Promise<OperationOutput<N>>;
 };
 
-/** Calls an operation by name with an input nobody has looked at yet. */
+/** Calls an operation by name with an unchecked input. */
 export type Dispatch = <N extends OperationName>(
   name: N,
   input: unknown,

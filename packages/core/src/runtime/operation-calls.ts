@@ -8,7 +8,6 @@ import type { Listener } from "../sessions/event-queue.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
 
-/** What every call takes besides its fields. */
 interface CallOptions {
   /** Aborting it gives the call up; a turn that runs for it is interrupted. */
   readonly signal?: AbortSignal;
@@ -221,7 +220,6 @@ export function createMethodsAbout<Field extends "session_id" | "agent">(
   return Object.fromEntries(methods); // Named and made as the type says, of the same table.
 }
 
-/** The methods of a runtime. */
 export function createOtherMethods(ask: Ask): OtherMethods {
   const names = OPERATION_NAMES.filter(
     (name) => !["session_id", "agent", "scope"].some((field) => WIRE_TABLE[name].required.includes(field)),

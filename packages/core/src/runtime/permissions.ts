@@ -19,7 +19,6 @@ export function createPermits(of: {
   readonly layers: readonly PermissionLayer[];
   /** The project folder; paths are relative to it. */
   readonly root: string;
-  /** The configured shell, if any. */
   readonly shellProgram: string | undefined;
   /** Resolves symbolic links in the files that calls name. */
   readonly readLink: ReadLink;

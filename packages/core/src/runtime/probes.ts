@@ -44,7 +44,6 @@ function isAskable({ kind, text }: Specific): boolean {
   return kind !== "rule" && kind !== "ask" && text.length >= EXPECTS_CHARS_MIN;
 }
 
-/** Evenly spread items of a list. */
 function spread<T>(list: readonly T[], max: number): readonly T[] {
   if (list.length <= max) return list;
   return Array.from({ length: max }, (_, index) => list[Math.floor((index * list.length) / max)]).flatMap((one) =>

@@ -35,7 +35,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   store: [isObject, "give a store"],
   memory: [isObject, "give the options of a memory; {} for one in this process"],
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
-  resumeTurns: [(value) => typeof value === "boolean", "give true or false"],
+  resumeTurns: [(value) => typeof value === "boolean" || isObject(value), "give true or false"],
   jobsFolder: [isText, "give the path of a folder"],
   isShortLived: [(value) => typeof value === "boolean", "give true or false"],
   tools: [Array.isArray, "give a list of tools"],
@@ -62,16 +62,21 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   isOwnAddress: [isFunction, "give a function of an address"],
   observer: [isObject, "give an observer of a server"],
   log: [isFunction, "give a function that is told lines"],
-  warn: [isFunction, "give a function that is told sentences"],
+  warn: [isFunction, "give a function of a sentence"],
 });
+
+/** Throws INVALID_PARAMS for a name that is neither an option of a runtime nor one of these. */
+export function requireOptionNames(options: object, others: readonly string[] = []): void {
+  requireNames(options, [...others, ...Object.keys(expectedOf([]))]);
+}
 
 /** Throws INVALID_PARAMS for the first unknown or wrong option: callers without types get a sentence, too. */
 export function requireOptions(
   options: { readonly tools?: readonly Tool[]; readonly telemetry?: true | object },
   presets: readonly string[],
 ): void {
+  requireOptionNames(options);
   const expected = expectedOf(presets);
-  requireNames(options, Object.keys(expected));
   for (const [name, value] of Object.entries(options)) {
     const [isIt, wanted] = expected[name] ?? [() => false, ""];
     if (value !== undefined && !isIt(value)) throw invalid(`${name}: ${wanted}`);

@@ -13,7 +13,6 @@ import type { Service } from "./dispatch.ts";
 export interface UsageParts {
   readonly store: Store;
   readonly clock: Clock;
-  /** Undefined when there are no agents. */
   readonly agents: () => Promise<AgentStore | undefined>;
 }
 
@@ -87,7 +86,6 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
   };
 }
 
-/** The usage of one session or agent. */
 interface Sums {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -1,10 +1,10 @@
 import type { Caller } from "../contract/caller.ts";
-import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Store } from "../ports/store.ts";
+import type { RowQuery, Store } from "../ports/store.ts";
 import { belowCeiling, requireToolScope } from "../runtime/ceiling.ts";
 import { requireLeft, type Service } from "../runtime/dispatch.ts";
 import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
@@ -29,6 +29,15 @@ interface AdoptionParts {
   spentToday(name: string): Promise<number>;
   /** Reports turns that this process cannot continue. */
   warn(sentence: string): void;
+  readonly resuming: Partial<Resuming>;
+}
+
+/** What decides, besides the configuration, whether a server continues a turn. */
+export interface Resuming {
+  /** Aborts when no further turn is taken over. */
+  readonly until: AbortSignal;
+  /** What the caller that began a turn lacks to run one now; undefined if it may. */
+  lacks(caller: NonNullable<TurnSetup["caller"]>): string | undefined;
 }
 
 export interface Adoption extends Pick<Service, "finishTurn"> {
@@ -45,6 +54,10 @@ const LOOK_MS = 1_000;
 const ROWS_MAX = 100;
 /** How often a turn that this process cannot continue is checked again. */
 const LOOK_AGAIN_MS = 30_000;
+/** Sessions that are remembered for that; beyond it they are checked, and reported, once more. */
+const LATER_MAX = 1_000;
+/** The time for which a turn waits for the client that runs its tools; then it continues without them. */
+const CLIENT_MS = 30_000;
 /** A turn that has been idle for longer is continued by a person only. */
 const IDLE_MS_MAX = 60 * 60 * 1_000;
 /** Turns that a process continues by itself in a minute. */
@@ -57,6 +70,7 @@ const DELAY_MS_MAX = 30_000;
 /** Turns whose process is gone, and how another process finishes them. */
 export function createAdoption(parts: AdoptionParts): Adoption {
   const { store, clock, live, locked } = parts;
+  const lackOf = ({ caller }: TurnSetup) => caller && parts.resuming.lacks?.(caller);
 
   /** The inputs of the turn in this process, and what it lacks to continue it. */
   const inputsFor = async (
@@ -71,12 +85,16 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const caller = by ?? (setup.caller && callerAgain(setup.caller));
     const model = await began.models.resolve(settings.model, settings.provider).catch(() => undefined);
     if (model === undefined) missing.push(`model ${settings.model}`);
+    const lack = by === undefined ? lackOf(setup) : undefined;
+    if (lack !== undefined) missing.push(lack);
     const { overlay } = setup;
     const tools = chooseTools(began, { state, tools: own }, overlay, caller);
     const hookIds = began.hooks.hooks.map(({ id }) => id);
-    const { code_tools = [], mcp_servers = [], code_hooks = [] } = setup;
+    const { code_tools = [], callback_tools = [], mcp_servers = [], code_hooks = [] } = setup;
+    const awaited = clock.now() < state.updatedAtMs + CLIENT_MS ? callback_tools : [];
     missing.push(
       ...code_tools.filter((name) => !tools.has(name)).map((name) => `tool ${name}`),
+      ...awaited.filter((name) => !tools.has(name)).map((name) => `the client that runs ${name}`),
       ...mcp_servers.filter((name) => !began.mcpServers.includes(name)).map((name) => `MCP server ${name}`),
       ...code_hooks.filter((id) => !hookIds.includes(id)).map((id) => `hook ${id}`),
       ...(setup.has_own_hooks === true ? ["the hooks of its request"] : []),
@@ -107,7 +125,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   ): Promise<RunResult | typeof WAITING> => {
     requireUnfinished(session.state);
     const { began, missing, model, inputs } = await inputsFor(session, how);
-    if (model === undefined || missing.length > 0) throw cannot(session.state, missing);
+    if (model === undefined || missing.length > 0) throw cannotContinue(session.state, missing);
     if (inputs.caller !== undefined) await requireLeft(inputs.caller, parts.spentToday);
     return parts.run(began, session, { ...inputs, model, signal } satisfies TurnInput);
   };
@@ -133,11 +151,18 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     });
 
   const started: number[] = [];
+  /** Where the next look begins: more turns may be open than one look reads, most of them running. */
+  let after: RowQuery["after"];
+  /** The turns that were continued here by themselves, and run. */
+  const adopted = new Map<AbortController, TurnSetup>();
   /** Sessions that are not looked at before a time, with the sentence that was reported about them. */
   const later = new Map<string, { readonly atMs: number; readonly sentence?: string }>();
 
   /** Continues the turn of a row if this process can and may; resolves once that is decided. */
-  const consider = async (sessionId: string): Promise<{ readonly over: Promise<unknown> } | undefined> => {
+  const consider = async (
+    sessionId: string,
+    stopping: AbortSignal,
+  ): Promise<{ readonly over: Promise<unknown> } | undefined> => {
     const session = await live.findFresh(sessionId);
     const { state } = session;
     const { turn, settings } = state;
@@ -154,16 +179,19 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     if (now < state.updatedAtMs + delayMs) return undefined;
     const { missing } = await inputsFor(session);
     if (missing.length > 0) {
-      const sentence = cannot(state, missing).message;
+      const sentence = cannotContinue(state, missing).message;
       if (later.get(sessionId)?.sentence !== sentence) parts.warn(sentence);
       later.set(sessionId, { atMs: now + LOOK_AGAIN_MS, sentence });
       return undefined;
     }
     later.delete(sessionId);
     while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
-    if (started.length >= PER_MINUTE) return undefined;
+    if (started.length >= PER_MINUTE || stopping.aborted) return undefined;
     started.push(now);
-    return { over: parts.untilOver(session, {}, (signal) => adopt(session, { signal })) };
+    const revoked = new AbortController();
+    adopted.set(revoked, turn.setup);
+    const over = parts.untilOver(session, { signal: revoked.signal }, (signal) => adopt(session, { signal }));
+    return { over: over.finally(() => adopted.delete(revoked)) };
   };
 
   return {
@@ -181,7 +209,9 @@ export function createAdoption(parts: AdoptionParts): Adoption {
         adopt(session, { signal, hasApprover: call.hasApprover === true, by: call.caller }),
       );
     },
-    watch: async (signal) => {
+    watch: async (ending) => {
+      const { until = ending } = parts.resuming;
+      const signal = AbortSignal.any([ending, until]);
       const running = new Set<Promise<unknown>>();
       while (!signal.aborted) {
         // A store that is away is reported by the calls of clients; the next look tries again.
@@ -193,8 +223,12 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   };
 
   async function look(signal: AbortSignal, running: Set<Promise<unknown>>): Promise<void> {
+    for (const [revoked, setup] of adopted) if (lackOf(setup) !== undefined) revoked.abort("its caller was revoked");
+    if (later.size > LATER_MAX) later.clear();
     const updatedSinceMs = clock.now() - IDLE_MS_MAX;
-    const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX });
+    const from = after === undefined ? {} : { after };
+    const rows = await store.sessions.page({ archived: false, open: true, updatedSinceMs, max: ROWS_MAX, ...from });
+    after = rows.length < ROWS_MAX ? undefined : rows.at(-1);
     const open = rows.filter((row) => (row.waiting_calls ?? 0) === 0);
     // An import or a copy of a log is not: a turn that has not run in this realm does not begin to by itself.
     const abandoned = await Promise.all(open.map(({ session_id }) => store.locks.isAbandoned?.(session_id)));
@@ -207,7 +241,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
         parts.warn(`session ${session_id}: its unfinished turn could not be continued: ${messageOf(thrown)}`);
       };
       try {
-        const turn = await consider(session_id);
+        const turn = await consider(session_id, signal);
         if (turn === undefined) continue;
         const ended = turn.over.then(() => {}, failed).finally(() => running.delete(ended));
         running.add(ended);
@@ -262,7 +296,7 @@ function requireUnfinished(state: SessionState): void {
   throw new RuntimeError("SESSION_NOT_RUNNING", `session ${state.sessionId} has no unfinished turn`);
 }
 
-function cannot({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
+export function cannotContinue({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
   const message = `session ${sessionId} has an unfinished turn that this process cannot continue; it lacks ${missing.join(", ")}`;
   return new RuntimeError("CAPABILITY_UNAVAILABLE", message);
 }

@@ -25,6 +25,8 @@ export interface Jobs extends SessionJobs {
   end(session: LiveSession): Promise<void>;
   /** Ends the jobs of a session that is erased, and deletes their output. */
   erase(sessionId: string): Promise<void>;
+  /** Overwrites a text in the output of jobs that run, or whose end is not recorded yet. */
+  readonly eraseText: JobProcesses["eraseText"];
   /** Stops following, and ends the jobs of this process unless they outlive it. */
   close(): Promise<void>;
 }
@@ -140,6 +142,7 @@ export function createJobs(parts: JobParts): Jobs {
         await following.drop(jobId, sessionId);
       }
     },
+    eraseText: processes.eraseText,
     close: async () => {
       await following.close(outlives);
       await processes.close();
@@ -350,7 +353,8 @@ function statusOf(seen: JobLook | undefined, { exit_code, signal }: CommandRepor
 }
 
 function errorOf(seen: JobLook | undefined, status: JobEnd): string | undefined {
-  if (seen?.stopped === "flooded") return `it was killed, as it wrote more than ${OUTPUT_BYTES_MAX} bytes`;
+  if (seen?.stopped === "flooded")
+    return `it was killed, as it wrote more than ${OUTPUT_BYTES_MAX} bytes or replaced its output`;
   if (status !== "unknown") return undefined;
   if (seen?.state !== "ended") return "its end was not reported before its timeout";
   return "its processes were killed or the machine restarted, so it left no exit code";

@@ -5,7 +5,7 @@ import { createLiveSessions } from "./live-sessions.ts";
 
 const MESSAGES = 100;
 
-it("a long log is folded between the turns of others", async () => {
+it("[L1] a long log is folded between the turns of others", async () => {
   const store = createInMemoryStore();
   const created_at = "2026-01-01T00:00:00.000Z";
   const said = Array.from({ length: MESSAGES }, (_, at) => ({

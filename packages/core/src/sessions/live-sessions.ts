@@ -291,6 +291,8 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
   const run: LockedWork["run"] = async (session, call, work) => {
     const { sessionId } = session.state;
+    // The lock may have expired while this process stood still, and its turn is still running.
+    if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
     const wasAbandoned = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -332,11 +334,14 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
     stop: async (leavesTurns) => {
       const ending = [...running];
       if (ending.length === 0) return;
-      if (leavesTurns) await Promise.allSettled(ending.map(({ session }) => releaseTurn(parts.store.log, session)));
-      // A store that cannot interrupt must not block closing: the wait below is bounded.
-      await Promise.allSettled(ending.map(({ session }) => locks.interrupt(session.state.sessionId)));
       const done = new AbortController();
-      await Promise.race([Promise.all(ending.map(({ ended }) => ended)), clock.sleep(STOP_MS_MAX, done.signal)]);
+      const interrupt = async (): Promise<void> => {
+        if (leavesTurns) await Promise.allSettled(ending.map(({ session }) => releaseTurn(parts.store.log, session)));
+        await Promise.allSettled(ending.map(({ session }) => locks.interrupt(session.state.sessionId)));
+        await Promise.all(ending.map(({ ended }) => ended));
+      };
+      // A store that does not answer must not block closing.
+      await Promise.race([interrupt(), clock.sleep(STOP_MS_MAX, done.signal)]);
       done.abort("done");
     },
   };

@@ -5,6 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { type SizedCall, sizeCalls } from "../state/describe-context.ts";
+import type { SessionState } from "../state/session-state.ts";
 import { entryPages } from "../transfer/portable-log.ts";
 import type { LiveSession, LiveSessions } from "./live-sessions.ts";
 import type { ContextSizes } from "./session-reader.ts";
@@ -13,7 +14,7 @@ interface ModelCallParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly clock: Clock;
-  sizesOf(session: LiveSession, settings: SessionSettings): ContextSizes;
+  sizesOf(session: LiveSession, state: SessionState, settings: SessionSettings): ContextSizes;
 }
 
 /** The contents of the context of each model call of a session, from its log. */
@@ -29,7 +30,7 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
       const sized = await sizeCalls(session_id, { entries, calls }, clock.yieldToEventLoop);
       const sizes = new Map<SessionSettings, ContextSizes>();
       const describe = (call: SizedCall): ModelCalls["calls"][number] => {
-        const known = sizes.get(call.settings) ?? sizesOf(session, call.settings);
+        const known = sizes.get(call.settings) ?? sizesOf(session, session.state, call.settings);
         sizes.set(call.settings, known);
         return describeCall(call, known);
       };

@@ -1,5 +1,4 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
-import type { SessionSettings } from "../contract/session.ts";
 import type {
   SessionContext,
   SessionHistory,
@@ -23,12 +22,15 @@ interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
-  sizesOf(session: LiveSession, settings?: SessionSettings): ContextSizes;
+  sizesOf(session: LiveSession, state: SessionState): ContextSizes;
   unfinishedIn(session: LiveSession): Promise<UnfinishedTurn | undefined>;
 }
 
 /** The context's limit and the tokens of its tools. */
-export type ContextSizes = Pick<SessionContext, "tools" | "tool_tokens" | "context_window" | "auto_compact_threshold">;
+export type ContextSizes = Pick<
+  SessionContext,
+  "tools" | "tool_tokens" | "context_window" | "auto_compact_threshold" | "next_call_cost"
+>;
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
 
@@ -69,7 +71,7 @@ export function createSessionReader({ store, live, hash, sizesOf, unfinishedIn }
       return structuredClone({
         ...describeContext(shown, hash),
         ...forgotten,
-        ...sizesOf(session, shown.settings),
+        ...sizesOf(session, shown),
         ...past?.sizes,
       });
     },

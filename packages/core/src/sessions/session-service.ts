@@ -1,4 +1,5 @@
 import type { AgentOperations } from "../agents/agents.ts";
+import { dueAt, idleMsOf, nextCallCost } from "../compaction/economy.ts";
 import { compactingFor } from "../compactions/compaction-part.ts";
 import { createCompactions } from "../compactions/compactions.ts";
 import { createPreparations } from "../compactions/preparations.ts";
@@ -7,6 +8,7 @@ import type { Capabilities, Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
 import { createMemoryOperations } from "../memory/memory-operations.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { SessionJobs } from "../ports/jobs.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
 import type { Configuration } from "../runtime/configuration.ts";
@@ -14,10 +16,11 @@ import type { Service } from "../runtime/dispatch.ts";
 import type { UsageSums } from "../runtime/usage.ts";
 import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
 import { createSkills, type Skills } from "../skills/skills.ts";
+import type { SessionState } from "../state/session-state.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
-import { createAdoption } from "./adoption.ts";
+import { cannotContinue, createAdoption, type Resuming } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
@@ -32,10 +35,10 @@ import {
 } from "./live-sessions.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { createRewrites } from "./rewrites.ts";
-import { createSessionReader } from "./session-reader.ts";
+import { type ContextSizes, createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
 import { type Configured, type Current, createRepeats, createTurnOperations, pinningIn } from "./turn-operations.ts";
-import { appendingTo, type FixedParts, redactFor, type TurnParts } from "./turn-runner.ts";
+import { appendingTo, type FixedParts, modelOf, redactFor, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 export interface ServiceParts extends FixedParts {
@@ -49,6 +52,7 @@ export interface ServiceParts extends FixedParts {
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;
+  readonly resuming: Partial<Resuming>;
   readonly jobs: Pick<JobParts, "processes" | "outlives">;
   /** Reports turns that cannot be finished here. */
   warn(sentence: string): void;
@@ -98,6 +102,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
       const { overlay, caller: asked } = approval?.asked.progress ?? {};
+      const lack = asked && parts.resuming.lacks?.(asked);
+      if (lack !== undefined) throw cannotContinue(session.state, [lack]);
       const caller = asked && callerAgain(asked);
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return subAgents.get().run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
@@ -115,9 +121,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
-  const { resumesTurns, warn } = parts;
+  const { resumesTurns, resuming, warn } = parts;
   const adoption = createAdoption({
-    ...{ store, clock, live, locked, current, run, untilOver, warn },
+    ...{ store, clock, live, locked, current, run, untilOver, warn, resuming },
     spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
   });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
@@ -132,7 +138,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     repeat: createRepeats({ store, live, untilOver: approvals.untilOver, finishTurn: adoption.finishTurn }),
   });
 
-  const sizesOf = createSizes(current);
+  const sizesOf = createSizes(current, clock);
   const service: Service = {
     ...turns,
     finishTurn: adoption.finishTurn,
@@ -209,17 +215,24 @@ function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): S
 }
 
 /** How large contexts may grow, and what their tools add. */
-function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "compaction">) {
-  return (session: LiveSession, settings = session.state.settings) => {
+function createSizes(
+  current: () => ToolParts & Pick<TurnParts, "windowOf" | "pricesOf" | "compaction">,
+  clock: Pick<Clock, "now">,
+) {
+  return (session: LiveSession, state: SessionState, settings = state.settings): ContextSizes => {
     const began = current();
-    const context_window = began.windowOf(settings);
-    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
-    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
+    const model = modelOf(began, settings);
+    const { contextWindow: context_window, prices } = model;
+    const compacting = began.compaction && compactingFor(began.compaction, settings, model);
+    const tools = chooseTools(began, { ...session, state: { ...state, settings } });
+    const tool_tokens = toolTokens(tools.values());
+    const idleMs = idleMsOf(state, clock.now());
     return {
       tools: [...tools.keys()],
-      tool_tokens: toolTokens(tools.values()),
+      tool_tokens,
       ...(context_window === undefined ? {} : { context_window }),
-      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
+      ...(compacting && { auto_compact_threshold: dueAt(state, compacting, { model, idleMs }) }),
+      ...(prices && { next_call_cost: nextCallCost(state.shownTokens + tool_tokens, prices, idleMs) }),
     };
   };
 }
@@ -233,7 +246,7 @@ function createErasing(
   const { store, clock, memory } = parts;
   const retention = () => configuration.current().retention;
   const runsInBackground = capabilities.has("session-store") && !given.isShortLived;
-  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase };
+  const erasing = { retention, runsInBackground, configuration, eraseJobs: jobs.erase, eraseJobText: jobs.eraseText };
   return createForgettingLater({ ...given, ...erasing, store, live, clock, memory });
 }
 

@@ -95,8 +95,13 @@ export function createTurnOperations(
       await compileSchema(input.output_schema, "output_schema", parts.checkInWorker);
     const request = requestKeyOf(input, call.caller, parts.hash);
     const before = request && (await live.find(request.sessionId).catch(ignoreMissing));
+    const isDeferred = input.initial_turn === "deferred";
     if (request !== undefined && before !== undefined) {
-      return (await repeat(before, request.key, call)) ?? { session_id: request.sessionId };
+      await requireSame(store, request);
+      const result = isDeferred ? undefined : await repeat(before, request.key, call);
+      const isOver = isDeferred || input.prompt === undefined || before.state.turnsOpened > 0;
+      if (result !== undefined || isOver) return result ?? { session_id: request.sessionId };
+      // Its process ended before the first turn began.
     }
     const began = current();
     const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
@@ -115,24 +120,26 @@ export function createTurnOperations(
         contextWindow: model.contextWindow,
       });
     }
-    const { initial_turn } = input;
     const prompt = input.prompt && (await takeContent(input.prompt, { blobs: store.blobs, model, field: "prompt" }));
-    const isDeferred = initial_turn === "deferred";
     requireTools(clientTools(settings), "client_tools");
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = request?.sessionId ?? clock.newId();
-    const body = { kind: "session_created" as const, settings, ...pending };
+    const key = request && { request_key: request.key };
+    const body = { kind: "session_created" as const, settings, ...pending, ...key };
     const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
     const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
-    const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop }),
-    );
-    await runSessionHooks(began, session, "session_created");
+    const begin = () => beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop });
+    const session = before ?? (await live.admit(begin));
+    if (before === undefined) await runSessionHooks(began, session, "session_created");
+    else if (call.tools !== undefined) giveTools(session, call.tools);
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
     const recorded = recordedOf(call, request?.key);
     const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks, recorded };
-    const run = (signal: AbortSignal) => runTurn(began, session, { ...turn, signal });
+    const run = (signal: AbortSignal) => {
+      requireNotBegun(session, request?.key);
+      return runTurn(began, session, { ...turn, signal });
+    };
     return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
   };
 
@@ -146,6 +153,7 @@ export function createTurnOperations(
     if (repeated !== undefined) return repeated;
     return untilOver(session, call, async (signal) => {
       const { state } = session;
+      requireNotBegun(session, request?.key);
       requireNotWaiting(state, clock);
       requireNothingSince(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
@@ -251,6 +259,23 @@ export function requestKeyOf(
 
 const KEY_CHARS = 32;
 
+/** Throws DUPLICATE_INPUT if another request created the session of this key. */
+async function requireSame({ log }: Store, { key, sessionId }: { readonly key: string; readonly sessionId: string }) {
+  const [first] = await log.read(sessionId, 1, 1);
+  const created = first?.body.kind === "session_created" ? first.body.request_key : undefined;
+  if (created !== undefined && created !== key) throw usedForAnother();
+}
+
+/** Throws SESSION_BUSY if the same request has begun its turn since it was looked for. */
+function requireNotBegun({ state }: LiveSession, key: string | undefined): void {
+  if (key === undefined || !state.requests.has(key)) return;
+  throw new RuntimeError("SESSION_BUSY", `session ${state.sessionId} has run this request just now; send it again`);
+}
+
+function usedForAnother(): RuntimeError {
+  return new RuntimeError("DUPLICATE_INPUT", "idempotency_key: it was used for another request");
+}
+
 export function createRepeats(parts: {
   readonly store: Store;
   readonly live: LiveSessions;
@@ -265,7 +290,7 @@ export function createRepeats(parts: {
     if (seq === undefined) {
       const [id] = key.split(".");
       if (![...state.requests.keys()].some((other) => other.startsWith(`${id}.`))) return undefined;
-      throw new RuntimeError("DUPLICATE_INPUT", "idempotency_key: it was used for another request");
+      throw usedForAnother();
     }
     const over = await resultOf(store, session, seq);
     if (over !== undefined || seq !== state.turn?.seq) return over;

@@ -6,6 +6,7 @@ import { RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
+import type { ModelPrices } from "../contract/money.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { withMemory } from "../memory/memory-operations.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
@@ -64,6 +65,7 @@ export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "wh
   readonly hooks: HookPart;
   /** The window of a session's model, as far as known without resolving it. */
   windowOf(settings: SessionSettings): number | undefined;
+  pricesOf(settings: SessionSettings): ModelPrices | undefined;
 }
 
 export interface TurnInput {
@@ -141,7 +143,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   const { model, tools, bare, traceparent } = input;
   const skill = parts.skillFor(tools);
   const hooks = hooksFor(parts, live, input.hooks);
-  const composed = compactingIn(parts, live.state, { contextWindow: model.contextWindow, hooks });
+  const composed = compactingIn(parts, live.state, { model, hooks });
   const compacting = composed && (input.mayEvict ? composed : { ...composed, evictFrom: undefined });
   const making = { policy, telemetry, compacting, model: bare, tools, skill, by: input.caller?.name, traceparent };
   const turn: Turn = {
@@ -204,7 +206,9 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
 /** The inputs of a turn that its settings do not contain, as far as they differ from the defaults. */
 function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSetup {
   const { tools, overlay, caller, unattended, toolChoice, recorded } = input;
-  const code = [...parts.codeTools, ...live.tools].map(({ name }) => name).filter((name) => tools.has(name));
+  const given = [...parts.codeTools, ...live.tools].filter(({ name }) => tools.has(name));
+  const code = given.filter(({ isCallback }) => isCallback !== true).map(({ name }) => name);
+  const callbacks = given.filter(({ isCallback }) => isCallback).map(({ name }) => name);
   const servers = new Set([...tools.values()].flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp.server])));
   const hooks = (input.hooks ?? parts.hooks.hooks).filter(({ isCode }) => isCode);
   return {
@@ -212,6 +216,7 @@ function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSet
     overlay,
     caller: caller && callerRecord(caller),
     ...(code.length === 0 ? {} : { code_tools: code }),
+    ...(callbacks.length === 0 ? {} : { callback_tools: callbacks }),
     ...(servers.size === 0 ? {} : { mcp_servers: [...servers] }),
     ...(hooks.length === 0 ? {} : { code_hooks: hooks.map(({ id }) => id) }),
     ...(input.hooks === undefined ? {} : { has_own_hooks: true as const }),
@@ -308,14 +313,25 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
   });
 }
 
+/** The window and the price of a session's model, without opening it. */
+export function modelOf(
+  { windowOf, pricesOf }: Pick<TurnParts, "windowOf" | "pricesOf">,
+  settings: SessionSettings,
+): Pick<ModelClient, "contextWindow" | "prices"> {
+  return { contextWindow: windowOf(settings), prices: pricesOf(settings) };
+}
+
 /** The session's compaction settings, with memory if present; undefined without the capability. */
 export function compactingIn(
   { compaction, memory }: TurnParts,
   state: SessionState,
-  { contextWindow, hooks }: { readonly contextWindow: number | undefined; readonly hooks?: Hooks | undefined },
+  {
+    model,
+    hooks,
+  }: { readonly model: Pick<ModelClient, "contextWindow" | "prices">; readonly hooks?: Hooks | undefined },
 ): Compacting | undefined {
   if (compaction === undefined) return undefined;
-  const compacting = compactingFor(compaction, state.settings, contextWindow);
+  const compacting = compactingFor(compaction, state.settings, model);
   return withHooks(memory === undefined ? compacting : withMemory(compacting, memory, state), hooks);
 }
 

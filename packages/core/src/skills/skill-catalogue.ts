@@ -20,13 +20,11 @@ import type { Hash } from "../state/context.ts";
 export interface SkillCatalogue {
   /** Whether a session could load one; the text about memory is always present. */
   readonly hasAny: boolean;
-  /** The skill of a reference; undefined if there is none. */
   find(ref: SkillRef): Skill | undefined;
   /** Its current text; the patterns it allows are cached with it. */
   read(skill: Skill): Promise<SkillReading>;
   rows(): Promise<readonly SkillRow[]>;
   rowOf(skill: Skill): Promise<SkillRow>;
-  /** The skills that apply. */
   readonly names: readonly string[];
   /** One line per skill, for a model that asks. */
   readonly lines: readonly string[];
@@ -152,7 +150,6 @@ export function noticeText({ name, source, files }: Skill, body: string): string
   return [`Skill ${name} is loaded.${about === "" ? "" : ` ${about}`}`, body].join("\n\n");
 }
 
-/** The built-in skill about memory. */
 export const MEMORY = { row: MEMORY_RETRIEVAL, body: MEMORY_SKILL };
 
 export function isMemory({ source_uuid, skill_name }: SkillRef): boolean {

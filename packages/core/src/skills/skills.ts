@@ -24,7 +24,6 @@ export interface SkillParts {
   readonly redact: Redact;
   readonly catalogue: SkillCatalogue;
   readonly live: Pick<LiveSessions, "find">;
-  /** Whether skills are enabled. */
   isOn(): boolean;
   readonly hasMemory: boolean;
   /** The room that pins must leave. */
@@ -54,7 +53,6 @@ export interface Skills {
    * before anything is written.
    */
   entriesFor(input: Naming, settings: SessionSettings, into: Pinning, held?: Held): Promise<readonly EntryBody[]>;
-  /** The function of the model's tool. */
   load(
     sessionId: string,
     asked: { readonly name?: string | undefined; readonly file?: string | undefined },
@@ -200,7 +198,6 @@ function requireRoom(
   requireReachableFor(compaction, settings, { tools: tools(), pinTokens, contextWindow, isAlways: true });
 }
 
-/** How to list the skills. */
 const LISTED_BY = { tool: "load_skill without a name", caller: "rkat skill list, or skills/list," };
 
 function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: readonly string[]): RuntimeError {
@@ -210,7 +207,7 @@ function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: r
   const hint = meant === undefined ? "" : `did you mean ${meant}? `;
   return new RuntimeError(
     "SKILL_NOT_FOUND",
-    `${field}: there is no skill ${name} here; ${hint}${LISTED_BY[field === "name" ? "tool" : "caller"]} names those there are`,
+    `${field}: there is no skill ${name} here; ${hint}${LISTED_BY[field === "name" ? "tool" : "caller"]} names all of them`,
   );
 }
 

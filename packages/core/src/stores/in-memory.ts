@@ -150,7 +150,6 @@ export function createConfigInMemory(): ConfigStore {
   };
 }
 
-/** The contents of a store, place by place. */
 type Held = () => Iterable<{ readonly place: string; readonly bytes: Uint8Array }>;
 
 const PIECE_BYTES = 256 * 1_024;

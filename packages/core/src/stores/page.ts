@@ -1,6 +1,5 @@
 import type { LogRow, RowQuery } from "../ports/store.ts";
 
-/** A page of rows that are all in memory. */
 export function pageOf<R extends LogRow>(rows: Iterable<R>, query: RowQuery): readonly R[] {
   const { after, max } = query;
   const best: R[] = [];

@@ -1,7 +1,6 @@
 import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
 import { type Matched, type Postings, rankPostings, similarityFromMean } from "./recall-rank-postings.ts";
 
-/** The chunks of a session. */
 interface SessionChunks {
   readonly cursor: number;
   readonly discarded: MemoryBatch["discarded"];

@@ -10,7 +10,6 @@ export interface Postings {
 
 /** The postings of the query's terms in a scope. */
 export interface Matched {
-  /** One per term. */
   readonly postings: readonly Postings[];
   /** Chunks in the scope, and the sum of their lengths in terms. */
   readonly chunks: number;

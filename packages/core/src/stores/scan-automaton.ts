@@ -60,7 +60,6 @@ export interface Automaton {
   /** Whether a pattern can begin with a unit of UTF-16, or with a byte of UTF-8. */
   readonly firstUnits: Uint8Array;
   readonly firstBytes: Uint8Array;
-  /** The patterns that end in a state. */
   endsIn(state: number): readonly Pattern[];
 }
 

@@ -8,7 +8,6 @@ const REPORTED_BYTES = 4 * 1_024 * 1_024;
 /** Counts what a scan has read, and lists its matches. */
 export interface Tally {
   bytes(count: number): void;
-  /** Counts another scanned place. */
   place(place: string, found: readonly FoundText[]): void;
   /** More matches of a place that was counted before. */
   also(place: string, found: readonly FoundText[]): void;

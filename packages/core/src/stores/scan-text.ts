@@ -23,7 +23,7 @@ const SURROGATES_END = 0xe000;
 const ORDINARY = new Uint8Array(256).fill(1, SPACE + 1, ASCII_END - 1);
 for (const byte of [BACKSLASH, AMPERSAND, PERCENT, PLUS]) ORDINARY[byte] = 0;
 
-/** Bytes that matter to nobody who has read nothing yet. */
+/** Bytes that change nothing at the start of a text. */
 function idleBytes(firstBytes: Uint8Array): Uint8Array {
   return Uint8Array.from(firstBytes, (isFirst, byte) => {
     const isSign = byte > SPACE && byte < ASCII_END - 1 && ORDINARY[byte] === 0;
@@ -167,7 +167,7 @@ export class TextReader {
     this.isIdle = state === 0 && !isInside;
   }
 
-  /** One byte, for whoever has looked at `isIdle` and `idle`. */
+  /** One byte, for a caller that has checked `isIdle` and `idle`. */
   readByte(byte: number): void {
     this.#step(byte);
     this.isIdle = this.#state === 0 && !this.#isInside;
@@ -188,7 +188,7 @@ export class TextReader {
     return follower !== undefined && (!follower.isIdle || follower.#isFollowed());
   }
 
-  /** Hands a byte to whoever follows, before it is read here: one that begins to differ begins with what is here. */
+  /** Passes a byte to the followers before it is read here: one that begins to differ starts from this state. */
   #lead(byte: number): void {
     const follower = this.#follower;
     if (follower === undefined) return;
@@ -301,7 +301,6 @@ export class TextReader {
     if (this.#high === 0) this.#takePoint(unit);
   }
 
-  /** A byte of UTF-8. */
   #takeByte(byte: number): void {
     if (this.#high > 0) {
       this.#high = 0;

@@ -2,7 +2,6 @@ import { invalid } from "../contract/error.ts";
 import { type Automaton, BREAK, createAutomaton, type Pattern, SPACE, symbolsOf } from "./scan-automaton.ts";
 import { type Found, normalise, TextReader, type Writing } from "./scan-text.ts";
 
-/** A text that was found, and its encoding. */
 export interface FoundText {
   readonly text: number;
   readonly form: string;
@@ -10,7 +9,6 @@ export interface FoundText {
 
 /** Searches place by place; nothing that was read is kept. */
 export interface Finder {
-  /** Reads the next bytes of a place. */
   read(bytes: Uint8Array): void;
   /** Ends a place and returns what it contains. */
   end(): readonly FoundText[];
@@ -104,7 +102,6 @@ function beginningOf(symbols: readonly number[]): readonly number[] {
   return symbols.slice(0, end);
 }
 
-/** Reads encoded bytes chunk by chunk. */
 interface PackedReader {
   read(bytes: Uint8Array): void;
   reset(): void;

@@ -27,7 +27,6 @@ const TAG_BYTES = 16;
 /** No plain text of ours begins with it, so the first byte shows whether data is sealed. */
 const SEALED = 1;
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
-/** The bytes that sealing adds. */
 export const SEAL_BYTES = HEAD_BYTES;
 const KEYS_MAX = 10_000;
 
@@ -85,7 +84,6 @@ export function sealOn(kept: Uint8Array, seal: Seal | undefined, what: string): 
   throw unreadable(`${what} is sealed; name the realm's key in [encryption]`);
 }
 
-/** A fingerprint of a realm's key. */
 export function idOfKey(realmKey: KeyObject): string {
   return createHmac("sha256", realmKey).update("the id of a realm's key").digest("hex").slice(0, ID_DIGITS);
 }
@@ -152,7 +150,6 @@ function changed(owner: string): RuntimeError {
   );
 }
 
-/** The error for sealed bytes that cannot be read. */
 function unreadable(message: string): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: UNREADABLE });
 }

@@ -2,7 +2,6 @@ import type { Signals } from "../ports/store.ts";
 
 /** The subscribers of each session in this process. */
 export interface SessionListeners extends Pick<Signals, "emit" | "subscribe"> {
-  /** The sessions with a subscriber. */
   received(): readonly string[];
   hasListeners(sessionId: string): boolean;
 }

@@ -11,12 +11,11 @@ import { OUT_OF } from "../turn/tool-batch.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
-/** The built-in sub-agent. */
 const GENERAL: SubAgent = {
   name: "general",
   description: "does any task with the tools you have, and reports",
   prompt:
-    "You do one task that another agent hands you, with the tools you have. Nobody can be asked: where something is " +
+    "You do one task that another agent hands you, with the tools you have. You cannot ask questions: where something is " +
     "unclear, take the likeliest meaning and say so. When the task is done, or cannot be, end with a report that stands " +
     "alone: what you found or did, with the names, numbers and places that matter, and what is left. Your last message is " +
     "all that the other agent is shown.",
@@ -104,7 +103,6 @@ interface Asked {
   readonly callId: string;
   readonly model: ModelClient;
   readonly budget_limits: Limits;
-  /** The configured model calls per turn. */
   readonly maxTurns: number;
 }
 
@@ -150,7 +148,6 @@ export function childSettings(
   };
 }
 
-/** The number of ancestors. */
 export function depthOf({ sub_agent }: Pick<SessionSettings, "sub_agent">): number {
   return sub_agent?.depth ?? 0;
 }

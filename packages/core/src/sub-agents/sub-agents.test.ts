@@ -297,7 +297,7 @@ describe("the tool agent", () => {
     const { sessions } = await runtime.dispatch("listSessions", {});
     expect(sessions.map(({ state }) => state)).toEqual(["idle", "idle", "idle"]);
     const [result] = results(received);
-    expect(result).toMatch(/^it was interrupted; agent with its session_id goes on with it\n\n\[sub-agent general/);
+    expect(result).toMatch(/^it was interrupted; agent with its session_id continues it\n\n\[sub-agent general/);
     const on = [{ calls: [handing([{ text: "Further." }], { session_id: child?.child_id ?? "" })] }, { text: "Done." }];
     const { events } = await listen(session.stream(planned(on)));
     expect(results(events)[0]).toMatch(/^Further\./);

@@ -309,7 +309,6 @@ function isAboutWord(event: AgentEvent): boolean {
   return type === "tool_approval_requested" || type === "tool_approval_answered";
 }
 
-/** A semaphore for parallel tasks. */
 interface Places {
   /** Resolves when a place is free; false if the signal aborts first. */
   take(placesMax: number, signal: AbortSignal): Promise<boolean>;
@@ -361,7 +360,7 @@ async function endOfTask(running: Promise<RunResult>): Promise<TaskEnd> {
     return {
       status: "interrupted",
       text: "",
-      problem: "it was interrupted; agent with its session_id goes on with it",
+      problem: "it was interrupted; agent with its session_id continues it",
     };
   }
 }
@@ -398,7 +397,6 @@ interface SettlingParts {
   readonly locked: LockedWork;
   /** Stops the session's background preparation, which costs, too. */
   readonly preparations: { stop(sessionId: string): Promise<void> };
-  /** Ends a wait for approval. */
   giveUp(session: LiveSession): Promise<void>;
 }
 
@@ -471,7 +469,6 @@ interface Task {
   readonly session_id?: string;
 }
 
-/** The tool that delegates a task to a sub-agent. */
 function createAgentTool(
   agents: readonly SubAgent[],
   run: (task: Task, context: ToolCallContext) => Promise<ToolOutput>,
@@ -483,7 +480,7 @@ function createAgentTool(
         "with a report. Use it for work that would fill your context with what you need only once, such as reading many " +
         "files, and for parts that do not need each other: several calls in one answer run at the same time. What it uses " +
         "counts in your budgets. Write in task all it has to know, and what its report must say. The report names its " +
-        "session: give it as session_id to go on with that sub-agent, also after it was interrupted.",
+        "session: give it as session_id to continue with that sub-agent, also after it was interrupted.",
       "Sub-agents:",
       ...agents.map(({ name, description }) => `- ${name}: ${description}`),
     ].join("\n"),
@@ -492,7 +489,7 @@ function createAgentTool(
       properties: {
         task: { type: "string", minLength: 1, description: "what it is to do, and what it has to know for that" },
         agent: { type: "string", enum: agents.map(({ name }) => name), description: "who; without it, general" },
-        session_id: { type: "string", description: "the session of an earlier task of yours, to go on with it" },
+        session_id: { type: "string", description: "the session of an earlier task of yours, to continue it" },
       },
       required: ["task"],
       additionalProperties: false,

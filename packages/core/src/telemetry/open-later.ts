@@ -23,7 +23,6 @@ export function openTelemetryLater(given: TelemetryOptions, redact: (text: strin
   };
 }
 
-/** Combines two receivers. */
 export function withSecondTelemetry(
   open: OpenTelemetry | undefined,
   besides: Telemetry | undefined,

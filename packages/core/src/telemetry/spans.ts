@@ -29,7 +29,6 @@ export interface OpenSpan {
   set(attributes: Attributes): void;
   /** Ends it once; later calls are ignored. */
   end(failure?: Failure, atMs?: number): void;
-  /** Runs work inside the span. */
   within<T>(work: () => T): T;
 }
 

@@ -240,7 +240,6 @@ async function executeInSpan(
   }
 }
 
-/** Ends the spans of abandoned tools. */
 function leaveTools(watching: ToolSpans): void {
   for (const [span, signal] of watching.running) span.end(stoppedBy(watching, signal) ?? { type: "unfinished" });
   watching.running.clear();
@@ -258,7 +257,6 @@ function isError(output: unknown): boolean {
 
 /** The running compaction, tracked by its entries. */
 interface CompactionSpans {
-  /** Undefined while none runs. */
   current(): OpenSpan | undefined;
   /** Starts the span of a prepared compaction, which ends when it is ready or dropped. */
   prepare(): void;

@@ -37,7 +37,6 @@ const COMMON_NAMES = new Set(
   status step steps task tasks user users rule rules facts fixed new old now end key`.split(/\s+/u),
 );
 
-/** The atoms of a text, in the order of their kinds. */
 export function atomsIn(text: string): Atom[] {
   const folded = foldWidth(text);
   const urls = urlsIn(folded);

@@ -48,7 +48,6 @@ const PHRASE = new RegExp(
 const PART = new RegExp(NAMES, "giu");
 const UNSPACED_PHRASE = /(?<![\d零〇一二三四五六七八九十百千万两]\s?)[零〇一二三四五六七八九十百千万两]{1,9}/gu;
 
-/** Replaces number words by digits. */
 export function withDigits(text: string): string {
   return text.replace(PHRASE, spokenValue).replace(UNSPACED_PHRASE, (phrase) => ` ${unspacedValue(phrase)} `);
 }

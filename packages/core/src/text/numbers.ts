@@ -12,7 +12,6 @@ export interface Numeral extends Figure {
   readonly raw: number;
   /** Whether to account for it: a bare small integer is only a count. */
   readonly isSpecific: boolean;
-  /** Significant digits. */
   readonly digits: number;
   /** Written short, as `1.2k`: rounded. */
   readonly isShort: boolean;

@@ -31,7 +31,6 @@ interface Ends {
   readonly even: readonly string[];
   /** Each the closing, then the opening character. */
   readonly closes: readonly string[];
-  /** All of these characters. */
   readonly signs: RegExp;
 }
 

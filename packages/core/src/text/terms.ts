@@ -23,7 +23,6 @@ export function queryTerms(query: string): Map<string, number> {
   return new Map(weights.sort(([, a], [, b]) => b - a).slice(0, QUERY_TERMS_MAX));
 }
 
-/** The words of a text on one line, for literal comparison. */
 export function plainWords(text: string): string {
   const words: string[] = [];
   for (const token of tokensIn(text)) words.push(fold(token.slice(0, TOKEN_CHARS_MAX)));

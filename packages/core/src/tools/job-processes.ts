@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createReadStream } from "node:fs";
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { constants, type Stats } from "node:fs";
+import { type FileHandle, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname, constants as osConstants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { invalid, messageOf } from "../contract/error.ts";
@@ -21,6 +21,11 @@ import { bootAndNamespace, startOf } from "./process-identity.ts";
 const ENDED_CHARS_MAX = 30_000;
 /** How often a job that was told to end is looked at. */
 const LOOK_MS = 20;
+/** Bytes of the end of an output that are read, and of every other file. */
+const OUTPUT_BYTES_MAX = 32 * 1_024 * 1_024;
+const TEXT_BYTES_MAX = 4_096;
+/** A folder that says nothing about a job after this time is left over from a process that ended while it made it. */
+const UNFINISHED_MS = 600_000;
 
 /**
  * Leads the process group of a job. It runs nothing unless a line comes, leaves the exit code in a file, and ends what the
@@ -80,17 +85,32 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
     if (path === undefined || facts === undefined) return undefined;
     // Before the exit code: a process that is gone has written it, or never will.
     const state = stateOf(jobId, facts);
-    const exit = await readText(join(path, "exit"));
-    const stopped = await readText(join(path, "stopped"));
-    const sizes = await Promise.all(OUTPUTS.map((name) => stat(join(path, name)).catch(() => ({ size: 0 }))));
+    const [exit] = /^\d{1,3}$/.exec((await readText(join(path, "exit"))) ?? "") ?? [];
+    const written = await readText(join(path, "stopped"));
+    const stopped = STOPS.find((why) => why === written);
+    const files = await Promise.all(OUTPUTS.map((name) => lstat(join(path, name)).catch(() => undefined)));
     return {
       ...facts,
       state: exit === undefined ? state : "ended",
-      outputBytes: Math.max(...sizes.map(({ size }) => size)),
+      // A command that has removed or replaced its output could write without a limit.
+      outputBytes: Math.max(...files.map((file) => (file?.isFile() ? file.size : Number.POSITIVE_INFINITY))),
       ...(exit === undefined ? {} : { exitCode: Number(exit) }),
-      // `as`: written by `stop`.
-      ...(stopped === undefined ? {} : { stopped: stopped as JobStop }),
+      ...(stopped === undefined ? {} : { stopped }),
     };
+  };
+  const names = async (): Promise<readonly string[]> => {
+    const parent = folder ?? (await temporary);
+    return parent === undefined ? [] : await readdir(parent).catch(() => []);
+  };
+  /** Whether a folder describes a job. One that does not is deleted after a while. */
+  const isJob = async (jobId: string): Promise<boolean> => {
+    const path = await pathOf(jobId);
+    if (path === undefined) return false;
+    if ((await readFacts(path)) !== undefined) return true;
+    const made = await stat(path).catch(() => undefined);
+    const isLeftOver = made !== undefined && clock.now() > made.mtimeMs + UNFINISHED_MS;
+    if (isLeftOver) await rm(path, { recursive: true, force: true });
+    return false;
   };
 
   /** Waits for a process that was signalled. */
@@ -142,9 +162,11 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
       const seen = await look(jobId);
       const path = await pathOf(jobId);
       if (seen?.state !== "running" || path === undefined) return;
-      await writeFile(join(path, "stopped"), why, { mode: 0o600 });
-      signalGroup(seen, "SIGTERM");
-      if (await isGone(jobId, seen)) return;
+      // What stands in its place must not keep the job from being stopped.
+      await writeFile(join(path, "stopped"), why, { mode: 0o600, flag: WRITE_PLAIN }).catch(() => {});
+      // A command that floods its output would go on doing so.
+      if (why !== "flooded") signalGroup(seen, "SIGTERM");
+      if (why !== "flooded" && (await isGone(jobId, seen))) return;
       signalGroup(seen, "SIGKILL");
       await isGone(jobId, seen);
     },
@@ -152,15 +174,26 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
       const path = await pathOf(jobId);
       const facts = path === undefined ? undefined : await readFacts(path);
       if (path === undefined) return;
-      // While members of a group live, its id is not given to another process: without a leader they are the job's.
-      if (facts?.boot === boot && facts.started !== "" && startOf(facts.pid) === undefined)
-        signalGroup(facts, "SIGKILL");
+      if (facts?.boot === boot && facts.started !== "") {
+        const started = startOf(facts.pid);
+        // While members of a group live, its id is not given to another process: without a leader they are the job's. A
+        // leader that wrote the exit code has ended them; since then the id may have been given away.
+        const isLeft = started === undefined && (await readText(join(path, "exit"))) === undefined;
+        if (isLeft || started === facts.started) signalGroup(facts, "SIGKILL");
+      }
       children.delete(jobId);
       await rm(path, { recursive: true, force: true });
     },
     list: async () => {
-      const parent = folder ?? (await temporary);
-      return parent === undefined ? [] : await readdir(parent).catch(() => []);
+      const jobs: string[] = [];
+      for (const name of await names()) if (await isJob(name)) jobs.push(name);
+      return jobs;
+    },
+    eraseText: async (finds) => {
+      for (const jobId of await names()) {
+        const path = await pathOf(jobId);
+        if (path !== undefined) for (const name of OUTPUTS) await eraseIn(join(path, name), finds);
+      }
     },
     close: async () => {
       if (temporary !== undefined) await rm(await temporary, { recursive: true, force: true });
@@ -171,6 +204,10 @@ export function createJobProcesses({ folder, clock, outlives }: JobOptions): Job
 const NEVER = new AbortController().signal;
 const FACTS = "job.json";
 const OUTPUTS = ["stdout", "stderr"] as const;
+const STOPS: readonly JobStop[] = ["cancelled", "timed_out", "flooded"];
+// Neither through a link nor waiting for the other end of a pipe.
+const PLAIN = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const WRITE_PLAIN = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | PLAIN;
 
 async function spawnLeader(path: string, { program, command, folder, env }: JobSpec): Promise<ChildProcess> {
   const files = await Promise.all(OUTPUTS.map((name) => open(join(path, name), "a", 0o600)));
@@ -199,23 +236,76 @@ function endOf({ stopped, exitCode }: JobLook): CommandEnd | undefined {
   return signal === undefined ? { kind: "exited", exitCode } : { kind: "signalled", signal };
 }
 
+/** Uses a plain file. The command may have put a link, a pipe or a folder in its place, which counts as no file. */
+async function withFile<T>(
+  path: string,
+  flags: number,
+  use: (file: FileHandle, stat: Stats) => Promise<T>,
+): Promise<T | undefined> {
+  const file = await open(path, flags | PLAIN).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const stat = await file.stat();
+    return stat.isFile() ? await use(file, stat) : undefined;
+  } finally {
+    await file.close();
+  }
+}
+
 async function readTail(path: string, charsMax: number) {
   const tail = createOutputTail(charsMax);
-  try {
-    for await (const bytes of createReadStream(path)) tail.push(bytes);
-  } catch {
-    // Another process has reported the end and deleted the output.
-  }
+  // Up to its present end: a job may write faster than this reads.
+  await withFile(path, constants.O_RDONLY, async (file, { size }) => {
+    if (size === 0) return;
+    const start = Math.max(0, size - OUTPUT_BYTES_MAX);
+    const bytes = file.createReadStream({ start, end: size - 1, autoClose: false });
+    for await (const piece of bytes) tail.push(piece);
+  }).catch(() => {}); // Another process has reported the end and deleted the output.
   tail.end();
   return tail;
 }
 
+const ERASED_BYTES = 1_024 * 1_024;
+/** A text may lie across two readings. */
+const SHARED_BYTES = 64 * 1_024;
+
+/** Overwrites the lines that contain a text, or all that was read if the text is not in one line; the job only appends. */
+async function eraseIn(path: string, finds: (bytes: Uint8Array) => boolean): Promise<void> {
+  await withFile(path, constants.O_RDWR, async (file, { size }) => {
+    for (let from = 0; from < size; from += ERASED_BYTES - SHARED_BYTES) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(ERASED_BYTES), 0, ERASED_BYTES, from);
+      const bytes = buffer.subarray(0, bytesRead);
+      if (!finds(bytes)) continue;
+      for (let at = 0; at < bytes.length; ) {
+        const end = bytes.indexOf(NEWLINE, at);
+        const line = bytes.subarray(at, end < 0 ? bytes.length : end);
+        if (finds(line)) line.fill(BLANK);
+        at += line.length + 1;
+      }
+      if (finds(bytes)) bytes.fill(BLANK);
+      await file.write(bytes, 0, bytes.length, from);
+      await file.sync();
+    }
+  });
+}
+
+const NEWLINE = 0x0a;
+const BLANK = 0x20;
+
 async function readFacts(path: string): Promise<Facts | undefined> {
-  const text = await readText(join(path, FACTS));
-  // `as`: written by `start`, whole or not at all.
-  return text === undefined ? undefined : (JSON.parse(text) as Facts);
+  try {
+    // `as`: written by `start`. After a power failure it may be empty.
+    const facts = JSON.parse((await readText(join(path, FACTS))) ?? "") as Facts;
+    // A group of another number would be that of this process, or all processes.
+    return Number.isInteger(facts.pid) && facts.pid > 1 ? facts : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function readText(path: string): Promise<string | undefined> {
-  return readFile(path, "utf8").catch(() => undefined);
+  return withFile(path, constants.O_RDONLY, async (file) => {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(TEXT_BYTES_MAX), 0, TEXT_BYTES_MAX, 0);
+    return buffer.toString("utf8", 0, bytesRead);
+  }).catch(() => undefined);
 }

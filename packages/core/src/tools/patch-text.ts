@@ -245,7 +245,6 @@ interface TextLines {
   readonly byteOrderMark: string;
   readonly lines: readonly TextLine[];
   readonly endsWithNewline: boolean;
-  /** The line ending of the file's first line. */
   readonly newline: string;
 }
 

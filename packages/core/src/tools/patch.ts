@@ -136,7 +136,6 @@ function decodeText(bytes: Uint8Array, name: string): string {
   }
 }
 
-/** A file's bytes and, if it exists, its permission bits. */
 interface FileState {
   readonly bytes: Uint8Array;
   readonly mode: number | undefined;

@@ -115,7 +115,6 @@ export function createShellTools(options: ShellOptions): ShellTools {
   };
 }
 
-/** The tools for background commands. */
 function createJobTools(jobs: () => SessionJobs): readonly Tool[] {
   return [
     defineTool({
@@ -164,7 +163,6 @@ async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<T
 export interface OwnCommand extends Pick<ShellOptions, "root" | "env" | "clock"> {
   readonly command: string;
   readonly signal: AbortSignal;
-  /** Receives output as it comes. */
   onOutput(bytes: Uint8Array, from: "stdout" | "stderr"): void;
 }
 

@@ -222,11 +222,9 @@ async function* keptEntries(reading: Reading): AsyncGenerator<PortableEntry, und
 }
 
 const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
-/** The limits of one import call. */
 const PAGE_ENTRIES_MAX = 500;
 const PAGE_BLOBS_MAX = 50;
 
-/** The input of one import call. */
 interface ImportPage {
   readonly after: number;
   readonly entries: readonly PortableEntry[];
@@ -264,7 +262,6 @@ interface Importing extends Pick<Reading, "dispatch" | "signal"> {
 }
 
 export interface ImportedFile extends CheckedFile {
-  /** The id of the session here. */
   readonly id: string;
 }
 

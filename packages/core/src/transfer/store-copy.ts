@@ -218,9 +218,7 @@ function isSame(one: unknown, other: unknown): boolean {
 
 /** The result for the logs of one kind. */
 interface LogsCopied {
-  /** Logs of the source. */
   readonly total: number;
-  /** Logs that are new in the target. */
   readonly copied: number;
   /** Logs that the target had a prefix of. */
   readonly continued: number;
@@ -380,7 +378,6 @@ async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: strin
 interface Gap<B> {
   readonly sharedSeq: number;
   readonly endSeq: number;
-  /** The number of missing entries and their digest. */
   readonly entries: number;
   readonly digest: string;
   /** The first page of them, which is all for most logs. */

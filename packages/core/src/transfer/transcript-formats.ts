@@ -10,12 +10,10 @@ import { agentPages, logPages } from "./session-lines.ts";
 
 type Placed = Message & { readonly seq?: number };
 
-/** The messages in chat completions form. */
 export function asChatMessages(messages: readonly Message[]): readonly object[] {
   return messages.flatMap(chatMessages);
 }
 
-/** A turn in ShareGPT form. */
 interface SharedTurn {
   readonly from: "system" | "human" | "gpt" | "function_call" | "observation";
   readonly value: string;
@@ -131,9 +129,7 @@ export async function withBlobs(
   );
 }
 
-/** A place where a text occurs. */
 export interface Mention {
-  /** The session or the agent. */
   readonly session_id?: string;
   readonly agent?: string;
   readonly seq: number;

@@ -1,4 +1,4 @@
-import { decidesByPrice, idleMsOf, paysNow } from "../compaction/economy.ts";
+import { idleMsOf, paysNow } from "../compaction/economy.ts";
 import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { CompactionJob } from "../compaction/run-compaction.ts";
@@ -88,12 +88,13 @@ function judgeFor(
     shown(): readonly Placed[];
   },
 ): Pick<Compactor, "shouldCompact"> {
-  const { compactor, minTurnsBetweenCompactions, prepareAt } = compacting;
-  if (!decidesByPrice(compacting, at.model)) return compactor;
+  const { compactor, minTurnsBetweenCompactions, pricedFrom } = compacting;
+  if (!compacting.isByPrice) return compactor;
   return {
     shouldCompact: (context) => {
       const size = Math.max(context.lastInputTokens, context.estimatedHistoryTokens);
-      if (size < prepareAt || isHeldBack({ ...context, minTurnsBetweenCompactions })) return false;
+      if (size < pricedFrom || isHeldBack({ ...context, minTurnsBetweenCompactions })) return false;
+      if (pricedFrom === 0 && size >= compacting.threshold) return true;
       return paysNow(at.state, compacting, { ...at, shown: at.shown() });
     },
   };
@@ -113,9 +114,10 @@ export function isWorthPreparing(
   if (state.openCalls.length > 0) return false;
   const facts = factsOf({ ...at, compacting }, state, state.shown.length);
   if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
-  const isLarge = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens) >= compacting.prepareAt;
-  if (!decidesByPrice(compacting, model)) return isLarge || isDue(compacting.compactor, facts);
-  if (!isLarge || filling(facts) >= NEARLY_FULL) return isLarge;
+  const size = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens);
+  if (!compacting.isByPrice) return size >= compacting.prepareAt || isDue(compacting.compactor, facts);
+  if (size < compacting.pricedFrom) return false;
+  if (filling(facts) >= NEARLY_FULL) return true;
   return paysNow(state, compacting, { model, idleMs, shown: state.shown });
 }
 
@@ -142,7 +144,8 @@ export async function evictIfDue(
   const { ahead, isNewTurn, isDue } = at;
   const { evictFrom = Number.POSITIVE_INFINITY } = compacting ?? {};
   const size = Math.max(ahead.lastInputTokens, ahead.shownTokens);
-  if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
+  if (compacting?.evictFrom === undefined || ahead.cadence.session_boundary_index === 0) return false;
+  if (size < evictFrom && !isDue) return false;
   // A summary that is ready or in progress describes the current context; evicting now would discard it.
   if (state.prepared !== undefined || turn.background?.isMaking() === true) return false;
   const { chooseEvictions, isTaskDone, runEviction } = await import("../compaction/evict.ts");

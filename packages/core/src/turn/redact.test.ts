@@ -56,7 +56,7 @@ describe("redaction", () => {
     expect(redact("http://localhost:3000/@scope/name and a:b@c")).toBe("http://localhost:3000/@scope/name and a:b@c");
   });
 
-  it("[H3] masks in pieces what it masks at once, wherever a piece ends, and lets others have their turn", async () => {
+  it("[H3] [L1] masks in pieces what it masks at once, wherever a piece ends, and lets others have their turn", async () => {
     const redact = createRedactor(["hunter2-hunter2", "two\nlines of it"]);
     const secrets = [KEY, "hunter2-hunter2", "two\nlines of it", PEM];
     for (const secret of secrets) {

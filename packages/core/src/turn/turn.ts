@@ -165,7 +165,11 @@ function adoptionEntries({ state, model, tools }: Turn): readonly EntryBody[] {
 
 /** Calls that may have run and must not run again. */
 function unknownCalls({ tools }: Turn, open: readonly ToolUseBlock[]): ReadonlyMap<string, string> {
-  const isOnce = ({ data }: ToolUseBlock): boolean => (tools.get(data.name)?.effects ?? "once") === "once";
+  const isOnce = ({ data }: ToolUseBlock): boolean => {
+    const { effects = "once", isClients = false } = tools.get(data.name) ?? {};
+    // A client's call is handed out when the turn ends, so it has not begun.
+    return effects === "once" && !isClients;
+  };
   return new Map(open.filter(isOnce).map(({ data }) => [data.id, UNKNOWN]));
 }
 

@@ -10,7 +10,6 @@ export function storedPath({ serial, path }: Pick<BackedFile, "serial" | "path">
   return `${FILES}/${serial}/${path}`;
 }
 
-/** The folders of a state folder that hold logs. */
 export const LOG_FOLDERS: readonly string[] = ["log", "agents/log"];
 /** The path of a log in a state folder. */
 export const SEGMENT = /^(?:agents\/)?log\/\d{8}\.log$/;

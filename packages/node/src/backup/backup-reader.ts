@@ -27,7 +27,6 @@ export interface BackupReader {
   readonly manifest: BackupManifest;
   /** Copies that the manifest does not name, left by an interrupted back-up. */
   readonly leftovers: readonly string[];
-  /** The copy of a file; undefined if it is missing. */
   open(file: BackedFile): Stretch | undefined;
   close(): void;
 }
@@ -117,7 +116,6 @@ export function filesBelow(folder: string): readonly { readonly path: string; re
 /** The largest manifest; a larger one must not exhaust memory. */
 const MANIFEST_BYTES_MAX = 256 * 1_024 * 1_024;
 
-/** The manifest of a folder; undefined if it has none. */
 export function readManifest(place: string): BackupManifest | undefined {
   try {
     const fd = openSync(join(place, MANIFEST), O_RDONLY | O_NOFOLLOW);
@@ -185,7 +183,6 @@ export function hashOf(fd: number, stretch: { readonly from: number; readonly to
   return hashed;
 }
 
-/** The result of verifying a back-up. */
 export interface BackupVerification {
   readonly at_ms: number;
   readonly files: number;
@@ -202,7 +199,6 @@ export interface BackupVerification {
 interface VerifyOptions<R extends LogRow> {
   readonly folds: { readonly session: FoldRow; readonly agent: FoldRow<AgentEntryBody, R> };
   readonly signal: AbortSignal;
-  /** Receives the number of bytes read. */
   progress(done: number): void;
 }
 

@@ -29,11 +29,9 @@ import { createTarWriter } from "./tar.ts";
 export interface BackupOptions {
   readonly now: () => number;
   readonly signal: AbortSignal;
-  /** Receives the bytes done, and the total. */
   progress(done: number, total: number): void;
 }
 
-/** The result of a back-up. */
 export interface BackupReport extends BackupAt {
   /** Whether the realm was copied completely and is undamaged. */
   readonly ok: boolean;
@@ -68,7 +66,7 @@ export async function backUpFolder(folder: string, place: string, options: Backu
       }
     }
   } catch (error) {
-    throw explained(error, place, "what was there before still counts, so mend that and run it again");
+    throw explained(error, place, "what was there before still counts, so fix that and run it again");
   }
 }
 
@@ -181,7 +179,6 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     return scan.end;
   };
 
-  /** Copies a file by path; undefined if it is gone. */
   const takeAt = async (path: string): Promise<BackedFile | undefined> => {
     for (let attempt = 1; ; attempt += 1) {
       let fd: number | undefined;

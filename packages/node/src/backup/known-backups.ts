@@ -10,7 +10,7 @@ import { manifestOf } from "./backup-reader.ts";
 export interface KnownBackup extends BackupAt {
   /** All that it holds is of this time or later; what was forgotten afterwards is perhaps still in it. */
   readonly at_ms: number;
-  /** `unfinished`: a back-up there was stopped; `missing`, `unreadable`: nobody can say what is there, and `why` says so. */
+  /** `unfinished`: a back-up there was stopped; `missing`, `unreadable`: its content is unknown, and `why` is the reason. */
   readonly state: "there" | "unfinished" | "missing" | "unreadable";
   readonly why?: string;
 }

@@ -29,9 +29,7 @@ export interface RestoreOptions<V> {
   verify(folder: string): Promise<V>;
 }
 
-/** What a restore did. */
 export interface RestoreReport<V> extends BackupAt {
-  /** The folder that now holds the realm. */
   readonly to: string;
   readonly files: number;
   readonly bytes: number;
@@ -54,7 +52,7 @@ export async function restoreFolder<V>(
   try {
     return await restoreFrom(backup, { place, to }, options);
   } catch (error) {
-    throw explained(error, to, "mend that and run it again to go on");
+    throw explained(error, to, "fix that and run it again to continue");
   } finally {
     backup.close();
   }

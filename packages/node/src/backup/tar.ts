@@ -11,12 +11,10 @@ export interface TarEntry {
 
 const TAR_BLOCK = 512;
 const NAME_BYTES = 100;
-/** Two empty blocks end an archive. */
 const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
 /** The longest name that is read: a header that claims more is no name of ours. */
 const LONG_NAME_BYTES_MAX = 64 * 1_024;
 
-/** A file that is to be written to an archive. */
 export interface ArchivedFile {
   readonly name: string;
   readonly chunks: Chunks;

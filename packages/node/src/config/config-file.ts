@@ -8,7 +8,6 @@ export interface ConfigPlaces {
   readonly cwd: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Resolves with undefined when there is no such file. */
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** The folder that keeps the realm, whose own `config.toml` wins over the project's file. */
   readonly stateFolder?: string | undefined;
@@ -44,7 +43,6 @@ export async function findUpwards(
   return undefined;
 }
 
-/** The file at a path; undefined when there is none. */
 export async function readIfThere(path: string, readFile: ConfigPlaces["readFile"]): Promise<FoundFile | undefined> {
   try {
     const text = await readFile(path);

@@ -25,7 +25,6 @@ export interface Realm {
   readonly realm: string;
   /** Whether a flag chose it. */
   readonly isChosen: boolean;
-  /** The state folder. */
   readonly stateFolder: string;
 }
 
@@ -151,7 +150,6 @@ function defaultStateRoot({ purpose, cwd, home, contextRoot, dataHome }: RealmRe
   return join(data, "rkat", "realms");
 }
 
-/** The text of a file; undefined when there is none. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");

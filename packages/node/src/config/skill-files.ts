@@ -188,7 +188,6 @@ interface Head {
   readonly description: string;
   readonly body: string;
   readonly allowedTools: readonly string[];
-  /** The problem of invalid patterns. */
   readonly refused: readonly string[];
 }
 
@@ -231,9 +230,7 @@ const DEPTH_MAX = 8;
 /** Every start reads every folder, trusted or not. */
 const FOLDERS_MAX = 256;
 
-/** A folder of a skill as it is now. */
 interface SkillFolder {
-  /** What its `SKILL.md` says. */
   readonly text: string;
   /** Names of the other files, with slashes, in their order. */
   readonly files: readonly string[];
@@ -344,7 +341,6 @@ async function readWhole(path: string, bytesMax: number): Promise<Buffer | undef
   }
 }
 
-/** Bytes as a text; undefined where they are none. */
 function textOf(data: Uint8Array): string | undefined {
   if (data.includes(0)) return undefined;
   try {

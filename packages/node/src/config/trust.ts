@@ -55,7 +55,6 @@ export interface Trust {
   requireState(project: string, stateFolder: string): void;
   /** Stores that the user trusts this text of the file; throws INVALID_PARAMS where that fails. */
   remember(file: FoundFile): void;
-  /** Withdraws the trust in a file. */
   forget(path: string): void;
 }
 

@@ -234,7 +234,7 @@ export class TextQueue {
     const onAbort = () => {
       const place = queue.indexOf(job);
       if (place >= 0) queue.splice(place, 1);
-      job.losses = LOSSES_MAX; // Nobody wants it sent again.
+      job.losses = LOSSES_MAX; // It is not sent again.
       job.reject(new RuntimeError("REQUEST_CANCELLED", "embedding was cancelled"));
     };
     queue.push(job);

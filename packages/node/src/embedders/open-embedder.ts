@@ -120,7 +120,6 @@ const TABLE: Asset = {
 
 interface Table {
   readonly tokenize: Tokenize;
-  /** Scale per piece. */
   readonly scales: Float32Array;
   readonly rows: Int8Array;
 }
@@ -214,7 +213,6 @@ function bucketOf(word: string): number {
   return UTF8.encode(word).reduce((hash, byte) => (hash * FACTOR + lowered(byte)) % BUCKETS, 0);
 }
 
-/** ASCII only. */
 function lowered(byte: number): number {
   return byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
 }

@@ -186,7 +186,6 @@ function readJob(path: string, seal: Seal | undefined): KeptJob {
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-/** Overwrites and deletes a file. */
 function wipe(path: string): void {
   const fd = openSync(path, "r+");
   try {

@@ -277,7 +277,7 @@ function replace(path: string, lines: readonly string[]): void {
     try {
       writeAnew(path, lines);
       const { size, nlink } = fstatSync(old);
-      if (nlink > 0) return; // It is kept under another name as well, by somebody who wants it.
+      if (nlink > 0) return; // Another hard link keeps it on purpose.
       writeWhole(old, Buffer.alloc(size), 0);
       fdatasyncSync(old);
     } finally {

@@ -30,9 +30,9 @@ export interface Leases {
   abandon(name: string): void;
   /** Whether it was abandoned, or its owner ended without giving it. */
   isAbandoned(name: string): boolean;
-  /** Leaves a word for the owner. */
+  /** Leaves a message for the owner. */
   interrupt(name: string): void;
-  /** Whether someone left a word, or took what was ours. */
+  /** Whether another process left a message, or took our right. */
   isInterrupted(name: string): boolean;
   /** Tells those who cannot look our process up that we live. */
   beat(name: string): void;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
@@ -6,8 +6,8 @@ import type { Store } from "@rkat/core/ports/store";
 import { toNewEntries } from "@rkat/core/state/entry-events";
 import { foldRow } from "@rkat/core/state/session-row";
 import { afterAll, describe, expect, it } from "vitest";
-import { created, idOf, said } from "../../../../test/support/entries.ts";
-import { openStore } from "./open.ts";
+import { closed, created, idOf, said } from "../../../../test/support/entries.ts";
+import { openStore, verifyFolder } from "./open.ts";
 import { nodeSegmentIo } from "./segments.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-log-"));
@@ -107,5 +107,58 @@ describe("a log that is read page by page", () => {
       expect(await again.log.read(idOf(2 + other), 1, 9)).toHaveLength(2);
     }
     await again.close();
+  });
+});
+
+describe("a folder of a newer version", () => {
+  it("[P1] [F4] is refused by an older program, which changes nothing in it", async () => {
+    const folder = mkdtempSync(join(root, "newer-"));
+    const { store } = openCounting(folder);
+    await store.log.append(A, 0, toNewEntries([created]));
+    await store.close();
+    const path = join(folder, "format");
+    expect(readFileSync(path, "utf8")).toBe("2\n");
+    writeFileSync(path, "3\n");
+    const before = readdirSync(folder);
+    const refused = {
+      code: "SESSION_STORE_ERROR",
+      message: expect.stringMatching(/is of version 3 and .* knows 2; update rkat$/),
+    };
+    expect(() => openCounting(folder)).toThrow(expect.objectContaining(refused));
+    await expect(verifyFolder(folder, foldRow)).rejects.toMatchObject(refused);
+    expect(readdirSync(folder)).toEqual(before);
+    // A folder of before versions were written down.
+    rmSync(path);
+    const { store: again } = openCounting(folder);
+    expect(await seqsByPage(again)).toEqual([1]);
+    await again.close();
+    expect(readFileSync(path, "utf8")).toBe("2\n");
+  });
+});
+
+describe("a look for open turns", () => {
+  it("[P1] [F4] reads as much among many sessions as among few, also before they are in the index", async () => {
+    const looks: number[] = [];
+    for (const sessions of [20, 500]) {
+      let reads = 0;
+      const counted: typeof foldRow = (...given) =>
+        new Proxy(foldRow(...given), {
+          get: (row, name, receiver) => {
+            reads += 1;
+            return Reflect.get(row, name, receiver);
+          },
+        });
+      const host = { pid: process.pid, isRunning: () => true };
+      const store = openStore({ folder: mkdtempSync(join(root, "open-")), foldRow: counted, host, now: () => 1 });
+      for (let at = 0; at < sessions; at += 1) {
+        const opened = at < 10 ? [said("Hello.")] : at < 20 ? [said("Hello."), closed] : [];
+        await store.log.append(idOf(at + 1), 0, toNewEntries([created, ...opened]));
+      }
+      reads = 0;
+      expect(await store.sessions.page({ open: true, archived: false, max: 100 })).toHaveLength(10);
+      looks.push(reads);
+      await store.close();
+    }
+    expect(looks[1]).toBe(looks[0]);
   });
 });

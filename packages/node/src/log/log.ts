@@ -36,7 +36,7 @@ export interface LogSizes {
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
 /** Repairing a session reads every log, so a badly damaged folder must not do it without bound. */
-const MENDED_MAX = 100;
+const REPAIRED_MAX = 100;
 
 interface EmbeddedLog<B> extends EventLog<B> {
   /** Encrypts the rest of a session with a shared key and destroys its own. */
@@ -49,7 +49,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   const { index, tail, foldRow, now, sizes } = parts;
   const { seal: sealing } = parts.segments;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
-  const mended = new Set<string>();
+  const repaired = new Set<string>();
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
   let isLagging = false;
@@ -129,9 +129,9 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   };
 
   /** False if it was tried before or does not help. */
-  const mend = (sessionId: string): boolean => {
-    if (mended.has(sessionId) || mended.size >= MENDED_MAX) return false;
-    mended.add(sessionId);
+  const repair = (sessionId: string): boolean => {
+    if (repaired.has(sessionId) || repaired.size >= REPAIRED_MAX) return false;
+    repaired.add(sessionId);
     if (!mendSession(index, parts, sessionId)) return false;
     tail.forget(sessionId);
     return true;
@@ -194,11 +194,11 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         return readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max, lastSeq });
       };
       // Where two processes wrote the same seqs, the index may lack data of one.
-      if (tail.chain(sessionId).leftOut.length > 0) mend(sessionId);
+      if (tail.chain(sessionId).leftOut.length > 0) repair(sessionId);
       try {
         return read();
       } catch (error) {
-        if (!isGap(error) || !mend(sessionId)) throw error;
+        if (!isGap(error) || !repair(sessionId)) throw error;
         return read();
       }
     },

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   watch,
+  writeFileSync,
 } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -63,6 +64,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
+  if (requireFormat(folder) < FORMAT) writeFileSync(join(folder, FORMAT_FILE), `${FORMAT}\n`, { mode: 0o600 });
   const segments = openSegments(logFolder, io, seal);
   const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
   const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey, seal });
@@ -142,7 +144,6 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   };
 }
 
-/** The result of verifying all checksums. */
 export interface Verification {
   readonly segments: number;
   readonly records: number;
@@ -173,6 +174,7 @@ export async function verifyFolder<B, R extends LogRow>(
   foldRow: FoldRow<B, R>,
   seal?: Seal,
 ): Promise<Verification> {
+  requireFormat(folder);
   const segments = openSegments(join(folder, "log"), nodeSegmentIo, seal);
   const noted = readNotes(join(folder, LOSSES));
   const path = join(folder, INDEX);
@@ -236,6 +238,19 @@ function makeFolders(...folders: readonly string[]): void {
       throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the state folder ${folder}: ${why}`, { cause });
     }
   }
+}
+
+/** The version of what is stored: raised when an older program would misread it. Version 1 was not written down. */
+const FORMAT = 2;
+const FORMAT_FILE = "format";
+
+/** The version of a folder; throws if this program does not know it. */
+function requireFormat(folder: string): number {
+  const path = join(folder, FORMAT_FILE);
+  const version = existsSync(path) ? Number(readFileSync(path, "utf8")) : 1;
+  if (version <= FORMAT) return version;
+  const message = `the state folder ${folder} is of version ${version} and this program knows ${FORMAT}; update rkat`;
+  throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
 /** Named for the boot: earlier leases are void, and leftovers of a power cut are not read. */
@@ -380,7 +395,6 @@ function createBlobFiles(folder: string, newId: () => string, seal?: Seal): Blob
 
 const PREFIX_CHARS = "sha256:00".length;
 
-/** The names in a folder, in order; none if it is missing. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
@@ -408,7 +422,6 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 interface FolderSignalParts {
-  /** Where the segments are. */
   readonly folder: string;
   /** Reads what other processes appended; `grown` is called for each session that they appended to. */
   catchUp(): void;
@@ -424,13 +437,13 @@ interface FolderSignals extends Signals {
 
 /** Changes that follow each other quickly are looked at together. */
 const GATHER_MS = 5;
-/** Logs that somebody hears are looked at this often whatever the system tells, and oftener where it tells nothing. */
+/** Logs with subscribers are checked this often, and more often where the system sends no notifications. */
 const LOOK_MS = 1_000;
 const LOOK_MS_BLIND = 50;
 
 /**
- * Other processes of the folder tell by appending: the system wakes us when a segment grows. Nobody hears, nothing is
- * watched; nothing grows, next to nothing is done.
+ * Other processes of the folder signal by appending: the system notifies us when a segment grows. Without subscribers
+ * nothing is watched; while nothing grows, next to nothing is done.
  */
 function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts): FolderSignals {
   const listeners = createSessionListeners(() => attend());
@@ -441,13 +454,13 @@ function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSignalParts
   let isUnreadable = false;
   let everyMs = 0;
 
-  /** Nobody waits for what a timer does: what it throws would end the process. */
+  /** A timer has no caller: what it throws would end the process. */
   const attempt = (work: () => void): void => {
     try {
       work();
       isUnreadable = false;
     } catch (error) {
-      // Whoever reads the log is told as well; the next look tries again.
+      // Readers of the log get the same error; the next check tries again.
       if (!isUnreadable) warn(`what other processes append cannot be read: ${messageOf(error)}`);
       isUnreadable = true;
     }

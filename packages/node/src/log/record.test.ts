@@ -79,7 +79,7 @@ describe("a record", () => {
     );
   });
 
-  it("[F4] is the same bytes when it is made in pieces, and may have any number of entries", async () => {
+  it("[F4] [L1] is the same bytes when it is made in pieces, and may have any number of entries", async () => {
     const yields: number[] = [];
     const yieldToEventLoop = async (): Promise<void> => void yields.push(1);
     for (const count of [1, 64, 65, 70_000]) {

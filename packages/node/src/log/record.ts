@@ -144,7 +144,6 @@ export function findRecord(buffer: Buffer, offset: number): Found {
   return { kind: "record", bytes };
 }
 
-/** The checksum of a record. */
 export function sumAt(buffer: Buffer, offset: number): number {
   return buffer.readUInt32LE(offset + 4);
 }
@@ -159,7 +158,7 @@ export function recordHead(buffer: Buffer, offset: number) {
   };
 }
 
-/** Reads a whole record; throws, as `isUnreadable` tells, for one whose seal does not open. */
+/** Reads a whole record; throws an error that `isUnreadable` recognises for one whose seal does not open. */
 export function decodeRecord<B>(buffer: Buffer, offset: number, seal?: Seal): LogRecord<B> {
   const { sessionId, seq, timestamp_ms } = recordHead(buffer, offset);
   const payload = payloadAt(buffer, offset, seal).toString();
@@ -184,7 +183,7 @@ function openKept(seal: Seal, sessionId: string, kept: Uint8Array, place: Uint8A
     try {
       return seal.open(SHARED_OWNERS.forgotten, kept, place);
     } catch {
-      // It is not that: what was wrong before is told.
+      // That is not the cause: the first error is thrown.
       throw error;
     }
   }
@@ -204,7 +203,6 @@ function entriesIn<B>(text: string, from: { readonly seq: number; readonly times
 
 /** The entries of a record, to be read from any seq on. */
 export interface RecordEntries<B> {
-  /** The seq after its last one. */
   readonly end: number;
   /** Those whose seqs reach `seq` or beyond, at most `max`. */
   from(seq: number, max: number): readonly Entry<B>[];
@@ -304,7 +302,6 @@ interface Hole {
 }
 
 interface Scan {
-  /** End of the last whole record. */
   readonly end: number;
   readonly holes: readonly Hole[];
   /** What follows `end` and is no record: an append that a crash cut off. */

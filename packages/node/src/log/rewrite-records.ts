@@ -14,7 +14,6 @@ export interface NewRecord {
 }
 
 interface RewriteParts {
-  /** That of the segments. */
   readonly folder: string;
   readonly segments: Segments;
   readonly io: SegmentIo;
@@ -58,7 +57,7 @@ export async function rewriteRecords(parts: RewriteParts, records: readonly NewR
 /** Finishes what a process that died was writing over the log. */
 export function finishRewrites(parts: RewriteParts): void {
   const path = join(parts.folder, REDO);
-  // Whoever lives finishes it.
+  // Another process finishes it.
   if (!existsSync(path) || !parts.leases.take(LEASE, "dead")) return;
   try {
     redo(parts, path);

@@ -17,7 +17,7 @@ export interface RowOrder<R> {
 /** What a page may be chosen by, as far as it says something. */
 type Traits = Pick<LogRow, "labels" | "archived" | "waiting_calls" | "has_open_turn">;
 
-/** Keeps the order beside the rows themselves; whoever writes both does so in one transaction. */
+/** Keeps the order beside the rows; the caller writes both in one transaction. */
 export function openRowOrder<R extends LogRow>(
   root: Pick<PrivateDb<number, string>, "openDB" | "snapshot">,
   rows: Pick<Table<R, string>, "get" | "getCount">,

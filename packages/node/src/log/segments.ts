@@ -67,7 +67,6 @@ const COMMIT_BYTES_MAX = 8 * 1_024 * 1_024;
 export interface SegmentWriter {
   /** Resolves once the record is on disk; records of one tick share a write and a sync. */
   append(record: Buffer): Promise<Place>;
-  /** End of what is durable. */
   readonly end: number;
   close(): Promise<void>;
 }
@@ -129,7 +128,7 @@ export function openSegmentWriter(path: string, end: number, io: SegmentIo = nod
     return batch;
   };
 
-  /** After a failed write or sync nobody knows what is on disk beyond the last good commit: it is cut off. */
+  /** After a failed write or sync the content of the disk beyond the last good commit is unknown: it is cut off. */
   const repair = (): void => {
     io.truncate(fd, durable);
     io.syncSync(fd);

@@ -25,13 +25,11 @@ export interface Tail<R> {
   /** Folds a session's row anew where its records say something else than they did, and saves it. */
   refold(sessionId: string): void;
   row(sessionId: string): R | undefined;
-  /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
+  /** The row when it ends at `lastSeq`; quicker, for a caller that holds the session and knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
-  /** The first rows of those asked for. */
   page(query: RowQuery): readonly R[];
   /** Takes in a record this process just wrote. */
   add(sessionId: string, place: RecordPlace, row: R): void;
-  /** How far a segment has been read. */
   readTo(segment: number): number;
   setReadTo(segment: number, offset: number): void;
   /** What is not on disk of one segment, with the rows it touched. */
@@ -86,6 +84,8 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const readTo = new Map<number, number>();
   const recent = new Map<string, RecordPlace[]>();
   const rows = new Map<string, R>();
+  // Of those, the ones with an open turn: they are looked for every second.
+  const open = new Map<string, R>();
   const onProgress = new Set<string>();
   const chains = new Map<string, KnownChain>();
   let known = index.segments();
@@ -94,6 +94,16 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     const row = rows.get(sessionId);
     const saved = index.row(sessionId);
     return saved !== undefined && (row === undefined || saved.last_seq > row.last_seq) ? saved : row;
+  };
+
+  const setRow = (sessionId: string, row: R): void => {
+    rows.set(sessionId, row);
+    if (row.has_open_turn === true) open.set(sessionId, row);
+    else open.delete(sessionId);
+  };
+  const deleteRow = (sessionId: string): void => {
+    rows.delete(sessionId);
+    open.delete(sessionId);
   };
 
   const note = (sessionId: string, place: RecordPlace): void => {
@@ -109,7 +119,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       else recent.delete(sessionId);
       const row = rows.get(sessionId);
       const isSaved = row !== undefined && index.row(sessionId)?.last_seq === row.last_seq;
-      if (left.length === 0 && isSaved) rows.delete(sessionId);
+      if (left.length === 0 && isSaved) deleteRow(sessionId);
     }
   };
 
@@ -146,7 +156,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       if (place.seq <= (rowOf(sessionId)?.last_seq ?? 0)) suspects.add(sessionId);
       for (const entry of readableEntries<B>(record, segments)) {
         const row = rowOf(sessionId);
-        if (entry.seq === (row?.last_seq ?? 0) + 1) rows.set(sessionId, foldRow(row, sessionId, entry));
+        if (entry.seq === (row?.last_seq ?? 0) + 1) setRow(sessionId, foldRow(row, sessionId, entry));
       }
     }
     for (const sessionId of suspects) settle(sessionId);
@@ -157,7 +167,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     try {
       chainOf(sessionId);
     } catch {
-      // It is damaged as well: whoever reads it is told, and the other sessions go on.
+      // It is damaged as well: its readers get an error, and the other sessions are not affected.
     }
   };
   const everyPlace = (sessionId: string): readonly RecordPlace[] => {
@@ -206,18 +216,18 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     let row: R | undefined;
     for (const entry of entries) row = foldRow(row, sessionId, entry);
     if (row === undefined) return;
-    rows.set(sessionId, row);
+    setRow(sessionId, row);
     if (how === "saved" || (index.row(sessionId)?.last_seq ?? 0) > row.last_seq) index.saveRow(row);
   };
 
   /** A page of the rows that the index does not know yet. */
   const pageHere = (query: RowQuery): readonly R[] => {
     for (;;) {
-      const page = pageOf(rows.values(), query);
+      const page = pageOf((query.open === true ? open : rows).values(), query);
       const passed = page.filter((row) => (index.row(row.session_id)?.last_seq ?? 0) > row.last_seq);
       if (passed.length === 0) return page;
       // Another process went further with these, and saved them.
-      for (const { session_id } of passed) rows.delete(session_id);
+      for (const { session_id } of passed) deleteRow(session_id);
     }
   };
 
@@ -236,13 +246,13 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     chain: chainOf,
     forget: (sessionId) => {
       recent.delete(sessionId);
-      rows.delete(sessionId);
+      deleteRow(sessionId);
     },
     settle,
     refold: (sessionId) => foldAnew(sessionId, chainOf(sessionId).places, "saved"),
     add: (sessionId, place, row) => {
       note(sessionId, place);
-      rows.set(sessionId, row);
+      setRow(sessionId, row);
     },
     readTo: (segment) => readTo.get(segment) ?? known.get(segment)?.indexed ?? 0,
     setReadTo: (segment, offset) => readTo.set(segment, offset),

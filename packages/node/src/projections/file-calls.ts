@@ -8,7 +8,6 @@ export interface FileCalls {
   makeFolder(path: string): Promise<void>;
   /** Names in a folder, unordered; none if there is no such folder. */
   list(path: string): Promise<readonly string[]>;
-  /** Undefined if there is no such file. */
   read(path: string): Promise<string | undefined>;
   write(path: string, text: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;

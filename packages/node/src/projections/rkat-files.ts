@@ -7,7 +7,6 @@ import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
-  /** Receives failures; must not throw. */
   readonly warn: (sentence: string) => void;
   readonly io?: FileCalls;
   /** Records what lags; without it files that a process leaves outdated stay so. */
@@ -169,7 +168,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 
 function createJob(): Job {
   const outcome = Promise.withResolvers<void>();
-  outcome.promise.catch(() => {}); // Nobody has to wait for it.
+  outcome.promise.catch(() => {}); // The caller need not wait for it.
   return { isReplay: false, outcome };
 }
 

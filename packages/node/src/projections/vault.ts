@@ -301,7 +301,6 @@ interface VaultParts {
   readonly warn: (sentence: string) => void;
 }
 
-/** The limit of a memory. */
 const BODY_CHARS_MAX = 1_000_000;
 /** With front matter and multi-byte characters. */
 const FILE_BYTES_MAX = 4 * BODY_CHARS_MAX;

@@ -44,7 +44,7 @@ export function addBatch(tables: Tables & { readonly version: number }, batch: M
   const known = isStale ? undefined : there;
   const taken = known?.cursor ?? 0;
   if (batch.cursor <= taken) return;
-  // Somebody else may have taken in the beginning since the batch was made.
+  // Another process may have indexed the beginning since the batch was made.
   const isWhole = batch.chunks.every(({ seq }) => seq > taken);
   const { version } = tables;
   takeIn(tables, batch, {
@@ -70,7 +70,6 @@ interface Dropped {
 
 interface Added {
   readonly kind: "added" | "begun anew";
-  /** The first id of its chunks. */
   readonly firstId: number;
   readonly cursor: number;
   readonly chunks: readonly IndexedChunk[];

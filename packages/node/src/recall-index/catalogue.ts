@@ -19,7 +19,7 @@ export interface Reach {
 
 /**
  * What a search must know of every chunk, in memory: 14 bytes each. Read when the first search comes and from then on as
- * the tables grow, whoever writes them.
+ * the tables grow, in any process.
  */
 export interface Catalogue {
   /** Takes in what is new; all that is read afterwards in the same tick is of one state of the tables. */

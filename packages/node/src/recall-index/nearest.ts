@@ -25,7 +25,7 @@ const IDS_PER_CANDIDATE = 1_024;
 const CANDIDATES_MAX = 4_096;
 /** Rows between two wanted ones that cost less to read than another call to the system. */
 const GAP_ROWS_MAX = 16;
-/** A damaged page is mended and asked again; a disk on which that does not help is no place for memory. */
+/** A damaged page is repaired and read again; a disk on which that does not help is no place for memory. */
 const ATTEMPTS_MAX = 8;
 
 /** Finds the vectors of a shelf that are nearest to one. */
@@ -58,7 +58,7 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
         const sound = best.filter(({ isSound }) => isSound).map(({ id, similarity }) => ({ id, similarity }));
         return withMean(look, vector, sound);
       }
-      vectors.mend(state, Math.floor(damaged.id / PAGE_IDS));
+      vectors.repair(state, Math.floor(damaged.id / PAGE_IDS));
     }
   };
 }
@@ -171,7 +171,7 @@ function loadSignatures({ vectors, state, scan }: Look): void {
     const { bits, checksum } = vectors.page(page);
     const isSound = checksumOf(bits, read(page), layout.signatureBytes) === checksum;
     if (!isSound) {
-      vectors.mend(state, page);
+      vectors.repair(state, page);
       read(page);
     }
     loaded.add(page);
@@ -259,7 +259,7 @@ interface SignatureScan {
   readonly last: number;
   /** All bits a row must have in both of its bytes. */
   readonly bits: number;
-  /** How many candidates are wanted: of the rest, only those as near as the last of them are told. */
+  /** How many candidates are wanted: of the rest, only those as near as the last of them are returned. */
   readonly want: number;
 }
 
@@ -345,7 +345,6 @@ function createPlainFunctions(layout: ScanLayout, buffer: ArrayBuffer): ScanFunc
   return { dots, candidates };
 }
 
-/** How many bits are set. */
 function ones(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555);
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);

@@ -74,7 +74,7 @@ export interface EmbeddedMemory extends MemoryStore {
 /**
  * A memory store on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
  * the first search reads what every search needs. Several processes may read and write at once. One that is found
- * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
+ * damaged is emptied, and the caller is warned: it is indexed from the logs again.
  */
 export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory {
   const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd", seal } = options;
@@ -151,7 +151,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     add: (batch) =>
       writing(() => {
         if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
-        // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
+        // Made before the transaction: what cannot be read to its end leaves nothing, and no other writer waits for it.
         const drafts = draftsOf(batch.chunks);
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),

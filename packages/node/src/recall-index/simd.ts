@@ -6,14 +6,11 @@ import * as simd from "../wasm/vectors.ts";
 export interface ScanLayout {
   /** Bytes of a row that are multiplied, a multiple of 16. */
   readonly rowBytes: number;
-  /** From one row to the next. */
   readonly stride: number;
-  /** A multiple of 16. */
   readonly signatureBytes: number;
-  /** The query, as 16-bit numbers. */
   readonly query: number;
   readonly signature: number;
-  /** Limit and count that go on from one block of ids to the next, then how many rows are at each distance. */
+  /** Limit and count that carry over from one block of ids to the next, then how many rows are at each distance. */
   readonly tally: number;
   readonly list: number;
   readonly out: number;

@@ -3,7 +3,6 @@ import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { openPrivateDb, type PrivateDb, type Table } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";
 
-/** What is known of a session. */
 export interface SessionState {
   /** Stands for the session in every other table. */
   readonly number: number;
@@ -65,10 +64,8 @@ export interface Tables {
   readonly root: PrivateDb<unknown, string>;
   readonly manifest: Table<Manifest, string>;
   readonly sessions: Table<SessionState, string>;
-  /** Ids of sessions by their numbers. */
   readonly names: Table<string, number>;
   readonly marks: Table<Mark, number>;
-  /** Chunks by id. */
   readonly rows: Table<Buffer, number>;
   /** Of a segment: session, seq and length of its chunks. */
   readonly columns: Table<Buffer, number>;

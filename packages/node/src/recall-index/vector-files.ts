@@ -13,12 +13,11 @@ export interface VectorFiles {
   /** Rows from an id on; zeros where the file ends. */
   readRows(firstId: number, into: Uint8Array, rows: number): void;
   readSignatures(firstId: number, into: Uint8Array): void;
-  /** What tells the texts apart that the vectors were made of; 0 where that is not known. */
+  /** A hash of the text that a vector was made of; 0 where that is not known. */
   readSums(firstId: number, count: number): Float64Array;
   write(vectors: readonly VectorRow[]): void;
   /** Leaves nothing of an id. */
   erase(id: number): void;
-  /** What they take on the disk. */
   bytes(): number;
   close(): void;
 }
@@ -35,7 +34,7 @@ const plain: Mask = (_, bytes) => bytes;
 
 /**
  * A stream of AES-256-CTR by the place in the file. It hides and does not vouch: that a vector is the one that was written
- * is told by its checksum. `salt` is never used twice: two vectors under one stream would tell of each other.
+ * is detected by its checksum. `salt` is never used twice: two vectors under one stream would reveal each other.
  */
 export function maskBy(seal: Seal, salt: string): Mask {
   // As objects: a key that is bytes costs more each time than what it masks.
@@ -189,7 +188,7 @@ export function encodeVector(id: number, vector: Float32Array, sizes: RowSizes, 
 }
 
 /**
- * Writes a vector as 8-bit numbers, of which the largest is as large as they get, and tells the sum of their squares. The
+ * Writes a vector as 8-bit numbers, of which the largest is as large as they get, and returns the sum of their squares. The
  * numbers of a vector of such numbers are themselves.
  */
 export function quantise(vector: Float32Array, numbers: Int8Array): number {

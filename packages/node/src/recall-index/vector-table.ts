@@ -27,7 +27,7 @@ export interface VectorTableOptions {
   readonly seal: Seal | undefined;
 }
 
-/** The vectors of one embedder: which are there, and how they are written and mended. */
+/** The vectors of one embedder: which are there, and how they are written and repaired. */
 export interface VectorTable {
   /** Takes in what is new; undefined as long as the embedder has no vector. */
   refresh(): EmbedderState | undefined;
@@ -44,7 +44,7 @@ export interface VectorTable {
   /** Vectors by the texts they were made of. */
   known(passages: readonly string[]): ReadonlyMap<string, Float32Array>;
   /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
-  mend(state: EmbedderState, page: number): void;
+  repair(state: EmbedderState, page: number): void;
   /** Leaves nothing of the vectors of chunks that are gone. */
   purge(): void;
   /** Ids of chunks without a vector that are to have one, ascending. */
@@ -118,7 +118,7 @@ export function createVectorTable({
         const message = `embedder ${embedderId} has vectors of ${expected} dimensions, and was given one of ${found}`;
         throw new RuntimeError("SESSION_STORE_ERROR", message);
       };
-      // Made before the transaction: whoever else writes waits for its end.
+      // Made before the transaction: other writers wait for its end.
       const rows = vectors.map(({ id, vector, passage }) =>
         vector.length === dimensions ? encodeVector(id, vector, sizes, passage) : refuse(dimensions, vector.length),
       );
@@ -127,7 +127,7 @@ export function createVectorTable({
       );
       if (state.dimensions !== dimensions) refuse(state.dimensions, dimensions);
     },
-    mend: (state, page) => {
+    repair: (state, page) => {
       const mendOne = (number: number): number =>
         tables.root.transactionSync(() => mendPage(tables, filesOf(state), { embedderId, page: number }));
       let lost = mendOne(page);
@@ -139,7 +139,7 @@ export function createVectorTable({
           if (more === 0) break;
         }
       }
-      warn(`the vector files of ${embedderId} were damaged and are mended; ${lost} vectors are to be made again`);
+      warn(`the vector files of ${embedderId} were damaged and are repaired; ${lost} vectors are to be made again`);
       table.refresh();
     },
     purge: () => {
@@ -218,7 +218,7 @@ export function createVectorTable({
 /** Ids of this far back are looked at for a text that was embedded before: what repeats itself does so soon. */
 const PASSAGE_IDS_MAX = 65_536;
 
-/** Ids of vectors by the text they were made of, read again when anybody has put more. */
+/** Ids of vectors by the text they were made of, read again when another process has added some. */
 function createPassages() {
   const ids = new Map<number, number>();
   let readAt = 0;
@@ -253,7 +253,7 @@ interface Target {
 
 /**
  * Writes vectors that are wanted and not there, and notes in the tables that they are. Nothing is written when the embedder
- * has another number of dimensions: the state that comes back tells. Inside a transaction.
+ * has another number of dimensions: the returned state says so. Inside a transaction.
  */
 function putRows(
   { tables, embedderId, followed, files, isMasked }: Target,
@@ -307,7 +307,7 @@ function erasePages(
     for (let place = 0; place < PAGE_IDS; place += 1) {
       const id = page * PAGE_IDS + place;
       if (id > lastId || tables.rows.doesExist(id)) continue;
-      // Also where none is told of: a process may have died between the vector and the word of it.
+      // Also where none is recorded: a process may have died between the vector and its record.
       files.erase(id);
       if (!isPresent(bits, place)) continue;
       setPresent(bits, place, false);
@@ -355,7 +355,7 @@ function mendPage(
   return lost;
 }
 
-/** Ids whose vectors are told to be there, or not, in one value. */
+/** Ids whose vectors are recorded to be there, or not, in one value. */
 export const PAGE_IDS = 4_096;
 // revision u32 · checksum of the signatures u32 · a bit an id.
 const HEAD_BYTES = 8;

@@ -54,7 +54,6 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   openDB<V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys>;
   /** Runs a transaction: all writes of `work`, or none if it throws. */
   transactionSync<T>(work: () => T): T;
-  /** Runs reads in one snapshot. */
   snapshot<T>(work: () => T): T;
   /** Changes whenever the file is started anew. */
   generation(): number;
@@ -366,7 +365,6 @@ interface SealedValues {
   readonly owner: string;
 }
 
-/** How the values of a table are kept. */
 function codecOf<V>(
   table: string,
   encoding: Encoding,

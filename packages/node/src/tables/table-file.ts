@@ -43,7 +43,7 @@ export interface OpenFile extends TreeReader {
   state: State;
 }
 
-/** Whoever else writes is done in a moment; a process that was stopped in the middle is not waited for. */
+/** Another writer is done in a moment; a process that was stopped in the middle is not waited for. */
 const BUSY_MS_MAX = 10_000;
 const BUSY_PAUSE_MS = 1;
 const COPY_BYTES = 4 * 1_024 * 1_024;
@@ -189,7 +189,7 @@ function sumOf(text: Buffer, offset: number): number {
   return crc32(text, offset % 2 ** 32);
 }
 
-/** A file with the tables of another, or none, in the place of the one that is there. Only while nobody else writes. */
+/** A file with the tables of another, or none, in the place of the one that is there. Only while no other process writes. */
 export function makeFile(
   path: string,
   { generation, noSync, from }: { readonly generation: number; readonly noSync: boolean; readonly from?: OpenFile },
@@ -278,7 +278,7 @@ export function withPathInErrors<T>(path: string, call: () => T): T {
   try {
     return call();
   } catch (cause) {
-    // Whatever is not of the file is of whoever called.
+    // An error that is not the file's is the caller's.
     if (!(cause instanceof Error) || !("syscall" in cause)) throw cause;
     const why = "code" in cause && cause.code === "ENOSPC" ? "the disk is full" : messageOf(cause);
     throw new RuntimeError("SESSION_STORE_ERROR", `cannot use ${path}: ${why}`, { cause });

@@ -106,7 +106,6 @@ export function putInto(tree: Tree, key: Buffer, value: Buffer, reader: TreeRead
     : { kind: "branch", keys: nodes.map(firstKey), parts: [...nodes] };
 }
 
-/** The tree without a key. */
 export function removeFrom(tree: Tree, key: Buffer, reader: TreeReader): Tree {
   if (tree === undefined || !hasIn(tree, key, reader)) return tree;
   const left = without(own(tree, reader), key, reader);
@@ -269,7 +268,6 @@ function firstKey({ keys }: Node): Buffer {
   return keys[0] ?? Buffer.alloc(0);
 }
 
-/** Where a key is, or would be. */
 function positionOf(keys: readonly Buffer[], key: Buffer): number {
   let [low, high] = [0, keys.length];
   while (low < high) {

@@ -10,7 +10,6 @@ export interface Local {
 
 export interface FunctionSource {
   readonly name: string;
-  /** All parameters are i32. */
   readonly parameters: number;
   readonly returns: boolean;
   /** Types of the locals after the parameters. */
@@ -95,7 +94,6 @@ function text(value: string): Code {
   return [...leb(bytes.length), ...bytes];
 }
 
-/** Unsigned LEB128. */
 export function leb(value: number): Code {
   const bytes: number[] = [];
   let rest = value;

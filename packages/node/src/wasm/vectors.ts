@@ -16,7 +16,6 @@ export const v128Store = (address: Code, value: Code, offset = 0): Code => [
   ...[0xfd, 0x0b, 0],
   ...leb(offset),
 ];
-/** Stores the first lane. */
 export const v128Store32 = (address: Code, value: Code, offset = 0): Code => [
   ...address,
   ...value,

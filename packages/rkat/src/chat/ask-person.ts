@@ -9,12 +9,10 @@ import { withoutControls } from "@rkat/server/http/terminal-text";
 import { patchLines, patchOf } from "../commands/turn-view.ts";
 import { counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
 
-/** Whether a person can be asked: stdin and stderr are terminals. */
 export function canAsk({ stdin, stderr }: Io): boolean {
   return stdin.kind === "terminal" && stderr.isTerminal;
 }
 
-/** Asks for one line; empty at the end of the input. */
 export async function askLine({ stdin, interrupt }: Io, question: string, over?: AbortSignal): Promise<string> {
   const { input, output } = stdin.terminal();
   // Not as a terminal, so that the terminal edits the line and handles Ctrl-C, as for any command.

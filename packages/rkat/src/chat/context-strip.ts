@@ -1,5 +1,5 @@
 import type { ModelCalls, PartKind, SessionContext } from "@rkat/core/contract/session-info";
-import { alignColumns, counted, createPaint, grouped, type Io, type Paint } from "../io.ts";
+import { alignColumns, costText, counted, createPaint, grouped, type Io, type Paint } from "../io.ts";
 
 const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 20;
@@ -33,7 +33,7 @@ type Filled = Segment & { readonly tokens: number };
 
 type Sized = Pick<
   SessionContext,
-  "kinds" | "parts" | "evicted" | "tool_tokens" | "context_window" | "auto_compact_threshold"
+  "kinds" | "parts" | "evicted" | "tool_tokens" | "context_window" | "auto_compact_threshold" | "next_call_cost"
 > & {
   readonly messages: { readonly length: number };
 };
@@ -97,9 +97,10 @@ function barOf(filled: readonly Filled[], { scale, cells, threshold }: Drawing, 
   return shown.join("");
 }
 
-function headline({ messages, context_window }: Sized, used: number): string {
+function headline({ messages, context_window, next_call_cost }: Sized, used: number): string {
   const window = context_window === undefined ? "" : ` of ${grouped(context_window)}`;
-  return `${counted(messages.length, "message")}, about ${grouped(used)}${window} tokens`;
+  const cost = next_call_cost ? `; as input of the next call about ${costText({ amount: next_call_cost })}` : "";
+  return `${counted(messages.length, "message")}, about ${grouped(used)}${window} tokens${cost}`;
 }
 
 interface ContextFigures {

@@ -27,7 +27,6 @@ import type { Stage } from "./chat-stage.ts";
 import type { Picker } from "./picker.ts";
 import type { ChatStatus } from "./status-line.ts";
 
-/** The context of a slash command. */
 export interface Chat {
   readonly invocation: Invocation;
   readonly opened: Opened;
@@ -41,7 +40,6 @@ export interface Chat {
 export type ChatPlace = Pick<Chat, "invocation" | "opened">;
 
 export interface SlashCommand {
-  /** The usage of its argument. */
   readonly takes?: string;
   readonly meaning: string;
   candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
@@ -55,13 +53,11 @@ export function currentOf({ conversation }: Chat): string {
   throw invalid("the chat has no messages yet");
 }
 
-/** For views of the chat's session. */
 export function viewOf(chat: Chat): View {
   const { io } = chat.invocation;
   return { io, paint: createPaint(io.stdout, io.env), opened: chat.opened, id: currentOf(chat) };
 }
 
-/** Prints a note about the chat itself. */
 export function printNote({ invocation }: Chat, text: string): void {
   invocation.io.stderr.write(`${withoutControls(text)}\n`);
 }
@@ -90,14 +86,12 @@ export interface Conversation {
   say(prompt: string, signal: AbortSignal, attached?: readonly ContentBlock[]): Promise<ReturnType<typeof judge>>;
   /** Adds a note on what the user did before the next prompt; for the model it is data, not an instruction. */
   mention(text: string): Promise<void>;
-  /** Starts a new session with an agent. */
   talkTo(agent: string): void;
   /** Switches to another session; without an id, to a new one. */
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
   status(): Promise<ChatStatus>;
-  /** Loads a skill before the next prompt. */
   useSkill(name: string): void;
 }
 
@@ -110,7 +104,6 @@ export interface ChatStart {
   readonly answer?: PromptSource["answer"];
   /** Whether the usage of a turn is printed on its own line. */
   readonly isStaged?: boolean;
-  /** Receives every event of its turns. */
   onEvent?(event: AgentEvent): void;
 }
 

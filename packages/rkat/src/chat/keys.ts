@@ -2,7 +2,6 @@ import { emitKeypressEvents } from "node:readline";
 import type { Terminal } from "../io.ts";
 import type { Cursor } from "./screen.ts";
 
-/** A key as Node's readline reports it. */
 export interface Key {
   readonly name?: string;
   readonly ctrl?: boolean;

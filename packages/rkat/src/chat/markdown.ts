@@ -115,7 +115,6 @@ interface Blocks {
   endLine(line: string): Promise<void> | undefined;
   /** Shows the part of an unfinished line that later text cannot change; returns the rest. */
   showBeginning(line: string, piece: string): string;
-  /** Leaves no ink open. */
   rest(): void;
   end(): void;
 }
@@ -160,7 +159,6 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
       if (isLast) return left;
     }
   };
-  /** A line of its own. */
   const showLine = (words: string, ink: Ink): void => {
     text.begin(margin, margin);
     before = "";

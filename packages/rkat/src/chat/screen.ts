@@ -14,7 +14,6 @@ export interface Screen {
   print(text: string): void;
   /** Removes the rows until the returned function is called. */
   hide(): () => void;
-  /** Leaves only the permanent output. */
   close(): void;
 }
 

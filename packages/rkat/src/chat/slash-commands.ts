@@ -393,7 +393,6 @@ async function showHelp({ invocation, source }: Chat): Promise<void> {
 const CANDIDATES_MAX = 200;
 const NOTE_CHARS_MAX = 100;
 
-/** The commands that begin so, and what they do. */
 export function commandsLike(typed: string): readonly Candidate[] {
   const named = [...COMMANDS].map(([name, { meaning }]) => ({ text: `/${name}`, note: meaning }));
   return named.filter(({ text }) => text.startsWith(typed));

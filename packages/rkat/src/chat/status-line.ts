@@ -19,6 +19,8 @@ interface ContextShare {
   readonly used: number;
   readonly window: number | undefined;
   readonly threshold: number | undefined;
+  /** US dollars that the next call pays for it; undefined without a price. */
+  readonly nextCost?: number | undefined;
 }
 
 interface Spent {
@@ -44,10 +46,8 @@ export async function readChatStatus(
   if (!isKept) return UNKNOWN;
   const session_id = sessionId;
   const { model, usage, budgets = [] } = await runtime.readSession(session_id);
-  const { estimated_tokens, tool_tokens, context_window, auto_compact_threshold, tools } = await runtime.dispatch(
-    "readContext",
-    { session_id },
-  );
+  const { estimated_tokens, tool_tokens, context_window, auto_compact_threshold, next_call_cost, tools } =
+    await runtime.dispatch("readContext", { session_id });
   const left = (type: "tokens" | "cost"): number | undefined => {
     const budget = budgets.find((one) => one.type === type);
     return budget === undefined ? undefined : Math.max(0, budget.limit - (budget.used ?? 0));
@@ -56,13 +56,17 @@ export async function readChatStatus(
     model,
     usage,
     tools: presetOf(tools, config.tools.memory && wanted !== "full"),
-    context: { used: estimated_tokens + tool_tokens, window: context_window, threshold: auto_compact_threshold },
+    context: {
+      used: estimated_tokens + tool_tokens,
+      window: context_window,
+      threshold: auto_compact_threshold,
+      nextCost: next_call_cost,
+    },
     tokensLeft: left("tokens"),
     costLeft: left("cost"),
   };
 }
 
-/** Before the session exists. */
 export const UNKNOWN: Read = {
   tools: undefined,
   model: undefined,
@@ -90,6 +94,7 @@ export function statusLine(status: ChatStatus, columns: number, paint: Paint): s
     { text: model && oneLine(model, NAME_CHARS_MAX), weight: 9 },
     { text: context && contextText(context), weight: 8 },
     { text: usage && `${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out`, weight: 2 },
+    { text: context?.nextCost ? `next call ${costText({ amount: context.nextCost })}` : undefined, weight: 2.5 },
     { text: usage?.cost === undefined || usage.cost.amount === 0 ? undefined : costText(usage.cost), weight: 6 },
     { text: tokensLeft === undefined ? undefined : `${short(tokensLeft)} tokens left`, weight: 7 },
     { text: costLeft === undefined ? undefined : `${costText({ amount: costLeft })} left`, weight: 7 },

@@ -69,7 +69,6 @@ export async function readMentions(prompt: string, folders: Mentioning): Promise
 
 interface Mention {
   readonly path: string;
-  /** As it was written. */
   readonly shown: string;
   /** The punctuation that follows it. */
   readonly rest: string;

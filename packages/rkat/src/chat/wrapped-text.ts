@@ -47,7 +47,6 @@ const NARROW =
 const WIDE =
   /^[\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]+$/;
 
-/** How many cells of a terminal a text takes. */
 export function cellsOf(text: string): number {
   if (NARROW.test(text)) return text.length;
   if (WIDE.test(text)) return 2 * text.length;
@@ -88,7 +87,6 @@ export function createWrappedText(to: { write(text: string): void; width(): numb
   let further = "";
   let indent = 0;
   let column = 0;
-  /** The ink that is open. */
   let ink = NO_INK;
   /** The word that may continue, and whether its beginning is written since it fits no line. */
   let word: Part[] = [];

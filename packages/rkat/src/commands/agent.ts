@@ -183,7 +183,10 @@ async function remember(call: Call): Promise<void> {
   const memories = memoriesOf(call, agent);
   // Input that is refused makes no folder.
   const first = await memories.next();
-  if (first.done) throw invalid(nothingToRemember(agent));
+  if (first.done) {
+    const example = `rkat agent remember ${agent} "I saw a heron"`;
+    throw invalid(`there is nothing to remember: write it, like ${example}, or pipe lines in`);
+  }
   const progress = createProgress(io, "memories");
   const log = createLogLines(io);
   log.writeWithin(progress.aside);
@@ -226,10 +229,6 @@ async function* memoriesOf({ io, flags, arg }: Call, agent: string): AsyncGenera
     if (text.trim() !== "") yield memory(text.trimEnd(), `line ${line} of stdin: `);
   }
   return undefined;
-}
-
-function nothingToRemember(agent: string): string {
-  return `there is nothing to remember: write it, like rkat agent remember ${agent} "I saw a heron", or pipe lines in`;
 }
 
 interface Remembering {
@@ -286,7 +285,10 @@ async function takeNote({ io, invocation, flags, arg }: Call): Promise<void> {
   const agent = arg("name") ?? "";
   const written = arg("text");
   const content = await noteText(io, written);
-  if (content.trim() === "" && written === undefined) throw invalid(nothingToNote(agent));
+  if (content.trim() === "" && written === undefined) {
+    const example = `rkat agent note ${agent} "The pond freezes in May"`;
+    throw invalid(`there is nothing to note: write it, like ${example}, or pipe it in`);
+  }
   const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
   // Input that is refused makes no folder.
   if (note === undefined) throw invalidInput(error);
@@ -308,10 +310,6 @@ async function noteText(io: Io, written: string | undefined): Promise<string> {
     if (text.length > CHARS_READ_MAX) break;
   }
   return text.trimEnd();
-}
-
-function nothingToNote(agent: string): string {
-  return `there is nothing to note: write it, like rkat agent note ${agent} "The pond freezes in May", or pipe it in`;
 }
 
 interface AgentToCompact {

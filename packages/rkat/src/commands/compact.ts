@@ -155,7 +155,6 @@ export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flag
   return { result, failure: new RuntimeError("AGENT_ERROR", message) };
 }
 
-/** The result of a compaction in a few lines. */
 export function compactedLines(
   io: Io,
   compaction: NonNullable<CompactResult["compaction"]>,

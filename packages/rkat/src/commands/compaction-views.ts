@@ -44,7 +44,6 @@ interface Printed {
   readonly allHint?: string;
 }
 
-/** Prints a compaction, or a preview of one. */
 export async function printCompaction(
   { io, paint, opened, id }: View,
   { compaction, all, allHint = "--all" }: Printed,

@@ -1,12 +1,11 @@
 import type { Argument, Command, Option } from "commander";
 import { type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
-import { extrasOf, type OptionEntry, readUsage, type UsageEntry, usageOf } from "../help.ts";
+import { extrasOf, type HelpExtras } from "../help.ts";
 import { ageOf, counted, type Io, oneLine } from "../io.ts";
 import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { shortId } from "../session-selector.ts";
 
-/** `rkat completion`, and the call its scripts make. */
 export const completionRows: readonly CommandRow[] = [
   command("completion SHELL", {
     text: "Print the completion script of a shell: it completes commands, flags and their values, sessions, agents and models.",
@@ -80,7 +79,7 @@ async function valuesFor(
     const value = given.get(option.long ?? "");
     if (value !== undefined) program.setOptionValue(option.attributeName(), option.isBoolean() ? true : value);
   }
-  return projectValues(invocation, kind);
+  return VALUES[kind](invocation);
 }
 
 function silent(io: Io): Io {
@@ -209,26 +208,8 @@ complete -c rkat -f -k -a '(__rkat_complete)'
 `;
 }
 
-/** The most values that are offered. */
 const SESSIONS_MAX = 30;
 const TITLE_CHARS_MAX = 60;
-
-/** The values of a kind that there are in the project. */
-async function projectValues(
-  invocation: Invocation,
-  kind: Exclude<ValueKind, "files" | "folders">,
-): Promise<readonly Candidate[]> {
-  switch (kind) {
-    case "sessions":
-      return ifKept(invocation, sessions);
-    case "agents":
-      return ifKept(invocation, agents);
-    case "models":
-      return models(invocation);
-    case "providers":
-      return providers(invocation);
-  }
-}
 
 /** Where nothing was kept yet nothing is loaded to find that out. */
 async function ifKept(
@@ -290,6 +271,16 @@ interface Candidate {
   readonly value: string;
   readonly description: string;
 }
+
+/** The values of a kind that there are in the project. */
+const VALUES: Readonly<
+  Record<Exclude<ValueKind, "files" | "folders">, (invocation: Invocation) => Promise<readonly Candidate[]>>
+> = {
+  sessions: (invocation) => ifKept(invocation, sessions),
+  agents: (invocation) => ifKept(invocation, agents),
+  models,
+  providers,
+};
 
 /** The kinds of values that are looked up in the project; the shell itself completes `files` and `folders`. */
 type ValueKind = "sessions" | "agents" | "models" | "providers" | "files" | "folders";
@@ -438,14 +429,31 @@ function valuesOf(
   return kind === undefined ? { candidates: [] } : { candidates: [], kind };
 }
 
-/** A declared command, for completion and documentation. */
-export interface CommandEntry extends UsageEntry {
+export interface CommandEntry {
+  readonly description: string;
+  /** What follows its words: `SESSION [options]`. */
+  readonly usage: string;
+  readonly options: readonly OptionEntry[];
+  readonly extras: Required<HelpExtras>;
   /** Its words: `["rkat", "session", "list"]`. */
   readonly path: readonly string[];
   readonly aliases: readonly string[];
   readonly summary: string;
   readonly arguments: readonly ArgumentEntry[];
   readonly commands: readonly CommandEntry[];
+}
+
+export interface OptionEntry {
+  readonly short: string | undefined;
+  readonly long: string;
+  /** What its value is called; undefined where it takes none. */
+  readonly value: string | undefined;
+  readonly isValueOptional: boolean;
+  readonly isRepeated: boolean;
+  readonly description: string;
+  readonly choices: readonly string[];
+  /** What holds without it, where that is one value. */
+  readonly fallback: string | undefined;
 }
 
 interface ArgumentEntry {
@@ -458,18 +466,13 @@ interface ArgumentEntry {
 export function commandTree(command: Command, before: readonly string[] = []): CommandEntry {
   const help = command.createHelp();
   const path = [...before, command.name()];
-  const usage = usageOf(command);
   const held = help.visibleCommands(command).map((inner) => commandTree(inner, path));
-  const entry = {
+  return {
     path,
     aliases: command.aliases(),
     summary: command.summary(),
     arguments: held.length > 0 ? [] : command.registeredArguments.map(argumentEntry),
     commands: held,
-  };
-  if (usage !== undefined) return { ...entry, ...readUsage(usage) };
-  return {
-    ...entry,
     description: command.description() || command.summary(),
     usage: command.usage(),
     options: help.visibleOptions(command).map(optionEntry),
@@ -493,6 +496,5 @@ function optionEntry(option: Option): OptionEntry {
     description: option.description,
     choices: option.argChoices ?? [],
     fallback: isPlain ? String(defaultValue) : undefined,
-    group: option.helpGroupHeading ?? "Options",
   };
 }

@@ -207,7 +207,6 @@ export function quoted(text: string): string {
   return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 }
 
-/** The user's own file of settings. */
 export function userFileOf({ userRoot }: Place): string {
   return join(userRoot, ".rkat", "config.toml");
 }

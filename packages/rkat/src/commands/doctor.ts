@@ -344,14 +344,14 @@ async function fixProblems(invocation: Invocation, isYes: boolean): Promise<Fixe
       return false;
     }
   };
-  const isMended = ({ does, otherwise, run }: Repair): Promise<boolean> =>
+  const isFixed = ({ does, otherwise, run }: Repair): Promise<boolean> =>
     isDone(async () => (isYes || (await isAgreed(io, withoutControls(`${does}?`))) ? run() : undefined), otherwise);
   for (let keys = 0; keys < KEYS_MAX; keys += 1) {
     const repair = await keyRepair(invocation);
-    if (repair === undefined || !(await isMended(repair))) break;
+    if (repair === undefined || !(await isFixed(repair))) break;
   }
   for (const repair of [await permissionRepair(invocation), await leftoverRepair(invocation)])
-    if (repair !== undefined) await isMended(repair);
+    if (repair !== undefined) await isFixed(repair);
   // The checks that follow report a configuration that cannot be read.
   const loaded = await loadHere(invocation).catch(() => undefined);
   if (loaded === undefined) return { fixed, left };
@@ -364,7 +364,6 @@ async function fixProblems(invocation: Invocation, isYes: boolean): Promise<Fixe
 
 const KEYS_MAX = 20;
 
-/** Unknown keys that are nearly a known one. */
 async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
   const details = await loadHere(invocation).then(
     () => undefined,
@@ -430,7 +429,6 @@ async function wronglyOpen(invocation: Invocation): Promise<readonly Entry[]> {
 
 interface Entry {
   readonly path: string;
-  /** Its path in the state folder. */
   readonly name: string;
   readonly mode: number;
   readonly wanted: number;
@@ -459,7 +457,6 @@ async function pathsIn(folder: string, depth = 1): Promise<readonly string[]> {
   return (await Promise.all(inside)).flat();
 }
 
-/** Whether the path leads through a link. */
 async function isLinked(projectRoot: string, stateFolder: string): Promise<boolean> {
   const way = relative(projectRoot, stateFolder);
   const base = way.startsWith("..") || isAbsolute(way) ? dirname(stateFolder) : projectRoot;
@@ -488,14 +485,12 @@ const UNFINISHED = [
   new RegExp(`\\.(?:db|json)\\.${UUID}\\.new$`),
   new RegExp(`^\\.rkat/sessions/${UUID}/[^/]+\\.tmp$`),
 ];
-/** The same for configuration files. */
 const UNFINISHED_SETTINGS = new RegExp(`^(?:rkat|config|mcp)\\.toml(?:\\.${UUID}|\\${LOCK_ENDING})$`);
 const UNFINISHED_TRUST = new RegExp(`^[0-9a-f]{64}\\.json\\.${UUID}\\.new$`);
 
 /** No write takes so long. */
 const UNFINISHED_MS = 24 * 60 * 60 * 1_000;
 
-/** Unfinished files of killed commands. */
 async function leftoverRepair(invocation: Invocation): Promise<Repair | undefined> {
   const { projectRoot, userRoot } = invocation.place();
   const kept = (await entriesOf(invocation)).filter(({ name }) => UNFINISHED.some((pattern) => pattern.test(name)));
@@ -533,7 +528,6 @@ async function namesIn(folder: string, pattern: RegExp): Promise<readonly Entry[
 
 const OLLAMA = "ollama/";
 
-/** Problems of the configured Ollama. */
 async function ollamaAdvice({ io, parts }: Invocation, config: Config): Promise<readonly string[]> {
   const { model = "" } = config.agent;
   const isElsewhere = (config.self_hosted.servers.ollama ?? config.providers.ollama?.base_url) !== undefined;

@@ -62,7 +62,6 @@ export const forgetRows: readonly CommandRow[] = [
   }),
 ];
 
-/** Erases without asking. */
 const YES = (): Option => new Option("-y, --yes", "do not ask");
 
 /** A program names messages in a list; a person chooses from one. */
@@ -206,7 +205,6 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more, settin
   io.stdout.write(`${dim(words.join(", and "))}\n`);
 }
 
-/** A receipt as a person reads it. */
 function receiptLines({
   forgetting_id,
   at,

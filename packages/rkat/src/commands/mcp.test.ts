@@ -90,13 +90,13 @@ describe("rkat mcp", () => {
 
   it("without such a word is the server, whatever its flags", async () => {
     const handed: (readonly string[])[] = [];
-    const serveMcp = async (args: readonly string[]) => {
-      handed.push(args);
+    const serve = async (kind: string, args: readonly string[]) => {
+      handed.push([kind, ...args]);
       return 0;
     };
-    await line.run(["mcp"], { own: { serveMcp } });
-    await line.run(["mcp", "--memory-only", "--realm", "list"], { own: { serveMcp } });
-    expect(handed).toEqual([[], ["--memory-only", "--realm", "list"]]);
+    await line.run(["mcp"], { own: { serve } });
+    await line.run(["mcp", "--memory-only", "--realm", "list"], { own: { serve } });
+    expect(handed).toEqual([["mcp"], ["mcp", "--memory-only", "--realm", "list"]]);
   });
 
   it("list says how to begin where there is no server", async () => {

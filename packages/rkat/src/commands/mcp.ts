@@ -2,8 +2,8 @@ import { dirname, join, relative } from "node:path";
 import { asRuntimeError, invalid } from "@rkat/core/contract/error";
 import type { BroughtFile } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
+import { mcpHelp } from "@rkat/server/http/server-help";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { mcpUsage } from "@rkat/server/http/usage";
 import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
@@ -17,7 +17,7 @@ import { alone, replaceFile } from "./output-file.ts";
 export const mcpRows: readonly CommandRow[] = [
   command("mcp", {
     text: "Serve MCP on stdin and stdout, or over HTTP; list, add and remove the MCP servers of sessions.",
-    server: { usage: () => mcpUsage("rkat mcp"), start: ({ serveMcp }, args) => serveMcp(args) },
+    server: { help: () => mcpHelp("rkat mcp"), kind: "mcp" },
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],
       ["rkat mcp list", "the servers whose tools sessions of this folder have"],
@@ -91,7 +91,6 @@ export function settleServerCommand(args: readonly string[]): readonly string[] 
   return isAdding ? args.toSpliced(end, 1, "--", "--", "--") : args;
 }
 
-/** Adds a server to the project's `.rkat/mcp.toml`. */
 async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
   const { path } = await projectFile(invocation);
   await alone(path, async () => {
@@ -138,7 +137,6 @@ async function writeTrusted(invocation: Invocation, file: ServersFile, text: str
 
 interface ServersFile {
   readonly path: string;
-  /** The path relative to this folder. */
   readonly shown: string;
   readonly text: string;
 }
@@ -201,7 +199,6 @@ function untrusted(brought: readonly BroughtFile[]) {
   });
 }
 
-/** The server that `rkat mcp add` adds. */
 interface NewServer {
   readonly name: string;
   readonly command?: string | undefined;

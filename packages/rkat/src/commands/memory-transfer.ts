@@ -29,7 +29,6 @@ interface ExportFlags {
   readonly json?: boolean;
 }
 
-/** `rkat memory export`: everything that is stored about a person. */
 export const memoryExportRow = command("memory export", {
   text: "Export everything that is stored about a person: all of the sessions with a label, or every message and memory that contains a text.",
   usage: "--label K=V|--subject TEXT -o DIR|FILE.tar [options]",
@@ -74,7 +73,6 @@ async function exportData({ io }: Invocation, opened: Opened, flags: ExportFlags
 
 interface Made {
   readonly files: Parameters<typeof writeArchive>[1];
-  /** What it is, in words. */
   readonly sentence: string;
 }
 
@@ -203,7 +201,6 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-/** `rkat memory import`: Markdown notes become memories. */
 export const memoryImportRow = command("memory import FOLDER", {
   text: "Import the Markdown files of a folder as memories of an agent or notices of a session; run again, it imports what is new or changed.",
   usage: "DIR --agent NAME|--session SESSION [options]",

@@ -124,7 +124,6 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
   ];
 }
 
-/** Why a search uses words alone. */
 function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
@@ -239,7 +238,6 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   return [head, ...whyLines(hit, dim), ...text, ...aroundLines(hit, view)];
 }
 
-/** The messages around it, one line each. */
 function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFAULT, showsAround }: HitView) {
   if (!showsAround) return [];
   return around.map((said) => {
@@ -250,7 +248,6 @@ function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFA
   });
 }
 
-/** Why it was found, where that was asked for. */
 function whyLines({ why, in_context }: MemoryHit, dim: Paint["dim"]): readonly string[] {
   if (why === undefined) return [];
   const { words, meaning, neighbours } = why;

@@ -11,7 +11,6 @@ import type { Io } from "../io.ts";
 type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 interface Shown {
-  /** The path as the user wrote it. */
   readonly shown: string;
   readonly isForced: boolean;
   /** What to do where a file is already; without it, the flag that overwrites it. */
@@ -38,7 +37,6 @@ export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promis
   });
 }
 
-/** Bytes that are buffered before a write. */
 const WRITE_BYTES = 1_024 * 1_024;
 
 /**

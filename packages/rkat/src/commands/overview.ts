@@ -136,7 +136,6 @@ async function showSubAgent(call: Call): Promise<void> {
   show(call, toFileFields(agent), () => [...alignColumns(rows), "", withoutControls(prompt).trimEnd()]);
 }
 
-/** By the names that its file has. */
 function toFileFields({ limits, maxTurns: max_turns, ...agent }: SubAgent) {
   return { ...agent, ...limits, ...(max_turns === undefined ? {} : { max_turns }) };
 }

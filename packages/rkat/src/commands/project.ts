@@ -98,7 +98,6 @@ const STATES = {
   damaged: "not trusted: its record in ~/.rkat/trust is damaged",
 } as const;
 
-/** Prints the requests of files, on stderr or the given output. */
 function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr): void {
   const { bold, dim } = createPaint(output, io.env);
   for (const { path, requests, state } of files) {

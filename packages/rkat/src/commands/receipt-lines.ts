@@ -186,7 +186,6 @@ export function placeText(
   return `${counted(messages, "message")}: ${seqs}, ${turns.size === 1 ? "turn" : "turns"} ${numbers}`;
 }
 
-/** Rising numbers as ranges of neighbours. */
 function runsOf(numbers: readonly number[]): readonly SeqRange[] {
   const runs: SeqRange[] = [];
   for (const number of numbers) {

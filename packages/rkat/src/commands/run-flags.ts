@@ -43,7 +43,6 @@ export interface RunFlags {
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
   readonly file: readonly string[];
-  /** The session to resume; undefined for a new one. */
   readonly resume?: string;
   readonly compactThreshold?: number;
   readonly evict?: boolean;
@@ -54,19 +53,35 @@ export interface RunFlags {
 export function runFlags(own: readonly Option[]): readonly Option[] {
   const fields = Map.groupBy(fieldFlags("createSession"), ({ path: [field] }) => field);
   const groups: Readonly<Record<string, readonly (Option | string)[]>> = {
-    Model: ["model", "provider", "system_prompt", "additional_instructions", paramFlag(), "provider_params"],
+    Model: [
+      "model",
+      "provider",
+      "system_prompt",
+      "additional_instructions",
+      pairs("--param <key=value>", "a parameter for the provider, JSON or text; may be repeated"),
+      "provider_params",
+    ],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
     Tools: [
       "tool_preset",
-      yoloFlag(),
+      new Option("--yolo", "the same as --tools full").conflicts("tools"),
       "enable_memory",
       "enable_agents",
       "skill_refs",
       "tool_filter",
       "permissions",
-      yesFlag(),
+      new Option("--yes", "the same as --allow '*': run calls that rules ask about without asking"),
     ],
-    Output: [...formatFlags(), "output_schema", ...streamFlags()],
+    Output: [
+      new Option("-o, --output <format>", "text, the default, or json").choices(["text", "json"]).default("text"),
+      new Option("--json", "the same as --output json").implies({ output: "json" }),
+      new Option("--events", "one JSON event per line as they happen, the result last").implies({ output: "json" }),
+      "output_schema",
+      new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
+      new Option("--no-stream", "print the text when the turn is over"),
+      new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
+      new Option("-v, --verbose", "print every event to stderr"),
+    ],
   };
   // The safe choice comes first.
   for (const { option } of fields.get("tool_preset") ?? []) option.choices(["safe", "workspace", "full", "none"]);
@@ -79,36 +94,6 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
   );
 }
 
-function paramFlag(): Option {
-  return pairs("--param <key=value>", "a parameter for the provider, JSON or text; may be repeated");
-}
-
-function yoloFlag(): Option {
-  return new Option("--yolo", "the same as --tools full").conflicts("tools");
-}
-
-function yesFlag(): Option {
-  return new Option("--yes", "the same as --allow '*': run calls that rules ask about without asking");
-}
-
-function formatFlags(): readonly Option[] {
-  return [
-    new Option("-o, --output <format>", "text, the default, or json").choices(["text", "json"]).default("text"),
-    new Option("--json", "the same as --output json").implies({ output: "json" }),
-    new Option("--events", "one JSON event per line as they happen, the result last").implies({ output: "json" }),
-  ];
-}
-
-function streamFlags(): readonly Option[] {
-  return [
-    new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
-    new Option("--no-stream", "print the text when the turn is over"),
-    new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
-    new Option("-v, --verbose", "print every event to stderr"),
-  ];
-}
-
-/** How piped input is used. */
 export function stdinFlag(): Option {
   const meaning = "auto, the default: a pipe or file becomes context · blob: always read · off: never";
   return new Option("--stdin <mode>", meaning).choices(["auto", "blob", "off"]).default("auto");
@@ -134,7 +119,6 @@ export function turnFields(flags: RunFlags, outputSchema: JsonObject | undefined
   };
 }
 
-/** The rules that the flags give; undefined where they give none. */
 function rulesOf({ allow, ask, deny, yes, otherwise }: RunFlags): PermissionRules | undefined {
   const rules = { allow: [...allow, ...(yes ? ["*"] : [])], ask: [...ask], deny: [...deny], otherwise };
   const given = Object.entries(rules).filter(([, said = ""]) => said.length > 0);
@@ -215,15 +199,12 @@ const STDIN_BYTES_MAX = 8 * 1024 * 1024;
 /** A pipe that is silent for so long was perhaps inherited and may never end. */
 const SILENCE_MS = 2_000;
 
-/** What the model is asked: the words of the command line, with what was piped in as their context. */
+/** What the model is asked: the words of the command line, with what was piped in as their context; empty for nothing. */
 export async function readPrompt(io: Io, words: readonly string[], mode: StdinMode): Promise<string> {
   const asked = words.join(" ").trim();
   const isRead = mode === "blob" || (mode === "auto" && io.stdin.kind === "stream");
   const piped = isRead ? await readStdin(io) : "";
-  if (piped.trim() === "") {
-    if (asked !== "") return asked;
-    throw invalid('there is no prompt: write one, like rkat run "hello", or pipe one in');
-  }
+  if (piped.trim() === "") return asked;
   if (asked === "") return piped;
   return withPiped(piped, asked);
 }
@@ -238,7 +219,10 @@ async function readStdin(io: Io): Promise<string> {
     for await (const chunk of io.stdin.read()) {
       clearTimeout(waiting);
       bytes += chunk.length;
-      if (bytes > STDIN_BYTES_MAX) throw tooLarge();
+      if (bytes > STDIN_BYTES_MAX) {
+        const message = "stdin holds more than 8 MiB; pipe in the part that matters, or let the model read the file";
+        throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
+      }
       chunks.push(chunk);
     }
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
@@ -250,12 +234,6 @@ async function readStdin(io: Io): Promise<string> {
   }
 }
 
-function tooLarge(): RuntimeError {
-  const message = "stdin holds more than 8 MiB; pipe in the part that matters, or let the model read the file";
-  return new RuntimeError("PAYLOAD_TOO_LARGE", message);
-}
-
-/** Files that the model is shown with the prompt. */
 export function fileFlag(): Option {
   return repeated("--file <path>", "a text, image or PDF that the model is shown; may be repeated");
 }

@@ -81,8 +81,9 @@ export function resumeRows(
       run: async (call: Call<RunFlags>) => {
         const { invocation, io, flags, self } = call;
         const [session, ...words] = self.args;
-        if (session !== undefined && words.length === 0 && (await finishesTurn(call, session))) return;
-        if (session !== undefined && (words.length > 0 || !canAsk(io))) return runWords(call, words, session);
+        const prompt = session === undefined ? "" : await readPrompt(io, words, flags.stdin);
+        if (prompt !== "") return runPrompt(call, prompt, session);
+        if (session !== undefined && (await finishesTurn(call, session))) return;
         requirePerson(io, flags);
         invocation.exitWith(await talk(invocation, session === undefined ? flags : { ...flags, resume: session }));
       },
@@ -99,21 +100,24 @@ export function resumeRows(
   ];
 }
 
-async function runWords(
-  { invocation, flags }: Call<RunFlags>,
-  words: readonly string[],
-  resume = flags.resume,
-): Promise<void> {
-  invocation.exitWith(await runTurn(invocation, words, resume === undefined ? flags : { ...flags, resume }));
+async function runWords(call: Call<RunFlags>, words: readonly string[], resume?: string): Promise<void> {
+  refuseContradictions(call.flags);
+  const prompt = await readPrompt(call.io, words, call.flags.stdin);
+  if (prompt === "") throw invalid('there is no prompt: write one, like rkat run "hello", or pipe one in');
+  return runPrompt(call, prompt, resume);
 }
 
-/** Finishes the unfinished turn of a session; false if it has none. */
+async function runPrompt({ invocation, flags }: Call<RunFlags>, prompt: string, resume = flags.resume): Promise<void> {
+  invocation.exitWith(await runTurn(invocation, prompt, resume === undefined ? flags : { ...flags, resume }));
+}
+
+/** Finishes the unfinished turn of a session; false if it has none and a person can chat in it. */
 async function finishesTurn({ invocation, flags, io }: Call<RunFlags>, session: string): Promise<boolean> {
   return withSessions(invocation, async (opened) => {
     const sessionId = await findSession(opened, session);
     const { unfinished_turn } = await opened.runtime.readSession(sessionId);
     if (unfinished_turn === undefined) {
-      if (flags.stdin !== "off") return false;
+      if (canAsk(io)) return false;
       const message = `session ${sessionId} has no unfinished turn; to continue it, write a prompt`;
       throw new RuntimeError("SESSION_NOT_RUNNING", message);
     }
@@ -130,13 +134,12 @@ function requirePerson(io: Io, { file }: RunFlags): void {
   if (file.length > 0) throw invalid("--file goes with a prompt; write a session and one");
 }
 
-/** Runs the turn and shows it; returns the exit code. */
-async function runTurn(invocation: Invocation, words: readonly string[], given: RunFlags): Promise<number> {
+async function runTurn(invocation: Invocation, asked: string, given: RunFlags): Promise<number> {
   const { io } = invocation;
   const flags = await withHooksOverride(given, io.cwd);
   const { resume } = flags;
   refuseContradictions(flags);
-  const prompt = await withFiles(await readPrompt(io, words, flags.stdin), flags.file, io.cwd);
+  const prompt = await withFiles(asked, flags.file, io.cwd);
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(invocation);
   if (!(await ensureModel(invocation, flags))) return ERRORS.INVALID_PARAMS.exit;
@@ -156,7 +159,6 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
   });
 }
 
-/** Shows a turn to its end; returns the exit code. */
 async function showTurn(
   { io }: Invocation,
   opened: Opened,
@@ -182,7 +184,6 @@ async function showTurn(
   return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
 }
 
-/** Refuses flags that contradict each other. */
 export function refuseContradictions({ events, output, stream }: RunFlags): void {
   const refuse = (message: string) => invalid(message);
   if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
@@ -198,7 +199,6 @@ export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yo
   io.stderr.write("This rkat has no memory store, so the turn runs without memory_search.\n");
 }
 
-/** The view that the flags and the output ask for. */
 export async function chooseView(
   io: Io,
   flags: RunFlags,

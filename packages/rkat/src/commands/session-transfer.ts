@@ -117,7 +117,6 @@ async function exportOne(
   io.stderr.write(`Wrote ${output}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.\n`);
 }
 
-/** Every session there is; those with all of these labels. */
 export async function everySession(
   { dispatch }: Pick<Runtime, "dispatch">,
   asked: { readonly archived: boolean; readonly labels?: Readonly<Record<string, string>> },
@@ -140,7 +139,6 @@ interface Wanted {
   readonly format: Format;
 }
 
-/** A session in a format, as it is made. */
 export async function* piecesOf(
   io: Io,
   runtime: Runtime,

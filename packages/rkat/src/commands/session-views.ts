@@ -93,7 +93,6 @@ export function kindIn({ parts }: SessionContext, seq: number): string | undefin
 const COLUMNS_DEFAULT = 120;
 const TITLE_CHARS_MIN = 20;
 
-/** Sessions, one line each, newest first. */
 export function sessionTable(
   { stdout, env }: Io,
   { sessions, next_cursor }: OperationOutput<"listSessions">,
@@ -207,7 +206,6 @@ function tagOf({ part }: Shown, { cyan }: Paint): string {
   return part === undefined || part === "turn" || part === "system" ? "" : `  ${cyan(part)}`;
 }
 
-/** Who says what, as one text. */
 export function messageText(message: Message): string {
   return `${SPEAKERS[message.role]}: ${bodyOf(message).join("\n")}`;
 }
@@ -266,7 +264,6 @@ function shortened(text: string): string {
   return [...lines.slice(0, RESULT_LINES_MAX), `… ${lines.length - RESULT_LINES_MAX} more lines`].join("\n");
 }
 
-/** `rkat session tree`. */
 export const treeRow = command("session tree SESSION", {
   text: "Show a session with the sessions of its sub-agents: the state and the usage of each.",
   flags: () => [jsonFlag()],

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CAPABILITY_ABSENT } from "@rkat/core/contract/capability";
-import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import type { Parts } from "../parts.ts";
 
@@ -292,4 +292,37 @@ it("tells a budget of an earlier command without guessing which", async () => {
     code: 21,
     stderr: expect.stringMatching(/\nStopped: a budget of the session is used up\.\n$/),
   });
+});
+
+it("[P1] resume without a prompt finishes a turn that was left, from a pipe too, and says where there is none", async () => {
+  const answering = (step: ScriptedStep) => {
+    const model = createScriptedModel([step]);
+    const opened = Promise.withResolvers<Awaited<ReturnType<Parts["openRuntime"]>>>();
+    const open: Parts["openRuntime"] = async (options) => {
+      const runtime = await openRuntime({ ...options, model, resumeTurns: step.ends === "silent" });
+      opened.resolve(runtime);
+      return runtime;
+    };
+    return { model, opened: opened.promise, own: { openRuntime: open } };
+  };
+  const leave = async () => {
+    const { model, opened, own } = answering({ ends: "silent" });
+    const left = run(["run", "Say it."], { own });
+    await vi.waitFor(() => expect(model.requests).toHaveLength(1));
+    await (await opened).close();
+    await left;
+  };
+  for (const given of [{}, { input: "" }]) {
+    await leave();
+    const { own } = answering({ text: "Finished." });
+    expect(await run(["resume", "last"], { own, ...given })).toMatchObject({ code: 0, stdout: "Finished.\n" });
+    const none = await run(["resume", "last"], given);
+    expect(none.stderr).toMatch(
+      /^Error: session [0-9a-f-]{36} has no unfinished turn; to continue it, write a prompt\n$/,
+    );
+  }
+  await leave();
+  const { model, own } = answering({ text: "Instead." });
+  expect(await run(["resume", "last"], { own, input: "Say this." })).toMatchObject({ stdout: "Instead.\n" });
+  expect(JSON.stringify(model.requests[0]?.messages.at(-1))).toContain("Say this.");
 });

@@ -60,7 +60,6 @@ export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn)
   return { stream, limits: undefined };
 }
 
-/** Continues the unfinished turn of a session. */
 export function finishTurn({ runtime }: Opened, of: Pick<FurtherTurn, "sessionId" | "signal" | "unattended">): Turn {
   const call = { signal: of.signal, ...attendance(of.unattended) };
   const stream = streamOf((listener) =>
@@ -80,7 +79,6 @@ export function turnChange(flags: RunFlags, outputSchema: JsonObject | undefined
   return { ...fieldsOf("startTurn", flags), ...turnFields(flags, outputSchema) };
 }
 
-/** Which tools the flags leave to a turn, and which hooks. */
 export function toolChange(flags: RunFlags): JsonObject {
   const { flow_tool_overlay, hooks_override } = fieldsOf("startTurn", flags);
   return { flow_tool_overlay, hooks_override };
@@ -111,7 +109,6 @@ export interface Watch {
   readonly view: TurnView;
   /** Adds to the result what the runtime does not know of it. */
   complete(result: RunResult): RunResult;
-  /** Receives every event besides the view. */
   onEvent?(event: AgentEvent): void;
 }
 

@@ -26,7 +26,6 @@ interface Prompted {
   readonly session: OpenSession;
   readonly client: AgentContext;
   readonly blocks: readonly ContentBlock[];
-  /** Aborts when the client cancels the request. */
   readonly signal: AbortSignal;
 }
 
@@ -67,7 +66,6 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
 interface Turn extends Omit<Prompted, "blocks"> {
   /** Aborts when what runs is left to end by itself. */
   readonly leaving: AbortSignal;
-  /** Whether an approval was requested. */
   wasAsked: boolean;
   cancel(): void;
 }
@@ -179,7 +177,6 @@ async function followTurn(parts: PromptParts, turn: Turn): Promise<Following> {
   };
 }
 
-/** A tool result with its media. */
 async function withMedia(event: AgentEvent, { fill }: UpdateContext): Promise<AgentEvent> {
   if (event.type !== "tool_execution_completed" || event.content === undefined) return event;
   const content = await fill(event.content);
@@ -244,7 +241,6 @@ interface AskParts {
   readonly root: string;
   /** The session the client knows; a sub-agent's question is put in its parent's. */
   readonly askedIn: string;
-  /** Aborts when the turn ends. */
   readonly signal: AbortSignal;
 }
 

@@ -110,7 +110,6 @@ function firstFault(tree: unknown, path: string, depth = 0): string | undefined 
 interface AgentParts extends Pick<SessionsParts, "folderOf" | "knownFolders"> {
   readonly version: string;
   readonly clock: Clock;
-  /** Does something once a request has been answered. */
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
 }
 

@@ -53,7 +53,6 @@ export function modeOf(given: string, most: Mode, field: string): Mode {
 export interface Chosen {
   readonly mode: Mode;
   readonly most: Mode;
-  /** The names of the session's own tools. */
   readonly tools: readonly string[];
   readonly model: string;
   readonly catalogue: ModelsCatalog;

@@ -29,7 +29,6 @@ import { notice, replayOf, type Tasks, type UpdateContext, type Wishes } from ".
 export interface Folder {
   readonly root: string;
   readonly runtime: Pick<Runtime, "dispatch">;
-  /** The most the tools of its sessions may do. */
   readonly most: Mode;
   readonly keyless: readonly string[];
   /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
@@ -42,13 +41,11 @@ export interface OpenSession {
   readonly folder: Folder;
   readonly servers: SessionServers | undefined;
   readonly tasks: Tasks;
-  /** The names of its own tools. */
   readonly tools: readonly string[];
   /** The most that those may do. */
   readonly most: Mode;
   mode: Mode;
   model: string;
-  /** Whether the model was chosen since the last turn. */
   isModelNew: boolean;
   /** Settles when the newest cancel without a running turn is done. */
   interrupted: Promise<unknown>;
@@ -58,7 +55,6 @@ export interface OpenSession {
 export interface SessionsParts {
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
-  /** The folders used so far. */
   knownFolders(): Promise<readonly Folder[]>;
   send(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
   readonly client: () => ClientCapabilities | undefined;

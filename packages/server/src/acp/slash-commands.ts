@@ -12,7 +12,6 @@ export interface SlashParts {
 interface SlashCommand {
   readonly description: string;
   readonly hint?: string;
-  /** Resolves with the text to show. */
   run(parts: SlashParts, rest: string): Promise<string>;
 }
 

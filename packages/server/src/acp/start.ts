@@ -3,8 +3,9 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { realmOfFolder } from "@rkat/node/config/realm";
-import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../http/flags.ts";
+import { readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { createJournal, type LogForm } from "../http/journal.ts";
+import { acpHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
 import {
   type ServerIo,
   type ServerKind,
@@ -13,16 +14,13 @@ import {
   serveFolder,
   startServer,
 } from "../http/start.ts";
-import { acpUsage } from "../http/usage.ts";
 import type { SessionServers } from "./servers.ts";
 import type { Mode } from "./session-options.ts";
 import type { Folder } from "./sessions.ts";
 
-/** The parts that the entry point composes. */
 export interface AcpParts extends ServerParts {
   /** The real place of a path relative to a project; rejects what lies outside, by name or through a link. */
   resolveInProject(root: string, path: string): Promise<string>;
-  /** The providers without a key. */
   keylessProviders(env: ServerIo["env"], config: Serving<ServerFlags>["config"]): Promise<readonly string[]>;
   /** Makes the tools of MCP servers that a client brings; nothing is started before they are prepared. */
   openServers(
@@ -52,8 +50,8 @@ function kindFor(
 ): ServerKind<ServerFlags> {
   return {
     command: COMMAND,
-    usage: acpUsage(COMMAND),
-    parseFlags: (args) => serverFlags(readFlags(args, SERVER_OPTIONS)),
+    usage: usageText(COMMAND, acpHelp(COMMAND)),
+    parseFlags: (args) => serverFlags(readFlags(args, SERVER_FLAGS)),
     realmFor: (flags) => realmOfFolder(cwd, flags),
     mayKeepInProject: true,
     showsPaths: () => false,
@@ -78,7 +76,6 @@ async function serve(io: ServerIo, parts: AcpParts, serving: Serving<ServerFlags
 /** The folders that sessions of a client work in; each has its own configuration, realm and runtime. */
 interface Folders {
   find(cwd: string | undefined): Promise<Folder>;
-  /** Those that are open. */
   known(): Promise<readonly Folder[]>;
   close(): Promise<void>;
 }

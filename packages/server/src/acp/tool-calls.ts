@@ -52,7 +52,6 @@ function describePatch(files: readonly FileDiff[], root: string): Pick<ToolCall,
   return { kind, title: short(names === "" ? "apply_patch" : `Edit ${names}`), ...shown };
 }
 
-/** What a tool gave, as content of its call. */
 export function resultContent(content: Content): ToolCallContent[] {
   return promptBlocks(content).map((block) => ({ type: "content", content: block }));
 }
@@ -65,9 +64,7 @@ function short(title: string): string {
   return title.length <= TITLE_CHARS_MAX ? title : `${title.slice(0, TITLE_CHARS_MAX)}…`;
 }
 
-/** What a patch does to one file. */
 interface FileDiff {
-  /** The file as the patch names it. */
   readonly name: string;
   readonly kind: "add" | "change" | "delete" | "move";
   /** One for each place that changes; a file that goes has none. */

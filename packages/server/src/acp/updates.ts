@@ -24,7 +24,6 @@ function isOffered(capability: object | null | undefined): boolean {
   return capability !== undefined && capability !== null;
 }
 
-/** What the updates of a session depend on. */
 export interface UpdateContext {
   readonly root: string;
   readonly wishes: Wishes;
@@ -207,7 +206,6 @@ function blockUpdates(
   }
 }
 
-/** The tasks of a session by id, in order. */
 export type Tasks = Map<string, PlanEntry>;
 
 const TASKS_MAX = 200;

@@ -12,13 +12,11 @@ export interface Body {
 /** Reads a request's body; throws PAYLOAD_TOO_LARGE before more than the limit is held, and names what is no JSON. */
 export type ReadBody = (request: IncomingMessage) => Promise<Body>;
 
-/** The fields of a body; none for an empty one. */
 export function fieldsOf({ value = {} }: Body): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw invalid("the body: expected a JSON object");
   return value;
 }
 
-/** The limit of a body on every surface. */
 const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
 /** What the bodies of all requests together may hold while they are read. */
 const BODIES_BYTES_MAX = 256 * 1_024 * 1_024;

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
+import { isDeepStrictEqual } from "node:util";
 import type { Caller, Scope, Token } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
@@ -13,7 +14,6 @@ export interface Callers {
    * one that sends too many requests.
    */
   identify(authorization: string | undefined): Caller;
-  /** Stops checking for revoked tokens. */
   close(): void;
 }
 
@@ -115,6 +115,20 @@ export function createCallers(parts: CallerParts): Callers {
     },
     close: () => closing.abort("closed"),
   };
+}
+
+/** What a caller that began a turn lacks to run one now; undefined if it may. */
+export function lackOf(
+  { name, scopes, labels }: { readonly name: string } & Pick<Token, "scopes" | "labels">,
+  tokens: TokenStore,
+  nowMs: number,
+): string | undefined {
+  if (name === OWNER.name || (name === OPEN.name && !tokens.isInUse())) return undefined;
+  const token = tokens.read().find((one) => one.name === name);
+  if (token === undefined) return `the token ${name}, which was revoked`;
+  if (isExpired(token, nowMs)) return `the token ${name}, which has expired`;
+  const isLess = scopes.some((scope) => !token.scopes.includes(scope)) || !isDeepStrictEqual(labels, token.labels);
+  return isLess ? `the rights that the token ${name} had` : undefined;
 }
 
 /** Whether only this machine can reach an address. */

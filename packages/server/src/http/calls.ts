@@ -34,7 +34,6 @@ interface ServedParts {
   readonly operator?: { audit(fact: AuditFact): void } | undefined;
 }
 
-/** The refusal of new work while the server stops. */
 export const IS_ENDING = "this server is ending";
 
 /** How often the log reports that turns still run. */
@@ -201,7 +200,6 @@ export interface RequestRecord {
   route: string | undefined;
   operation: OperationName | undefined;
   sessionId: string | undefined;
-  /** The name of the caller's token. */
   caller: string | undefined;
   error: { readonly code: ErrorCode; readonly message: string } | undefined;
   /** Called when its answer becomes a stream of events, which may last for hours. */
@@ -210,7 +208,6 @@ export interface RequestRecord {
 
 const current = new AsyncLocalStorage<RequestRecord>();
 
-/** The current request; undefined for work without one. */
 export function currentRequest(): RequestRecord | undefined {
   return current.getStore();
 }
@@ -239,6 +236,5 @@ export function recordOf(
 export interface AuditFact {
   readonly action: string;
   readonly detail?: string | undefined;
-  /** The number of things it changed. */
   readonly count?: number | undefined;
 }

@@ -4,7 +4,6 @@ import type { Clock } from "@rkat/core/ports/clock";
 import { createOutbox, errorFrame, faultFrame, LINE_BYTES_MAX, type Line, type Outbox, readLines } from "./frames.ts";
 import { type Incoming, NO_ID, parseIncoming } from "./incoming.ts";
 
-/** The two streams a client speaks over. */
 export interface Streams {
   readonly input: Readable;
   readonly output: Writable;

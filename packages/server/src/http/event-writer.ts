@@ -24,9 +24,7 @@ const STALL_MS_MAX = 60_000;
 interface WriterParts {
   readonly response: ServerResponse;
   readonly clock: Clock;
-  /** Besides those of every stream. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called when the reader has timed out. */
   readonly giveUp: (why: string) => void;
 }
 

@@ -93,7 +93,6 @@ export function parseSessionRef(text: string, realm: string): string {
   throw invalid(`session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
 }
 
-/** The unchecked input of an operation. */
 export type Params = Readonly<Record<string, unknown>>;
 
 /** Where params name a session: itself, the scope of its events, the cursor in them. */

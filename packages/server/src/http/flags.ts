@@ -5,6 +5,7 @@ import { CreateSession } from "@rkat/core/contract/session";
 import { backendNote } from "@rkat/node/config/realm";
 import { originOf } from "./guard.ts";
 import { LOG_FORMS, type LogForm } from "./journal.ts";
+import type { HTTP_FLAGS, SERVER_FLAGS } from "./server-help.ts";
 
 export interface ServerFlags {
   readonly realm: string | undefined;
@@ -13,30 +14,13 @@ export interface ServerFlags {
   readonly stateRoot: string | undefined;
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
-  /** Whether the project's files are trusted for this run. */
   readonly trust: boolean | undefined;
   readonly wants: "serve" | "help" | "version";
   /** Notes to print: flags that were accepted and have no effect. */
   readonly notes: readonly string[];
 }
 
-export const text = { type: "string" } as const;
-export const flag = { type: "boolean" } as const;
-
-export const SERVER_OPTIONS = {
-  realm: { type: "string", short: "r" },
-  isolated: flag,
-  instance: text,
-  "realm-backend": text,
-  "state-root": text,
-  "context-root": text,
-  "user-config-root": text,
-  trust: flag,
-  help: { type: "boolean", short: "h" },
-  version: { type: "boolean", short: "V" },
-} as const;
-
-type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_OPTIONS }>>["values"];
+type Values = ReturnType<typeof parseArgs<{ readonly options: typeof SERVER_FLAGS }>>["values"];
 
 export function serverFlags(values: Values): ServerFlags {
   const backend = backendNote(values["realm-backend"]);
@@ -76,23 +60,11 @@ export interface HttpFlags {
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
-  /** The most the tools of its sessions may do. */
   readonly ceiling: Preset;
-  /** How long turns may continue after a signal to stop. */
   readonly graceMs: number;
   /** The form of the request log on stderr; undefined: as RKAT_LOG says. */
   readonly logForm: LogForm | undefined;
 }
-
-const repeated = { type: "string", multiple: true } as const;
-export const HTTP_OPTIONS = {
-  token: text,
-  "allowed-host": repeated,
-  "allow-origin": repeated,
-  tools: text,
-  grace: text,
-  log: text,
-} as const;
 
 /** Without a token any process on this machine may send requests. */
 const CEILING_DEFAULT: Preset = "safe";
@@ -100,8 +72,7 @@ const GRACE_MS_DEFAULT = 30_000;
 /** A timer of Node fires at once when asked to wait longer than this. */
 const GRACE_MS_MAX = 2 ** 31 - 1;
 
-type HttpValues = Partial<Record<"token" | "tools" | "grace" | "log", string>> &
-  Partial<Record<"allowed-host" | "allow-origin", string[]>>;
+type HttpValues = ReturnType<typeof parseArgs<{ readonly options: typeof HTTP_FLAGS }>>["values"];
 
 export function httpFlags(values: HttpValues): HttpFlags {
   return {

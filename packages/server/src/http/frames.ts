@@ -84,7 +84,6 @@ export type Frame = string;
 export type Line = { readonly kind: "line"; readonly bytes: Uint8Array } | { readonly kind: "too_long" };
 
 interface LineReader {
-  /** The lines that end in this chunk. */
   push(chunk: Uint8Array): Iterable<Line>;
   /** What came after the last line end, once there is no more to come. */
   end(): Iterable<Line>;

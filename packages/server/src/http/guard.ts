@@ -16,7 +16,6 @@ export interface Admission {
   readonly tokens?: TokenStore | undefined;
 }
 
-/** The parts of a request that identify its sender. */
 type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
 
 /** Returns the caller; throws unless Host and Origin are allowed and the token is valid. */
@@ -60,7 +59,6 @@ export function tokenFor(host: string, given: string | undefined, hasOthers = fa
   return token;
 }
 
-/** An address as it stands in a URL. */
 export function urlHost(host: string): string {
   return isIPv6(host) ? `[${host}]` : host;
 }

@@ -15,7 +15,6 @@ export interface Host {
   readonly contextRoot?: string | undefined;
 }
 
-/** The version of the contract as one text. */
 export const VERSION = [CONTRACT_VERSION.major, CONTRACT_VERSION.minor, CONTRACT_VERSION.patch].join(".");
 
 const HEALTH = { contract_version: CONTRACT_VERSION, status: "ok" };

@@ -24,11 +24,9 @@ import { METRICS_TYPE } from "./metrics.ts";
 import type { Operator, SeenRequest } from "./operator.ts";
 
 export type Target = {
-  /** Whether it is served without the token. */
   readonly isOpen?: boolean;
   /** Whether pages of other origins may link to it. */
   readonly isPage?: boolean;
-  /** Whether it is served while the server stops. */
   readonly isLasting?: boolean;
   /** Whether it starts a turn, which a stopping server refuses. */
   readonly beginsTurn?: boolean;
@@ -37,17 +35,14 @@ export type Target = {
   readonly operation?: OperationName;
 } & (
   | {
-      /** The answer for an unknown path or method. */
       readonly refusal: Answer;
     }
   | {
-      /** Undefined when the response was streamed. */
       answer(response: ServerResponse, caller: Caller): Promise<Answer | undefined>;
     }
 );
 
 export interface HttpService extends Admission {
-  /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
   /** Logs a sentence about failures that reach no client. */
@@ -206,7 +201,6 @@ interface Asking {
   readonly response: ServerResponse;
   /** Whether the client waits for `100 Continue`. */
   readonly asksFirst: boolean;
-  /** Undefined without an operator. */
   readonly seen: SeenRequest | undefined;
 }
 

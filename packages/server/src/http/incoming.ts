@@ -1,7 +1,6 @@
 /** The id of a request as it was written: a number beyond the exact ones must come back digit for digit. */
 export type RequestId = string;
 
-/** What one line of the client says. */
 export type Incoming =
   | { readonly kind: "request"; readonly id: RequestId; readonly method: string; readonly params: unknown }
   | { readonly kind: "notification"; readonly method: string; readonly params: unknown }

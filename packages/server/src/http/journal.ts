@@ -13,7 +13,6 @@ export type Level = "info" | "warn" | "error";
 export interface Journal {
   /** A sentence of the server itself, written in every form. */
   say(sentence: string, level?: Level): void;
-  /** A line from another source, written as it is. */
   pass(line: string): void;
   /** A line about something that happened; there is none where the log is off. */
   log(level: Level, kind: string, facts: Facts): void;
@@ -23,7 +22,6 @@ export interface Journal {
 /** What lines are written to: a stream, of which a test needs no more than `write`. */
 export interface LineStream {
   write(text: string, done?: (error?: Error | null) => void): unknown;
-  /** Bytes that are written and not flushed. */
   readonly writableLength?: number;
   readonly destroyed?: boolean;
 }

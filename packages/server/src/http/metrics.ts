@@ -17,7 +17,6 @@ interface Histogram {
   observe(values: readonly string[], value: number): void;
 }
 
-/** A number with the values of its labels. */
 export type Sample = readonly [values: readonly string[], value: number];
 
 interface Family {
@@ -30,7 +29,6 @@ interface Family {
 export interface Metrics {
   counter(family: Family): Counter;
   histogram(family: Family & { readonly buckets: readonly number[] }): Histogram;
-  /** Computed when the metrics are read. */
   gauge(family: Family & { readonly type?: "gauge" | "counter" }, read: () => readonly Sample[]): void;
   /** Everything, as version 0.0.4 of the format has it. */
   text(): string;

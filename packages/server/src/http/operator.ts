@@ -16,7 +16,6 @@ export interface Operator extends Observer {
   /** Counts an answer to input that never became a request. */
   refuseBroken(status: number): void;
   ready(): Promise<Readiness>;
-  /** Marks it as no longer ready. */
   end(): void;
   /** Everything that is counted, in the text format of Prometheus. */
   numbers(): string;
@@ -168,7 +167,6 @@ function bytesOf({ response, socket, sentBefore }: Seen): number {
 
 interface Check {
   readonly ok: boolean;
-  /** The problem, for the operator. */
   readonly why?: string;
 }
 
@@ -183,7 +181,6 @@ interface ReadinessParts {
   /** Undefined without a store. */
   readonly stateFolder: string | undefined;
   readonly hasDatabase?: boolean | undefined;
-  /** Undefined until there is a runtime. */
   vitals(): Vitals | undefined;
   isEnding(): boolean;
   readonly freeBytesMin?: number | undefined;

@@ -28,9 +28,7 @@ interface RoutePlace {
   readonly scope: Scope | undefined;
   /** Whether pages of other origins may link to it. */
   readonly isPage?: boolean;
-  /** Whether it is served while the server stops. */
   readonly isLasting?: boolean;
-  /** Absent for routes outside the table. */
   readonly operation?: OperationName;
 }
 

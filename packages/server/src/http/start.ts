@@ -17,7 +17,7 @@ import {
   resolveRealm,
 } from "@rkat/node/config/realm";
 import type { OpenOptions } from "@rkat/node/open-runtime";
-import { isLoopback } from "./callers.ts";
+import { isLoopback, lackOf } from "./callers.ts";
 import { within } from "./calls.ts";
 import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
@@ -28,7 +28,6 @@ import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it; entry points pass the real one. */
 export interface ServerIo {
-  /** What was typed after the command's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -51,24 +50,20 @@ export interface ServerParts {
 /** Where and to whom a server over HTTP listens. */
 export type HttpPlace = HttpFlags & { readonly host: string; readonly port: number };
 
-/** The differences between servers. */
 export interface ServerKind<F extends ServerFlags> {
   /** Its command name, which prefixes its log lines. */
   readonly command: string;
   readonly usage: string;
   /** Throws INVALID_PARAMS for a flag that is unknown or wrong. */
   parseFlags(args: readonly string[]): F;
-  /** The realm without a flag. */
   realmFor(flags: F): Promise<Pick<RealmRequest, "purpose" | "realm">>;
   /** Whether its realm may lie in a project, which must then be trusted and keep it out of its history. */
   readonly mayKeepInProject: boolean;
-  /** Whether clients see paths. */
   showsPaths(flags: F): boolean;
   /** Undefined for a server on stdin and stdout. */
   http(flags: F, config: Config): HttpPlace | undefined;
   /** How long its runtime may take to close, where clients kill what takes longer. */
   readonly closeMsMax: number | undefined;
-  /** Serves until it is stopped. */
   serve(serving: Serving<F>): Promise<void>;
 }
 
@@ -117,7 +112,6 @@ export async function startServer<F extends ServerFlags>(
 /** A reader that has stopped reading is not waited for longer. */
 const FLUSH_MS_MAX = 2_000;
 
-/** How a server works in a folder. */
 interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock"> {
   readonly kind: ServerKind<F>;
   /** Writes lines in this form from now on. */
@@ -194,7 +188,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     stateFolder,
     warn,
     // A server on stdin ends with its client, and so do its turns.
-    resumeTurns: http !== undefined && config.turns.resume,
+    resumeTurns: tokens !== undefined &&
+      config.turns.resume && { until: io.interrupt, lacks: (caller) => lackOf(caller, tokens, clock.now()) },
     // What agents' memories do is told in the same words everywhere.
     log: journal.pass,
   });
@@ -216,7 +211,6 @@ function formIn(given: string | undefined): LogForm {
   return given === undefined || given === "" ? LOG_DEFAULT : logFormOf("RKAT_LOG", given);
 }
 
-/** Waits until the last output is flushed. */
 function flushed(output: Writable): Promise<void> {
   if (output.destroyed) return Promise.resolve();
   return new Promise((done) => output.write("", () => done()));
@@ -251,9 +245,7 @@ export async function serveUntil<F extends ServerFlags>(
   }
 }
 
-/** The known addresses of a server. */
 interface OwnAddresses {
-  /** Adds the address it listens at. */
   listensAt(url: string): void;
   isOwn(url: string): boolean;
 }

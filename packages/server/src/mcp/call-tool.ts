@@ -82,13 +82,11 @@ function settleSkills(given: Params): { operation: OperationName; args: Params }
   return { operation: "readSkill", args: { ...skill_key, ...(file === undefined ? {} : { file }) } };
 }
 
-/** Refuses fields that the action would ignore. */
 function requireAction(field: string, wanted: string, action: string): void {
   if (action === wanted) return;
   throw invalid(`${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
-/** A failure as a tool result, with its code of the error table. */
 export function toolFailure(error: RuntimeError): CallToolResult {
   const reported = { error: error.message, ...error.toWire() };
   return { content: [{ type: "text", text: JSON.stringify(reported) }], isError: true };
@@ -177,7 +175,6 @@ function turnPayload(result: TurnResult) {
   };
 }
 
-/** What a client receives while its turn runs. */
 type Notice =
   | {
       readonly method: "notifications/progress";
@@ -196,7 +193,6 @@ interface NoticeParts {
   /** Resolves when the client has room for more; rejects when it has gone. */
   readonly send: (notice: Notice) => Promise<void>;
   readonly newId: () => string;
-  /** The client's progress token. */
   readonly progressToken: string | number | undefined;
   /** Whether every event is wanted, too. */
   readonly wantsEvents: () => boolean;

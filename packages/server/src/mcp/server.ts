@@ -178,8 +178,8 @@ function createExtraTools({ subscribe, realm, clock }: ExtraParts): ExtraTools {
     stream.next ??= stream.deliveries.next();
     const done = new AbortController();
     const given = AbortSignal.any([signal, done.signal]);
-    const patience = no_timeout ? aborted(given) : clock.sleep(timeout_ms, given);
-    const next = await Promise.race([stream.next, patience.then(() => undefined)]);
+    const timedOut = no_timeout ? aborted(given) : clock.sleep(timeout_ms, given);
+    const next = await Promise.race([stream.next, timedOut.then(() => undefined)]);
     done.abort("read");
     if (next === undefined) return { stream_id, status: "timeout" };
     stream.next = undefined;

@@ -4,18 +4,9 @@ import { invalid } from "@rkat/core/contract/error";
 import { realmOfFolder } from "@rkat/node/config/realm";
 import { serveCalls } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
-import {
-  flag,
-  HTTP_OPTIONS,
-  httpFlags,
-  portOf,
-  readFlags,
-  SERVER_OPTIONS,
-  type ServerFlags,
-  serverFlags,
-  text,
-} from "../http/flags.ts";
+import { httpFlags, portOf, readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { faultFrame } from "../http/frames.ts";
+import { MCP_ADDRESS, MCP_FLAGS, MCP_HTTP_FLAGS, mcpHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
 import {
   type HttpPlace,
   type ServerIo,
@@ -24,7 +15,6 @@ import {
   serveUntil,
   startServer,
 } from "../http/start.ts";
-import { MCP_ADDRESS, mcpUsage } from "../http/usage.ts";
 import { checkRequests } from "./checked-requests.ts";
 import { createServers, type McpServer } from "./server.ts";
 
@@ -35,7 +25,7 @@ const CLOSE_MS_MAX = 2_000;
 export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
   return startServer(io, parts, {
     command: "rkat-mcp",
-    usage: mcpUsage("rkat-mcp"),
+    usage: usageText("rkat-mcp", mcpHelp("rkat-mcp")),
     parseFlags: parseMcpFlags,
     realmFor: (flags) => realmOfFolder(io.cwd, flags),
     mayKeepInProject: true,
@@ -76,9 +66,9 @@ interface McpFlags extends ServerFlags {
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
 export function parseMcpFlags(args: readonly string[]): McpFlags {
-  const values = readFlags(args, OPTIONS);
+  const values = readFlags(args, { ...MCP_FLAGS, ...SERVER_FLAGS });
   const isHttp = values.http === true;
-  const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
+  const stray = isHttp ? undefined : Object.keys(MCP_HTTP_FLAGS).find((name) => name in values);
   if (stray !== undefined) throw invalid(`--${stray} is for a server over HTTP; add --http`);
   if (values["memory-only"] && values["all-tools"]) {
     throw invalid("--all-tools lists what --memory-only leaves out; leave one of them out");
@@ -91,9 +81,6 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
     http: isHttp ? { host: values.host ?? MCP_ADDRESS.host, port, ...httpFlags(values) } : undefined,
   };
 }
-
-const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
-const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, "all-tools": flag, http: flag } as const;
 
 /** One connection: a server, and the two streams a client speaks over. */
 interface StdioConnection extends Streams {

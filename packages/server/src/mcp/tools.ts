@@ -2,7 +2,6 @@ import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { objectSchemaOf } from "@rkat/core/contract/wire/mcp-tools";
 
-/** A tool, and the operation that it calls. */
 export interface OperationTool {
   readonly operation: OperationName;
   readonly tool: Tool;

@@ -11,9 +11,7 @@ export interface ChatAnswer {
   readonly model: string;
   /** Whether it is JSON of a schema, which is sent once it is complete. */
   readonly isStructured: boolean;
-  /** Whether a stream ends with the usage. */
   readonly sendsUsage: boolean;
-  /** What the session had used before the turn. */
   usedBefore(): Usage | undefined;
 }
 
@@ -81,11 +79,9 @@ interface EncoderState {
   /** The streamed text of the newest. */
   open: string | undefined;
   readonly calls: Map<string, PendingCall>;
-  /** Calls for the client to run. */
   pending: readonly string[];
   stop: StopReason | undefined;
   cause: TerminalCause | undefined;
-  /** Of the session. */
   usage: Usage;
   structured: string | undefined;
   /** Why there is no answer in the requested format. */

@@ -11,11 +11,9 @@ export interface ClientView {
   seq: number;
   /** The seq of the answer with which a conversation of this hash ended. */
   readonly ends: Map<ChainHash, number>;
-  /** The conversation up to the newest answer. */
   last: ChainHash;
   /** Whether later messages are unanswered, or their answer is incomplete. */
   isOpen: boolean;
-  /** The newest turn so far. */
   turn: OpenTurn;
   /** The state before the newest turn failed: a client that repeats the request continues from there. */
   failed?: Pick<ClientView, "last" | "turn"> | undefined;
@@ -46,7 +44,6 @@ export function endsWith(view: ClientView, hash: ChainHash): boolean {
   return !view.isOpen && view.last === hash && view.ends.has(hash);
 }
 
-/** Advances a view by a durable event. */
 export function viewEvent(view: ClientView, seq: number, event: AgentEvent): void {
   view.seq = seq;
   const { turn } = view;

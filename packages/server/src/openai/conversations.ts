@@ -5,14 +5,12 @@ import { type ChainHash, chainHash, type Said } from "./said.ts";
 
 /** What a conversation must share with a session besides its messages, so that no caller continues another's session. */
 export interface Party {
-  /** The name of the caller's token. */
   readonly caller: string;
   readonly system: string | undefined;
   /** The client's own marks of a conversation: `user`, `prompt_cache_key` and the like. */
   readonly marks: readonly (string | undefined)[];
 }
 
-/** Where a conversation continues. */
 type Place =
   /** At the end of a session, which has nothing more. */
   | { readonly kind: "end"; readonly session_id: string; readonly seq: number }

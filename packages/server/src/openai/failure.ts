@@ -20,7 +20,6 @@ export function openAiFailure(thrown: unknown, given?: HttpDetail): Answer {
   return { ...jsonAnswer({ error: errorOf(error, status) }, status), headers: { ...named, ...detail.headers }, error };
 }
 
-/** The header that says which session an answer is of. */
 export const SESSION_HEADER = "x-rkat-session";
 
 export function errorOf(error: RuntimeError, status = detailOf(error).status ?? ERRORS[error.code].http): OpenAiError {

@@ -28,7 +28,6 @@ export async function loadMounts(
 
 const PREFIX = "/v1/";
 
-/** The endpoints, one per row. */
 const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
   createResponseRoutes,
   createConversationRoutes,

@@ -1,6 +1,5 @@
 import type { CreateResponse } from "@rkat/core/contract/wire/openai";
 
-/** The request's fields in its response. */
 export type Echo = Readonly<Record<string, unknown>>;
 
 interface GoneOn {

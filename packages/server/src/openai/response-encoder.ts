@@ -8,11 +8,9 @@ import type { Encoder, Frame } from "./turn-route.ts";
 
 interface ResponseParts {
   readonly echo: Echo;
-  /** The calls for the client to run. */
   isClientCall(call: { readonly id: string; readonly name: string }): boolean;
   /** Whether the answer is what a schema asks for, and no text besides. */
   readonly wantsJson: boolean;
-  /** Called once the response's id is known. */
   began?(id: string): void;
 }
 

@@ -103,7 +103,6 @@ function argumentsOf(text: string, at: string): Record<string, unknown> {
   throw invalid(`${at}.arguments: write a JSON object, as the call had it`);
 }
 
-/** Messages of a transcript as items, oldest first. */
 export function itemsOf(messages: readonly SeqMessage[]): readonly ListedItem[] {
   return messages.flatMap(itemsIn);
 }

@@ -7,12 +7,10 @@ import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 
 export type SeqMessage = SessionHistory["messages"][number];
 
-/** A turn as the log has it. */
 interface LoggedTurn {
   readonly deliveries: readonly Delivery[];
   /** The seq of its last event; undefined while it runs. */
   readonly endSeq: number | undefined;
-  /** Whether it is the last of its session. */
   readonly isNewest: boolean;
 }
 

@@ -38,7 +38,6 @@ function normalForm(said: Said): string {
   }
 }
 
-/** Results in the order of their calls. */
 export function inOrder(results: readonly SaidResult[], calls: Iterable<string>): readonly SaidResult[] {
   const byId = new Map(results.map((result) => [result.id, result]));
   return [...calls].flatMap((id) => byId.get(id) ?? []);

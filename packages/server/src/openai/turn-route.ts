@@ -36,7 +36,6 @@ export interface Encoder {
     readonly body: unknown;
     /** Whether a failure without a stream is the answer itself. */
     readonly isFailed: boolean;
-    /** A failure outside the turn. */
     readonly failure?: RuntimeError | undefined;
   };
   /** What a stream is that answers a request for the second time. */
@@ -48,7 +47,6 @@ interface TurnRequest {
   /** Whether the turn continues when its client leaves. */
   readonly goesOn: boolean;
   readonly encoder: Encoder;
-  /** Stores the stream for later readers. */
   readonly frames?: Frames;
   /** `failedIn` is the session where the same request has just failed. */
   run(context: { readonly signal: AbortSignal; readonly listener: Listener }, failedIn?: string): Promise<unknown>;

@@ -12,11 +12,8 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface InputPlaces {
   readonly method: string;
   readonly path: string;
-  /** In the path, by the names of its places. */
   readonly inPath: Readonly<Record<string, JsonSchema>>;
-  /** In the query, where the method has no body. */
   readonly inQuery: Readonly<Record<string, JsonSchema>>;
-  /** In the body, where the method has one. */
   readonly inBody: Readonly<Record<string, JsonSchema>>;
   readonly required: readonly string[];
   /** Whether the session is an object that names it, as that of events is. */

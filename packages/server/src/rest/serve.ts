@@ -43,7 +43,6 @@ export interface RestService extends Omit<HttpService, "find" | "answerFailure" 
   readonly about: Host;
   readonly version: string;
   readonly console?: boolean;
-  /** What is served beside the operations. */
   readonly mounts?: readonly OpenMount[];
 }
 
@@ -248,7 +247,6 @@ interface HostParts {
   readonly turns: TurnRequests;
 }
 
-/** The routes outside the table of operations. */
 function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
   const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
   const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });

@@ -1,19 +1,9 @@
 import { spawn } from "node:child_process";
 import { invalid } from "@rkat/core/contract/error";
-import {
-  flag,
-  HTTP_OPTIONS,
-  type HttpFlags,
-  httpFlags,
-  portOf,
-  readFlags,
-  SERVER_OPTIONS,
-  type ServerFlags,
-  serverFlags,
-  text,
-} from "../http/flags.ts";
+import { type HttpFlags, httpFlags, portOf, readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
 import { urlHost } from "../http/guard.ts";
 import type { OpenMount } from "../http/router.ts";
+import { CONSOLE_FLAGS, CONSOLE_HELP, REST_FLAGS, restHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
 import {
   type ServerIo,
   type ServerKind,
@@ -22,11 +12,9 @@ import {
   serveUntil,
   startServer,
 } from "../http/start.ts";
-import { consoleUsage, restUsage } from "../http/usage.ts";
 import { openRestServer } from "./serve.ts";
 
 export interface RestIo extends ServerIo {
-  /** The name it was called by. */
   readonly command: string;
   /** Whose realm is the default: the project's for a command, a fresh one for a server of its own. */
   readonly purpose: "cli" | "server";
@@ -42,7 +30,7 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
   const { command, purpose, version } = io;
   return startServer(io, parts, {
     ...kindOf(command, purpose),
-    usage: restUsage(command, purpose),
+    usage: usageText(command, restHelp(command, purpose)),
     parseFlags: parseRestFlags,
     http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
     serve: (serving) =>
@@ -57,13 +45,12 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
 export function startConsole(
   io: ServerIo,
   parts: ServerParts,
-  /** Undefined where no browser can be opened. */
   openBrowser: ((url: string) => void) | undefined,
 ): Promise<number> {
   const command = "rkat console";
   return startServer<ConsoleFlags>(io, parts, {
     ...kindOf(command, "cli"),
-    usage: consoleUsage(command),
+    usage: usageText(command, CONSOLE_HELP),
     parseFlags: parseConsoleFlags,
     http: ({ host = "127.0.0.1", port = 0, logForm = "off", ...flags }) => ({ ...flags, host, port, logForm }),
     serve: (serving) =>
@@ -111,7 +98,10 @@ interface RestFlags extends ServerFlags, HttpFlags {
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
 export function parseRestFlags(args: readonly string[]): RestFlags {
-  const values = readFlags(args, OPTIONS);
+  return restFlags(readFlags(args, { ...REST_FLAGS, ...SERVER_FLAGS }));
+}
+
+function restFlags(values: ReturnType<typeof readFlags<typeof REST_FLAGS & typeof SERVER_FLAGS>>): RestFlags {
   return {
     ...serverFlags(values),
     host: values.host === undefined ? undefined : hostOf(values.host),
@@ -128,8 +118,8 @@ interface ConsoleFlags extends RestFlags {
 }
 
 function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
-  const isShut = args.includes("--no-open");
-  return { ...parseRestFlags(args.filter((word) => word !== "--no-open")), open: !isShut };
+  const values = readFlags(args, { ...CONSOLE_FLAGS, ...SERVER_FLAGS });
+  return { ...restFlags(values), open: values["no-open"] !== true };
 }
 
 function hostOf(address: string): string {
@@ -137,16 +127,6 @@ function hostOf(address: string): string {
   if (address.trim() !== "") return address.trim();
   throw invalid("--host: write an address or a name of this machine");
 }
-
-const OPTIONS = {
-  ...SERVER_OPTIONS,
-  ...HTTP_OPTIONS,
-  host: text,
-  port: text,
-  "expose-paths": flag,
-  json: flag,
-  "no-console": flag,
-} as const;
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
 

@@ -12,7 +12,6 @@ export interface CallbackTools {
   register(params: unknown): { registered: number };
   /** The tools `session/create` brings along. */
   parseExternal(params: unknown): readonly Tool[];
-  /** Remembers the tools a session was created with. */
   keep(sessionId: string | undefined, tools: readonly Tool[]): void;
   externalOf(sessionId: string | undefined): readonly Tool[];
   /** What a turn is offered now: a session's own tools, and the registered ones they leave a name for. */
@@ -56,6 +55,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
     description,
     inputSchema: input_schema,
     timeoutMs: CALLBACK_TIMEOUT_MS,
+    isCallback: true,
     execute: (args, context) => ask(name, args, context),
   });
   return {

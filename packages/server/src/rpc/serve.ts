@@ -99,7 +99,6 @@ interface Requests {
   begin(request: Request): Promise<void> | undefined;
   /** Interrupts what a request runs; one that is done or unknown is left alone. */
   cancel(id: RequestId): void;
-  /** Resolves when each has been answered. */
   settled(): Promise<unknown>;
   /** Interrupts all of them and resolves when each has been answered. */
   end(reason: string): Promise<void>;

@@ -1,7 +1,7 @@
 import { invalid } from "@rkat/core/contract/error";
-import { flag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../http/flags.ts";
+import { readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
+import { RPC_FLAGS, rpcHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
 import { type ServerIo, type ServerParts, startServer } from "../http/start.ts";
-import { rpcUsage } from "../http/usage.ts";
 import { serveRpc } from "./serve.ts";
 
 /** With the turns before it, less than the 5 s a client waits before it kills. */
@@ -11,7 +11,7 @@ const CLOSE_MS_MAX = 1_000;
 export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
   return startServer(io, parts, {
     command: "rkat-rpc",
-    usage: rpcUsage("rkat-rpc"),
+    usage: usageText("rkat-rpc", rpcHelp("rkat-rpc")),
     parseFlags,
     realmFor: async ({ realm }) => ({ realm, purpose: "server" }),
     mayKeepInProject: false,
@@ -27,7 +27,7 @@ export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
 
 /** Throws INVALID_PARAMS also for a flag that is known and not served. */
 function parseFlags(args: readonly string[]): ServerFlags {
-  const values = readFlags(args, OPTIONS);
+  const values = readFlags(args, { ...RPC_FLAGS, ...SERVER_FLAGS });
   const refused = ["tcp", "allow-remote"].find((name) => name in values);
   if (refused !== undefined) throw invalid(`--${refused} is not served: rkat-rpc speaks over stdin and stdout`);
   const live = Object.keys(values).filter((name) => name.startsWith("live-"));
@@ -35,13 +35,3 @@ function parseFlags(args: readonly string[]): ServerFlags {
   const flags = serverFlags(values);
   return { ...flags, notes: [...flags.notes, ...ignored] };
 }
-
-const OPTIONS = {
-  ...SERVER_OPTIONS,
-  tcp: text,
-  "allow-remote": flag,
-  "live-ws": text,
-  "live-webrtc": flag,
-  "live-tool-timeout-ms": text,
-  "live-ws-scheme": text,
-} as const;

@@ -55,6 +55,31 @@ describe("the encoder of UI message streams", () => {
     ]);
   });
 
+  it("[K1] [P1] sends no empty step for a model call that another process made again", () => {
+    const started: AgentEvent = { type: "turn_started", turn_number: 1 };
+    const adopted: AgentEvent = {
+      type: "turn_adopted",
+      session_id: "s",
+      attempt: 2,
+      from_seq: 3,
+      reason: "process_ended",
+      superseded: true,
+    };
+    const types = (events: readonly AgentEvent[]) => state(events).map(({ type }) => type);
+    const text = ["text-start", "text-delta", "text-end"];
+    expect(types([started, adopted, started, whole("Hello.")])).toEqual(["start-step", ...text]);
+    // What was sent of the lost call stays a step of its own.
+    expect(types([started, delta("Hel"), adopted, started, whole("Hello.")])).toEqual([
+      "start-step",
+      "text-start",
+      "text-delta",
+      "text-end",
+      "finish-step",
+      "start-step",
+      ...text,
+    ]);
+  });
+
   it("[K1] tells compactions and evictions as data", () => {
     const started = { input_tokens: 9, estimated_history_tokens: 8, message_count: 7 };
     const completed = { summary_tokens: 3, messages_before: 7, messages_after: 2 };

@@ -26,7 +26,12 @@ interface UiEncoder {
 /** Encodes a turn as the parts of one message; the caller, who knows the message's id, writes its start. */
 export function createUiEncoder(options: EncoderOptions): UiEncoder {
   const state = beginEncoding();
-  return { encode: ({ event }) => chunksOf(event, state, options), pendingCalls: () => state.pending };
+  const encode = ({ event }: Delivery): readonly UiChunk[] => {
+    const chunks = chunksOf(event, state, options);
+    if (chunks.some(({ transient }) => transient !== true)) state.isStepEmpty = event.type === "turn_started";
+    return chunks;
+  };
+  return { encode, pendingCalls: () => state.pending };
 }
 
 /** How a message begins, for each reader of it. */
@@ -50,11 +55,12 @@ export function parseApprovalId(id: string): { readonly approval_id: string; rea
 
 interface EncoderState {
   isInStep: boolean;
+  /** Nothing was sent in the step; another process that repeats its model call continues it. */
+  isStepEmpty: boolean;
   /** Parts begun so far; a part is known by its number. */
   parts: number;
   readonly text: OpenPart;
   readonly reasoning: OpenPart;
-  /** Calls of this message, by their ids. */
   readonly calls: Map<string, AgentEventOf<"tool_call_requested">>;
   /** Denied calls: the text that the model gets for them is no output. */
   readonly denied: Set<string>;
@@ -72,6 +78,7 @@ interface OpenPart {
 function beginEncoding(): EncoderState {
   return {
     isInStep: false,
+    isStepEmpty: false,
     parts: 0,
     text: { kind: "text", id: undefined, said: "" },
     reasoning: { kind: "reasoning", id: undefined, said: "" },
@@ -89,6 +96,7 @@ function chunksOf(
 ): readonly UiChunk[] {
   switch (event.type) {
     case "turn_started": {
+      if (state.isInStep && state.isStepEmpty) return [];
       const before = endStep(state);
       state.isInStep = true;
       return [...before, { type: "start-step" }];

@@ -5,19 +5,15 @@ import type { UiChatRequest, UiMessage, UiPart } from "@rkat/core/contract/wire/
 import { partsOf, type Said } from "../openai/said.ts";
 import { parseApprovalId } from "./ui-encoder.ts";
 
-/** What is new in a request. */
 export interface News {
   /** The user's text; undefined where the page only sends results or answers to approvals. */
   readonly prompt: Content | undefined;
-  /** Results of the page's tools. */
   readonly results: readonly PageResult[];
-  /** The user's answers to approvals. */
   readonly words: readonly ApprovalAnswer[];
   /** What the user said before, oldest first, as far as the page sent it. */
   readonly before: readonly string[];
   /** What the newest message stands in the place of: itself, to be answered again, or what it was before an edit. */
   readonly replaces: "same" | "edited" | undefined;
-  /** The assistant's message that is continued. */
   readonly goesOn: string | undefined;
 }
 

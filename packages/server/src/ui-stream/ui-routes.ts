@@ -267,7 +267,6 @@ function keyOf({ caller, id }: UiChat): string {
 
 type SeqMessage = SessionHistory["messages"][number];
 
-/** A message as a page shows it. */
 interface ShownMessage {
   readonly id: string;
   readonly role: "user" | "assistant";

@@ -8,13 +8,10 @@ export interface UiTurn {
   readonly onDelivery: (delivery: Delivery) => void;
   /** Resolves when the turn has begun; undefined where it has not and will not. */
   readonly begun: Promise<Begun | undefined>;
-  /** Aborts when the turn is to stop. */
   readonly signal: AbortSignal;
   readonly over: Promise<void>;
-  /** Whether it waits for approval of calls. */
   isWaiting(): boolean;
   isRead(): boolean;
-  /** The number of chunks so far. */
   length(): number;
   /** An approval was answered, or is requested again: readers get what follows, or nothing for now. */
   setWaiting(isWaiting: boolean): void;
@@ -41,7 +38,6 @@ interface TurnOptions {
   readonly graceMs: number | undefined;
   /** The chunks its message has already. */
   readonly carried: readonly UiChunk[];
-  /** The message that is continued. */
   readonly messageId: string | undefined;
 }
 
@@ -151,7 +147,6 @@ export interface UiTurns {
   running(key: string): UiTurn | undefined;
   /** The beginning of the message that the chat's next turn continues. */
   carried(key: string): readonly UiChunk[];
-  /** Keeps a turn until it is over. */
   keep(key: string, turn: UiTurn): void;
 }
 

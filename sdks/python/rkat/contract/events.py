@@ -87,7 +87,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "hook_denied": EventRow(
-        "a hook has refused what was to be done",
+        "a hook has refused the step",
         {
             "hook_id": (str,),
             "point": (str,),
@@ -108,7 +108,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "reasoning_complete": EventRow(
-        "the model has thought",
+        "the model has finished a block of reasoning",
         {
             "content": (str,),
         },
@@ -120,7 +120,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "text_complete": EventRow(
-        "the model has spoken",
+        "the model has finished a text",
         {
             "content": (str,),
         },
@@ -146,7 +146,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_result_received": EventRow(
-        "the model is told what a tool gave",
+        "the model receives the result of a tool",
         {
             "id": (str,),
             "name": (str,),
@@ -178,7 +178,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_execution_timed_out": EventRow(
-        "a tool took too long",
+        "a tool has timed out",
         {
             "id": (str,),
             "name": (str,),
@@ -186,7 +186,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_approval_requested": EventRow(
-        "the turn waits for a person's word on calls",
+        "the turn waits for approval of tool calls",
         {
             "session_id": (str,),
             "approval_id": (str,),
@@ -195,7 +195,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "tool_approval_answered": EventRow(
-        "a person's word on calls",
+        "tool calls were approved or denied",
         {
             "session_id": (str,),
             "approval_id": (str,),
@@ -281,7 +281,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "skills_resolved": EventRow(
-        "skills were given to the model",
+        "skills were loaded",
         {
             "skills": (list,),
             "injection_bytes": (int,),
@@ -317,7 +317,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "sub_agent_started": EventRow(
-        "a task was handed to a sub-agent",
+        "a task was delegated to a sub-agent",
         {
             "call_id": (str,),
             "agent": (str,),
@@ -347,7 +347,7 @@ EVENTS: dict[str, EventRow] = {
         },
     ),
     "stream_truncated": EventRow(
-        "a listener was too slow and has missed events",
+        "a subscriber was too slow and has missed events",
         {
             "reason": (str,),
         },

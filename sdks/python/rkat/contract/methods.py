@@ -24,12 +24,12 @@ class ClientMethods(Handle):
     ) -> list[results.SessionSummary]:
         """List sessions, newest first; labels must all match.
 
-        - `limit`: show at most so many
-        - `offset`: leave out the newest so many
+        - `limit`: the maximum number of sessions
+        - `offset`: skip this many of the newest
         - `labels`: only sessions with these labels
-        - `archived`: archived sessions, too
-        - `cursor`: go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and
-        one that changes meanwhile moves to the front and may be missed
+        - `archived`: include archived sessions
+        - `cursor`: continue where an earlier answer ended: its next_cursor, without an offset; no session comes twice,
+        and one that changes meanwhile moves to the front and may be missed
         """
         answer = await self._request(
             "session/list", limit=limit, offset=offset, labels=labels, archived=archived, cursor=cursor
@@ -53,9 +53,9 @@ class ClientMethods(Handle):
 
         - `source_session_id`: the id that the session had where it was exported
         - `into`: the id that the first call answered; with every call but the first
-        - `beside`: take another id even where a session of this one could be gone on with; with the first call
+        - `beside`: use another id even if a session with this id could be continued; with the first call
         - `after`: the seq that these entries follow; 0 for the first
-        - `last_seq`: where the whole log ends, which says when it is complete
+        - `last_seq`: the last seq of the whole log, by which a complete import is recognised
         - `sha256`: of every entry as a line of JSON with seq, span, timestamp_ms and body; where it is given, the whole
         log must have it
         - `entries`: entries as an export has them, in their order
@@ -75,7 +75,7 @@ class ClientMethods(Handle):
         return answer
 
     async def approvals(self, *, session_id: str | None = None) -> list[results.ListApproval]:
-        """List the questions about tool calls that wait for a person's word, oldest first.
+        """List the tool calls that wait for approval, oldest first.
 
         - `session_id`: only those of this session
         """
@@ -84,7 +84,7 @@ class ClientMethods(Handle):
         return approvals
 
     async def memory_status(self) -> results.MemoryStatusReport:
-        """Say what memory holds, what is still to be taken in, and how it searches."""
+        """Show what memory holds, what is not indexed yet, and how it searches."""
         answer: results.MemoryStatusReport = await self._request("memory/status")
         return answer
 
@@ -113,9 +113,9 @@ class ClientMethods(Handle):
         - `messages`: forget these messages, such as those a dry run of a query listed
         - `agent`: forget what this agent remembers
         - `memory`: with an agent: only the memory with this number
-        - `query_exact`: forget every message and memory that says this, in any case, spacing and encoding
+        - `query_exact`: forget every message and memory that contains this, in any case, spacing and encoding
         - `query`: with dry_run: list the messages a search finds; then forget those that are meant, by messages
-        - `dry_run`: change nothing: list what would go
+        - `dry_run`: change nothing: list what would be erased
         """
         answer: results.ForgetResult = await self._request(
             "memory/forget",
@@ -131,15 +131,15 @@ class ClientMethods(Handle):
         return answer
 
     async def forgettings(self) -> results.ListForgettingsResult:
-        """List the signed receipts of what was forgotten."""
+        """List the signed receipts of erasures."""
         answer: results.ListForgettingsResult = await self._request("memory/forgettings")
         return answer
 
     async def prune(self, *, dry_run: bool | None = None, limit: int | None = None) -> results.PruneResult:
-        """Forget the sessions that the configuration keeps no longer, with one signed receipt.
+        """Forget the sessions past their retention period, with one signed receipt.
 
-        - `dry_run`: change nothing: list what would go
-        - `limit`: the most sessions to go at once, the oldest first, up to 1000
+        - `dry_run`: change nothing: list what would be erased
+        - `limit`: the maximum number of sessions to erase, oldest first, up to 1000
         """
         answer: results.PruneResult = await self._request("memory/prune", dry_run=dry_run, limit=limit)
         return answer
@@ -176,7 +176,7 @@ class ClientMethods(Handle):
         return answer
 
     async def skills(self, *, source_uuid: str | None = None) -> list[results.SkillRow]:
-        """List the skills of this runtime, those that a nearer one of the same name hides among them.
+        """List the skills of this runtime, including those hidden by a nearer one of the same name.
 
         - `source_uuid`: only those of this source
         """
@@ -187,7 +187,7 @@ class ClientMethods(Handle):
     async def skill(
         self, skill_name: str, *, source_uuid: str | None = None, file: str | None = None
     ) -> results.SkillText:
-        """Read a skill's text, or one of the files beside it, as a model that loads it is given it.
+        """Read a skill's text, or one of its files, as a model that loads the skill sees it.
 
         - `source_uuid`: its source; without it, the one that sessions have
         - `skill_name`: the skill, by its name
@@ -205,9 +205,9 @@ class ClientMethods(Handle):
         since: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> results.UsageReport:
-        """Sum up what models were used, with their tokens and cost, over all sessions and agents.
+        """Sum up the model calls, tokens and cost of all sessions and agents.
 
-        - `by`: what it is told apart by: model, label, day (UTC), or the token that asked
+        - `by`: what usage is grouped by: model, label, day (UTC), or the token of the caller
         - `since`: only from this day on: how far back, such as 7d, or a day, such as 2026-11-01
         - `labels`: only sessions with these labels
         """
@@ -215,12 +215,12 @@ class ClientMethods(Handle):
         return answer
 
     async def access(self) -> results.ReadAccessResult:
-        """Say who asks, and what it may do."""
+        """Show the caller's identity and scopes."""
         answer: results.ReadAccessResult = await self._request("access/get")
         return answer
 
     async def capabilities(self) -> results.Capabilities:
-        """Say what this runtime can do and what was left out."""
+        """List the capabilities of this runtime, and which are absent."""
         answer: results.Capabilities = await self._request("capabilities/get")
         return answer
 
@@ -234,24 +234,24 @@ class SessionMethods(Handle):
     """The operations on a session."""
 
     async def finish_turn(self) -> results.RunResult:
-        """Finish a turn whose process ended before it did; what its log contains is not repeated."""
+        """Finish a turn whose process ended; steps that are in its log are not repeated."""
         answer: results.RunResult = await self._request("turn/finish")
         return answer
 
     async def interrupt(self) -> None:
-        """Stop the running turn; a session that is idle is left as it is."""
+        """Stop the running turn; an idle session does not change."""
         await self._request("turn/interrupt")
 
     async def read(self) -> results.SessionInfo:
-        """Read what a session is and how far it got."""
+        """Read the state of a session: model, labels, messages, tokens, cost."""
         answer: results.SessionInfo = await self._request("session/read")
         return answer
 
     async def history(self, *, limit: int | None = None, offset: int | None = None) -> results.SessionHistory:
         """Read a session's full transcript, oldest first.
 
-        - `limit`: show at most so many messages
-        - `offset`: leave out the oldest so many
+        - `limit`: the maximum number of messages
+        - `offset`: skip this many of the oldest
         """
         answer: results.SessionHistory = await self._request("session/history", limit=limit, offset=offset)
         return answer
@@ -263,10 +263,10 @@ class SessionMethods(Handle):
     async def inject(
         self, text: str, *, source: str | None = None, idempotency_key: str | None = None
     ) -> Literal["applied", "staged", "duplicate"]:
-        """Add a text the model is shown from its next call on, without running a turn.
+        """Add a text that the model sees from its next call on, without running a turn.
 
-        - `text`: what the model is shown from its next call on
-        - `source`: where the text comes from, which the model is told, too
+        - `text`: the text that the model sees from its next call on
+        - `source`: where the text comes from; the model sees it
         - `idempotency_key`: the same key again adds nothing; with another text it is refused
         """
         answer = await self._request(
@@ -283,11 +283,11 @@ class SessionMethods(Handle):
         blocks: Sequence[options.TextBlock] | None = None,
         idempotency_key: str | None = None,
     ) -> results.ExternalEventOutcome:
-        """Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.
+        """Send the model an external event, as data that it sees from its next call on; no turn is run.
 
-        - `event_type`: what happened, in a word of 1 to 200 characters
+        - `event_type`: what happened, a name of 1 to 200 characters
         - `payload`: facts of the event, any JSON of at most 65536 characters
-        - `blocks`: more of it, in words
+        - `blocks`: a description
         - `idempotency_key`: the same key again is the same event
         """
         answer: results.ExternalEventOutcome = await self._request(
@@ -303,7 +303,7 @@ class SessionMethods(Handle):
         """Read a session's whole log, a page at a time, to be imported elsewhere as the same session.
 
         - `after`: only what follows this seq
-        - `limit`: at most so many entries; fewer where they are large
+        - `limit`: the maximum number of entries; fewer if they are large
         """
         answer: results.ExportSessionResult = await self._request("session/export", after=after, limit=limit)
         return answer
@@ -317,13 +317,13 @@ class SessionMethods(Handle):
         calls: Sequence[str] | None = None,
         reason: str | None = None,
     ) -> results.AnswerApprovalResult:
-        """Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.
+        """Approve or deny tool calls that wait for approval; the turn continues here once none of its calls waits.
 
-        - `approval_id`: the question's id
+        - `approval_id`: the id of the approval request
         - `decision`: whether the calls may run
-        - `remember`: for how long a yes counts: once, or for calls like these in the session or the project
-        - `calls`: the calls it speaks of; all that wait unless given
-        - `reason`: why not, in words the model is told
+        - `remember`: how long an approval holds: once, or for calls like these in the session or the project
+        - `calls`: the calls that it answers; by default all that wait
+        - `reason`: why not; the model sees it
         """
         answer: results.AnswerApprovalResult = await self._request(
             "session/answer_approval",
@@ -341,8 +341,8 @@ class SessionMethods(Handle):
         """Read a transcript as it was at a revision, or as it is now, with its revision.
 
         - `revision`: the revision to read, or current
-        - `limit`: show at most so many messages
-        - `offset`: leave out the oldest so many
+        - `limit`: the maximum number of messages
+        - `offset`: skip this many of the oldest
         """
         answer: results.TranscriptRevision = await self._request(
             "session/transcript_revision", revision=revision, limit=limit, offset=offset
@@ -356,7 +356,7 @@ class SessionMethods(Handle):
         return commits
 
     async def context(self, *, at_seq: int | None = None) -> results.SessionContext:
-        """Read what the model is shown now, or was shown at an earlier call, byte for byte.
+        """Read the model's context now, or at an earlier call, byte for byte.
 
         - `at_seq`: at the model call with this seq, as in events
         """
@@ -364,9 +364,9 @@ class SessionMethods(Handle):
         return answer
 
     async def model_calls(self, *, limit: int | None = None, before_seq: int | None = None) -> results.ModelCalls:
-        """List a session's model calls with what filled the context of each, the newest, oldest first.
+        """List a session's newest model calls, oldest first, with what filled the context of each.
 
-        - `limit`: show at most so many: 200 without it, 1000 at most
+        - `limit`: the maximum number of calls: 200 by default, 1000 at most
         - `before_seq`: only calls before the one with this seq
         """
         answer: results.ModelCalls = await self._request("session/model_calls", limit=limit, before_seq=before_seq)
@@ -375,8 +375,8 @@ class SessionMethods(Handle):
     async def compact(self, *, preview: bool | None = None, instructions: str | None = None) -> results.CompactResult:
         """Compact a session's context now, or preview what that would keep, drop and cost.
 
-        - `preview`: change nothing: say what would be kept and taken out, and what it would cost
-        - `instructions`: what the summary must not leave out
+        - `preview`: change nothing: return what would be kept and removed, and what it would cost
+        - `instructions`: what the summary must not omit
         """
         answer: results.CompactResult = await self._request(
             "session/compact", preview=preview, instructions=instructions
@@ -390,7 +390,7 @@ class SessionMethods(Handle):
         return compactions
 
     async def summary_sources(self, compaction_id: str) -> list[results.ReadSummarySource]:
-        """Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.
+        """Show which messages each sentence of a compaction's summary comes from, by its names, numbers and words.
 
         - `compaction_id`: the compaction, by its id
         """
@@ -415,12 +415,12 @@ class SessionMethods(Handle):
         to_seq: int | None = None,
         max_tokens: int | None = None,
     ) -> results.ExpandResult:
-        """Bring turns a compaction took out of the context back into it.
+        """Bring turns that a compaction removed back into the context.
 
         - `compaction_id`: the compaction, by its id
         - `from_seq`: from the message with this seq on
         - `to_seq`: up to the message with this seq
-        - `max_tokens`: bring back at most so much; without it, up to the threshold
+        - `max_tokens`: the maximum tokens to bring back; without it, up to the threshold
         """
         answer: results.ExpandResult = await self._request(
             "session/compact_expand",
@@ -440,7 +440,7 @@ class SessionMethods(Handle):
         return answer
 
     async def unpin(self, seq: int) -> results.PinResult:
-        """Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the
+        """Unpin a message; a message that only its pin kept in the context leaves it, at the next compaction at the
         latest.
 
         - `seq`: the message, by its seq, as the history has it
@@ -462,7 +462,7 @@ class AgentMethods(Handle):
         """Read everything an agent was ever given to remember, and its summaries, a page at a time.
 
         - `after`: only what follows this seq
-        - `limit`: at most so many entries; fewer where they are large
+        - `limit`: the maximum number of entries; fewer if they are large
         """
         answer: results.ExportAgentResult = await self._request("agent/export", after=after, limit=limit)
         return answer
@@ -470,8 +470,8 @@ class AgentMethods(Handle):
     async def remember(self, content: str, metadata: Mapping[str, Any] | None = None) -> results.Remembered:
         """Add a memory to an agent; a compaction that becomes due runs in the background.
 
-        - `content`: what to remember, as a text
-        - `metadata`: facts to keep with it, as a JSON object
+        - `content`: the memory, as a text
+        - `metadata`: facts to store with it, as a JSON object
         """
         answer: results.Remembered = await self._request("agent/remember", content=content, metadata=metadata)
         return answer
@@ -487,9 +487,9 @@ class AgentMethods(Handle):
         return notes
 
     async def context(self, *, immediate: int | None = None) -> results.AgentContext:
-        """Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.
+        """Read an agent's context: both summaries, the newest memories, and all of it as a prompt.
 
-        - `immediate`: show so many of the newest memories; without it, every one that no summary covers, 64 at least
+        - `immediate`: the number of the newest memories; without it, all that no summary covers, at least 64
         """
         answer: results.AgentContext = await self._request("agent/context", immediate=immediate)
         return answer
@@ -500,24 +500,23 @@ class AgentMethods(Handle):
         return answer
 
     async def status(self) -> results.AgentStatus:
-        """Say what an agent remembers: counts, tiers, summaries, the last compaction and the next."""
+        """Show the state of an agent's memory: counts, tiers, summaries, the last compaction and the next."""
         answer: results.AgentStatus = await self._request("agent/status")
         return answer
 
     async def history(self, *, limit: int | None = None, before_seq: int | None = None) -> results.AgentHistory:
-        """Read the summaries an agent's memories ever had, newest first.
+        """Read all summaries of an agent's memories, newest first.
 
-        - `limit`: show the summaries of so many compactions: 50 without it, 200 at most
+        - `limit`: the maximum number of compactions: 50 by default, 200 at most
         - `before_seq`: only summaries before the one with this seq
         """
         answer: results.AgentHistory = await self._request("agent/history", limit=limit, before_seq=before_seq)
         return answer
 
     async def receipt(self, *, seq: int | None = None) -> results.AgentReceipt:
-        """Read what a compaction of an agent kept, moved out of sight or lost, what its summaries invented, and their
-        quality.
+        """Read what a compaction of an agent kept, removed or lost, what its summaries invented, and their quality.
 
-        - `seq`: the compaction with this seq in the agent's log, as its history tells; without it, the last
+        - `seq`: the compaction with this seq in the agent's log, as its history has it; without it, the last
         """
         answer: results.AgentReceipt = await self._request("agent/receipt", seq=seq)
         return answer

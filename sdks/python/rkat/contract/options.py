@@ -30,13 +30,13 @@ class PortableEntry(TypedDict):
     """`entries` of `importSession`."""
 
     seq: int
-    """The first seq it takes."""
+    """Its first seq."""
     span: int
-    """How many seqs it takes."""
+    """The number of seqs it takes."""
     timestamp_ms: int
-    """When it was said, in milliseconds of Unix time."""
+    """Its time, in milliseconds of Unix time."""
     body: Mapping[str, Any]
-    """What it says, by its kind, as the log keeps it."""
+    """Its content by kind, as stored in the log."""
 
 
 class PortableBlob(TypedDict):
@@ -90,20 +90,20 @@ class HookEntryRuntime(TypedDict):
     """`runtime` of `HookEntry`."""
 
     type: Literal["command"]
-    """What it is; a configuration has commands alone."""
+    """The kind of hook; a configuration has only commands."""
     command: str
     """The program, by its name or its path from the project's folder."""
     args: NotRequired[Sequence[str]]
-    """What it is started with; no shell reads it."""
+    """Its arguments; no shell interprets them."""
     env: NotRequired[Mapping[str, str]]
-    """Variables it is given besides those of the process, whose secrets it is not given."""
+    """Further variables; it also gets those of the process, without its secrets."""
 
 
 class HookEntry(TypedDict):
     """`entries` of `HooksOverride`."""
 
     id: str
-    """Its name, by which events tell of it."""
+    """Its name in events."""
     enabled: NotRequired[bool]
     """Whether it is called."""
     point: HookPoint
@@ -113,15 +113,15 @@ class HookEntry(TypedDict):
     capability: NotRequired[Literal["observe", "guardrail", "rewrite"]]
     """What its answer can do: nothing, refuse, or refuse and rewrite."""
     priority: NotRequired[int]
-    """Lower runs first; of two alike, the one that stands first."""
+    """Lower runs first; equal priorities run in their order."""
     failure_policy: NotRequired[Literal["fail_open", "fail_closed"]]
-    """Whether a failure of it refuses the step; without it, of an observer not, of others it does."""
+    """Whether its failure refuses the step; by default yes, except for an observer."""
     timeout_ms: NotRequired[int]
-    """How long it is waited for; without it, hooks.default_timeout_ms."""
+    """Its timeout; without it, hooks.default_timeout_ms."""
     tools: NotRequired[Sequence[str]]
     """Of a point about tools: only for tools of these names, in which * stands for any signs."""
     runtime: HookEntryRuntime
-    """What is started."""
+    """The command."""
 
 
 class HooksOverride(TypedDict, total=False):
@@ -130,31 +130,31 @@ class HooksOverride(TypedDict, total=False):
     entries: Sequence[HookEntry]
     """Hooks for this turn alone."""
     disable: Sequence[str]
-    """Hooks, by their ids, that this turn does without."""
+    """Ids of hooks that are not called in this turn."""
 
 
 class ClientTool(TypedDict):
     """`client_tools` of `SessionOptions`."""
 
     name: str
-    """The tool's name, which the model calls it by."""
+    """The tool's name."""
     description: NotRequired[str]
-    """What it does, for the model to read."""
+    """Its description for the model."""
     input_schema: NotRequired[Mapping[str, Any]]
-    """A JSON schema of what it is given."""
+    """A JSON schema of its arguments."""
 
 
 class PermissionRules(TypedDict, total=False):
     """`permissions` of `SessionOptions`."""
 
     allow: Sequence[str]
-    """Calls that run without a question."""
+    """Calls that run without approval."""
     ask: Sequence[str]
-    """Calls that a person is asked about first."""
+    """Calls that need approval."""
     deny: Sequence[str]
-    """Calls that are refused; they win over the others."""
+    """Calls that are refused; these rules win over the others."""
     otherwise: Literal["allow", "ask"]
-    """What becomes of the shell and of patches where no rule speaks of them; without it, allow."""
+    """What happens to shell and patch calls without a matching rule; by default, allow."""
 
 
 class BudgetLimitsMaxDuration(TypedDict):
@@ -163,7 +163,7 @@ class BudgetLimitsMaxDuration(TypedDict):
     secs: int
     """Whole seconds."""
     nanos: NotRequired[int]
-    """Nanoseconds besides."""
+    """And nanoseconds."""
 
 
 class BudgetLimits(TypedDict, total=False):
@@ -187,11 +187,16 @@ class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
     auto_compact_threshold: int
-    """Compact a new session's context when it grows to this; without it, 80 % of the window."""
+    """Compact a new session's context when it grows to this; without it, when that is cheaper than continuing, and at
+    80 % of the window (without a price at most 100,000 tokens).
+    """
     recent_turn_budget: int
-    """Turns that stay as they were said; without it, 4."""
+    """Turns that stay word for word; without it, 4."""
     max_summary_tokens: int
     """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
+    work_state_tokens: int
+    """The largest work state behind a summary, in tokens; 0 for none; without it, 600, or a tenth of a small threshold.
+    """
     min_turns_between_compactions: int
     """Model calls between two compactions; without it, 3."""
     evict: bool
@@ -199,10 +204,13 @@ class CompactionSettings(TypedDict, total=False):
     evict_at: float
     """Evict from this share of the threshold on; without it, 0.6."""
     policy: Literal["threshold", "economy"]
-    """threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices.
+    """Retired; threshold: a new session's context is compacted at its threshold alone; economy: with a threshold, when
+    that pays.
     """
     prepare: bool
-    """Summaries of a new session are made behind its turns, before they are needed; economy does unless false."""
+    """Prepare summaries of a new session in the background, before they are needed; the policy economy does unless
+    false.
+    """
     prepare_at: float
     """The share of the threshold at which a summary is prepared; without it, 0.8."""
 
@@ -211,7 +219,7 @@ class SessionOptions(TypedDict, total=False):
     """Options of a new session."""
 
     keep_alive: bool
-    """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
+    """Of a new session: respond at once and run its first turn in the background; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
     """A skill to load before the prompt, by its name or source_uuid:name."""
     preload_skills: Sequence[SkillRef]
@@ -238,7 +246,7 @@ class SessionOptions(TypedDict, total=False):
     model: str
     """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
-    """Who serves the model: anthropic, openai, gemini, self_hosted, offline."""
+    """The provider: anthropic, openai, gemini, self_hosted, offline."""
     system_prompt: str
     """The system prompt."""
     additional_instructions: Sequence[str]
@@ -250,19 +258,19 @@ class SessionOptions(TypedDict, total=False):
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
     client_tools: Sequence[ClientTool]
-    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
-    replace those of before.
+    """Tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues
+    it; those of a turn replace earlier ones.
     """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
-    """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
+    """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
     max_turns: int
     """Model calls in the turn."""
     budget_limits: BudgetLimits
     """Limits of the session; the turn that reaches one ends gracefully and its text is kept."""
     history: Sequence[Mapping[str, Any]]
-    """What was said before, which the session begins with; it may end with calls that wait for tool_results."""
+    """Earlier messages that the session begins with; they may end with calls that wait for tool_results."""
     tool_preset: Literal["none", "safe", "workspace", "full"]
     """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
     enable_builtins: bool
@@ -270,21 +278,21 @@ class SessionOptions(TypedDict, total=False):
     enable_shell: bool
     """The shell, whatever the preset says."""
     enable_memory: bool
-    """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    """Search of earlier messages, also with the preset none or with [tools] memory = false."""
     enable_agents: bool
     """The tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md."""
     memory_scope: Literal["project", "session"]
-    """What its agent recalls: what was said in the project, or in this session alone; else as configured."""
+    """What its agent can recall: messages of the project, or of this session only; without it, as configured."""
     tool_filter: Literal["All"] | Mapping[str, Any]
     """Which of the tools are offered: "All", or those of a list, or all others."""
     labels: Mapping[str, str]
     """Labels of the session, to find it by."""
     app_context: Any
-    """Data that is kept with the session."""
+    """Data stored with the session."""
     shell_env: Mapping[str, str]
-    """Variables that commands of the shell tool are given."""
+    """Environment variables for commands of the shell tool."""
     compaction: CompactionSettings
-    """How this session is compacted, where not as configured."""
+    """Compaction settings of this session that differ from the configuration."""
 
 
 class TurnOptionsToolResult(TypedDict):
@@ -293,7 +301,7 @@ class TurnOptionsToolResult(TypedDict):
     tool_use_id: str
     """The call it answers, as the pending calls name it."""
     content: str | Sequence[Mapping[str, Any]]
-    """What the tool gave."""
+    """The result."""
     is_error: NotRequired[bool]
     """Whether it failed."""
 
@@ -308,7 +316,7 @@ class TurnOptionsChangeSettings(TypedDict, total=False):
     tool_preset: Literal["none", "safe", "workspace", "full"]
     """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
     enable_memory: bool
-    """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    """Search of earlier messages, also with the preset none or with [tools] memory = false."""
     enable_agents: bool
     """The tool agent, which delegates a task to a sub-agent in its own session; see docs/sub-agents.md."""
     tool_filter: Literal["All"] | Mapping[str, Any]
@@ -328,7 +336,7 @@ class TurnOptions(TypedDict, total=False):
     """Options of one further turn."""
 
     keep_alive: bool
-    """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
+    """Of a new session: respond at once and run its first turn in the background; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
     """A skill to load before the prompt, by its name or source_uuid:name."""
     preload_skills: Sequence[SkillRef]
@@ -353,39 +361,39 @@ class TurnOptions(TypedDict, total=False):
     idempotency_key: str
     """Identifies the request: the same one again, at any server of the realm, gets the end of the same turn."""
     initial_turn: Literal["run_immediately", "deferred"]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     max_turns: int
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     budget_limits: BudgetLimits
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     history: Sequence[Mapping[str, Any]]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     tool_preset: Literal["none", "safe", "workspace", "full"]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     enable_builtins: bool
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     enable_shell: bool
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     enable_memory: bool
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     enable_agents: bool
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     memory_scope: Literal["project", "session"]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     tool_filter: Literal["All"] | Mapping[str, Any]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     labels: Mapping[str, str]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     app_context: Any
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     shell_env: Mapping[str, str]
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     compaction: CompactionSettings
-    """Set when the session was made; a turn may say it again, as it is."""
+    """Set when the session was created; a turn may repeat it unchanged."""
     model: str
     """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
-    """Who serves the model: anthropic, openai, gemini, self_hosted, offline."""
+    """The provider: anthropic, openai, gemini, self_hosted, offline."""
     system_prompt: str
     """The system prompt."""
     additional_instructions: Sequence[str]
@@ -397,21 +405,21 @@ class TurnOptions(TypedDict, total=False):
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
     client_tools: Sequence[ClientTool]
-    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
-    replace those of before.
+    """Tools that the client runs: a turn that calls one ends with pending_calls, and a turn with tool_results continues
+    it; those of a turn replace earlier ones.
     """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
-    """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
+    """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
     tool_results: Sequence[TurnOptionsToolResult]
     """The results of all pending_calls of the turn before; the prompt may be empty then."""
     clear_provider_params: bool
-    """Take the session's provider_params away first."""
+    """Remove the session's provider_params first."""
     change_settings: TurnOptionsChangeSettings
-    """Settings that are others from this turn on, also of a session that has run; null takes away what was set."""
+    """Settings that change from this turn on, also of a session that has run; null removes a setting."""
     after_seq: int
-    """Run only if this is the session's last seq, and refuse otherwise; for clients that must not be overtaken."""
+    """Run only if this is the session's last seq; otherwise refuse; for clients that must not be overtaken."""
     tool_overlay: ToolOverlay
     """Which of the session's tools this turn has."""
 
@@ -420,19 +428,19 @@ class SearchOptions(TypedDict, total=False):
     """Options of a search."""
 
     limit: int
-    """Show at most so many messages: 5 without it, 20 at most."""
+    """The maximum number of hits: 5 by default, 20 at most."""
     scope: Literal["project", "session"]
-    """Session looks in session_id alone; without it, as the configuration says."""
+    """Session searches session_id only; without it, the configuration decides."""
     session_id: str
-    """Look in this session alone."""
+    """Search this session only."""
     agent: str
-    """Look in what this agent remembers alone."""
+    """Search the memories of this agent only."""
     explain: bool
-    """Say of each hit why it was found, and whether a context shows it."""
+    """Include why each hit was found, and whether it is in its session's context."""
     token_budget: int
-    """Let hits and what was said around them take about so many tokens, hits first: 1200 without it."""
+    """The tokens for hits and the messages around them, about; hits first; 1200 by default."""
     as_of_seq: int
-    """With a session: as if nothing had been said after this seq."""
+    """With a session: ignore messages after this seq."""
 
 
 WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}

@@ -16,28 +16,28 @@ class Cost(TypedDict):
     """`cost` of `RunResultUsage`."""
 
     amount: float
-    """How much, as a decimal number."""
+    """The amount, as a decimal number."""
     currency: Literal["USD"]
-    """What it is counted in."""
+    """The currency."""
     partial: NotRequired[Literal[True]]
-    """Some calls have no known price, so it was at least this much."""
+    """Some calls have no known price, so this is a minimum."""
 
 
 class RunResultUsage(TypedDict):
     """`usage` of `RunResult`."""
 
     input_tokens: int
-    """Tokens the model was shown."""
+    """Input tokens."""
     output_tokens: int
-    """Tokens the model said."""
+    """Output tokens."""
     cache_creation_tokens: NotRequired[int]
-    """Of the input, tokens the provider has put into its cache."""
+    """Input tokens written to the provider's cache."""
     cache_read_tokens: NotRequired[int]
-    """Of the input, tokens the provider has read from its cache."""
+    """Input tokens read from the provider's cache."""
     reasoning_tokens: NotRequired[int]
     """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
-    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    """A part of it is an estimate: providers report no usage for a call that was cut off."""
     cost: NotRequired[Cost]
     """What it cost by the prices of its time; absent where no price is known."""
     total_tokens: int
@@ -48,23 +48,23 @@ class Usage(TypedDict):
     """`usage` of `Delegated`."""
 
     input_tokens: int
-    """Tokens the model was shown."""
+    """Input tokens."""
     output_tokens: int
-    """Tokens the model said."""
+    """Output tokens."""
     cache_creation_tokens: NotRequired[int]
-    """Of the input, tokens the provider has put into its cache."""
+    """Input tokens written to the provider's cache."""
     cache_read_tokens: NotRequired[int]
-    """Of the input, tokens the provider has read from its cache."""
+    """Input tokens read from the provider's cache."""
     reasoning_tokens: NotRequired[int]
     """Reasoning tokens among the output; absent where the provider reports none."""
     estimated: NotRequired[Literal[True]]
-    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    """A part of it is an estimate: providers report no usage for a call that was cut off."""
     cost: NotRequired[Cost]
     """What it cost by the prices of its time; absent where no price is known."""
 
 
 class Delegated(TypedDict):
-    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
+    """The usage of the session's sub-agents, which its budgets include; absent without sub-agents."""
 
     usage: Usage
     """The tokens they used."""
@@ -76,11 +76,11 @@ class PendingCall(TypedDict):
     """`pending_calls` of `RunResult`."""
 
     id: str
-    """The call's id, which its result names as tool_use_id."""
+    """The call's id; its result has it as tool_use_id."""
     name: str
     """The tool it calls."""
     args: dict[str, Any]
-    """What the tool is given."""
+    """The arguments."""
 
 
 TerminalCause: TypeAlias = Literal[
@@ -103,9 +103,9 @@ class ExtractionError(TypedDict):
     """`extraction_error` of `RunResult`."""
 
     last_output: str
-    """What the model answered last."""
+    """The last answer of the model."""
     attempts: int
-    """How often it was asked."""
+    """The number of attempts."""
     reason: str
     """What does not match."""
 
@@ -118,7 +118,7 @@ class RunResult(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     text: str
-    """What the model answered last."""
+    """The last answer of the model."""
     turns: int
     """Model calls of the turn."""
     tool_calls: int
@@ -126,18 +126,18 @@ class RunResult(TypedDict):
     usage: RunResultUsage
     """The tokens the turn used."""
     delegated: NotRequired[Delegated]
-    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
+    """The usage of the session's sub-agents, which its budgets include; absent without sub-agents."""
     turn_cost: NotRequired[Cost]
     """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
     """
     pending_calls: NotRequired[list[PendingCall]]
-    """Calls of your client_tools, with which the turn ended: a turn with their tool_results goes on."""
+    """The calls of client_tools with which the turn ended; a turn with their tool_results continues it."""
     terminal_cause_kind: NotRequired[TerminalCause]
-    """Why the turn stopped short; absent where the model ended it."""
+    """Why the turn ended early; absent if the model ended it."""
     structured_output: NotRequired[Any]
     """The result that matches output_schema."""
     extraction_error: NotRequired[ExtractionError]
-    """Why there is no structured_output, though one was asked for."""
+    """Why there is no structured_output although one was requested."""
 
 
 SessionInfoState: TypeAlias = Literal[
@@ -156,9 +156,9 @@ class SessionInfoBudget(TypedDict):
     type: Literal["tokens", "time", "tool_calls", "cost"]
     """What is limited."""
     limit: float
-    """How much there is: tokens, milliseconds of a turn, calls, or US dollars."""
+    """The limit: tokens, milliseconds of a turn, calls, or US dollars."""
     used: NotRequired[float]
-    """How much of it is used; absent for time, which each turn has anew."""
+    """How much of it is used; absent for time, which starts anew with each turn."""
 
 
 class SessionInfoUnfinishedTurn(TypedDict):
@@ -167,9 +167,9 @@ class SessionInfoUnfinishedTurn(TypedDict):
     since: str
     """When its last entry was written."""
     attempt: int
-    """How many processes have run it."""
+    """The number of processes that have run it."""
     missing: NotRequired[list[str]]
-    """What the process that answers lacks to continue the turn; absent where it lacks nothing."""
+    """What this process lacks to continue the turn; absent if it lacks nothing."""
 
 
 class CompactionCadence(TypedDict):
@@ -191,7 +191,7 @@ class SessionInfo(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     created_at: int
-    """When it was made, in seconds of Unix time."""
+    """When it was created, in seconds of Unix time."""
     updated_at: int
     """When it last changed, in seconds of Unix time."""
     message_count: int
@@ -207,23 +207,23 @@ class SessionInfo(TypedDict):
     finish; failed: its last turn ended with an error.
     """
     model: str
-    """The model it asks."""
+    """Its model."""
     labels: NotRequired[dict[str, str]]
-    """The labels it was made with."""
+    """Its labels."""
     provider: str
-    """Who serves the model."""
+    """The provider of the model."""
     title: str
-    """The beginning of the first thing the user said; empty before."""
+    """The beginning of the user's first message; empty before."""
     usage: NotRequired[Usage]
-    """What the tokens are made of; absent for a session of before that was kept."""
+    """The tokens by kind; absent for sessions of versions that did not record it."""
     delegated: NotRequired[Delegated]
-    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
+    """The usage of the session's sub-agents, which its budgets include; absent without sub-agents."""
     budgets: NotRequired[list[SessionInfoBudget]]
-    """The limits it was made with; absent without any, and for a session of before that was kept."""
+    """Its limits; absent without any, and for sessions of versions that did not record them."""
     unfinished_turn: NotRequired[SessionInfoUnfinishedTurn]
     """The turn whose process ended before it did; turn/finish continues it; absent where there is none."""
     last_assistant_text: NotRequired[str]
-    """What the assistant said last."""
+    """The last text of the assistant."""
     session_compaction_cadence: NotRequired[CompactionCadence]
     """When it was compacted, in its own boundaries."""
 
@@ -236,7 +236,7 @@ class SessionSummary(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     created_at: int
-    """When it was made, in seconds of Unix time."""
+    """When it was created, in seconds of Unix time."""
     updated_at: int
     """When it last changed, in seconds of Unix time."""
     message_count: int
@@ -252,11 +252,11 @@ class SessionSummary(TypedDict):
     finish; failed: its last turn ended with an error.
     """
     model: str
-    """The model it asks."""
+    """Its model."""
     labels: NotRequired[dict[str, str]]
-    """The labels it was made with."""
+    """Its labels."""
     title: str
-    """The beginning of the first thing the user said; empty before."""
+    """The beginning of the user's first message; empty before."""
 
 
 class SessionHistory(TypedDict):
@@ -269,9 +269,9 @@ class SessionHistory(TypedDict):
     message_count: int
     """Messages of the whole transcript."""
     offset: int
-    """How many of the oldest were left out."""
+    """How many of the oldest were skipped."""
     limit: NotRequired[int]
-    """How many were asked for at most."""
+    """The requested maximum."""
     has_more: bool
     """Whether newer ones follow."""
     messages: list[dict[str, Any]]
@@ -301,20 +301,20 @@ class ForkedSession(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     message_count: int
-    """Messages the new session begins with."""
+    """The number of messages the new session begins with."""
 
 
 class PortableEntry(TypedDict):
     """`entries` of `ExportSessionResult`."""
 
     seq: int
-    """The first seq it takes."""
+    """Its first seq."""
     span: int
-    """How many seqs it takes."""
+    """The number of seqs it takes."""
     timestamp_ms: int
-    """When it was said, in milliseconds of Unix time."""
+    """Its time, in milliseconds of Unix time."""
     body: dict[str, Any]
-    """What it says, by its kind, as the log keeps it."""
+    """Its content by kind, as stored in the log."""
 
 
 class ExportSessionResult(TypedDict):
@@ -325,11 +325,11 @@ class ExportSessionResult(TypedDict):
     entries: list[PortableEntry]
     """Its log from there on, oldest first."""
     last_seq: int
-    """Where the log ends now."""
+    """The last seq of the log."""
     next_after: NotRequired[int]
     """The `after` of the next page; absent on the last."""
     blob_ids: list[str]
-    """The blobs that these entries name, to be read one by one."""
+    """The blobs named by these entries, to be read one by one."""
 
 
 class ImportSessionResult(TypedDict):
@@ -338,9 +338,9 @@ class ImportSessionResult(TypedDict):
     session_id: str
     """The session's id here: its own, or another where its own was taken."""
     last_seq: int
-    """How far its log is there now."""
+    """The last seq that is there now."""
     complete: bool
-    """Whether all of it is there."""
+    """Whether the import is complete."""
 
 
 class ExportAgentResult(TypedDict):
@@ -351,7 +351,7 @@ class ExportAgentResult(TypedDict):
     entries: list[PortableEntry]
     """Its log from there on, oldest first."""
     last_seq: int
-    """Where the log ends now."""
+    """The last seq of the log."""
     next_after: NotRequired[int]
     """The `after` of the next page; absent on the last."""
 
@@ -364,11 +364,11 @@ class AskedCall(TypedDict):
     name: str
     """The tool it calls."""
     args: dict[str, Any]
-    """What the tool would be given."""
+    """The arguments of the call."""
     why: str
-    """Why it is asked about."""
+    """Why it needs approval."""
     always: NotRequired[list[str]]
-    """The rules that allowing it for the session or the project would add; absent where none is safe."""
+    """The rules that allowing it for the session or the project would add; absent if none is safe."""
 
 
 class ListApproval(TypedDict):
@@ -379,13 +379,13 @@ class ListApproval(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     approval_id: str
-    """The question's id."""
+    """The id of the approval request."""
     calls: list[AskedCall]
     """The calls that wait."""
     asked_at: str
-    """When it was asked, as ISO 8601."""
+    """When approval was requested, as ISO 8601."""
     expires_at: str
-    """Until when an answer counts; then it is taken for a no."""
+    """Until when it can be answered; then it counts as denied."""
 
 
 class AnswerApprovalResult(TypedDict):
@@ -396,7 +396,7 @@ class AnswerApprovalResult(TypedDict):
     session_ref: NotRequired[str]
     """The id with its realm, unique across realms."""
     answered: Literal[True]
-    """That the word is kept."""
+    """That the answer is stored."""
     waiting_calls: int
     """Calls of the turn that still wait."""
 
@@ -416,9 +416,9 @@ class RewriteCommitReason(TypedDict):
     """`reason` of `RewriteCommit`."""
 
     kind: str
-    """Why, in a word."""
+    """The reason, as a short name."""
     note: NotRequired[str]
-    """Why, in more words."""
+    """A longer explanation."""
 
 
 class SystemTime(TypedDict):
@@ -427,7 +427,7 @@ class SystemTime(TypedDict):
     secs_since_epoch: int
     """Whole seconds of Unix time."""
     nanos_since_epoch: int
-    """Nanoseconds besides."""
+    """And nanoseconds."""
 
 
 class RewriteCommit(TypedDict):
@@ -469,7 +469,7 @@ class RewriteResult(TypedDict):
     message_count: int
     """Messages of the transcript now."""
     commit: RewriteCommit
-    """What was recorded of it."""
+    """The recorded commit."""
 
 
 class TranscriptRevision(TypedDict):
@@ -482,9 +482,9 @@ class TranscriptRevision(TypedDict):
     message_count: int
     """Messages of the whole transcript."""
     offset: int
-    """How many of the oldest were left out."""
+    """How many of the oldest were skipped."""
     limit: NotRequired[int]
-    """How many were asked for at most."""
+    """The requested maximum."""
     has_more: bool
     """Whether newer ones follow."""
     messages: list[dict[str, Any]]
@@ -499,16 +499,17 @@ class ContextPart(TypedDict):
     """`parts` of `SessionContext`."""
 
     kind: str
-    """System, summary, pinned, expanded or turn."""
+    """System, summary, work_state (the end of the summary's message), pinned, expanded or turn."""
     seqs: list[int]
     """The first and the last seq of its messages."""
     estimated_tokens: int
-    """How large it is, about."""
+    """Its estimated tokens."""
 
 
 SessionContextKindKind: TypeAlias = Literal[
     "system",
     "summary",
+    "work_state",
     "pinned",
     "expanded",
     "turn",
@@ -526,7 +527,7 @@ class SessionContextKind(TypedDict):
     what was recalled by them.
     """
     tokens: int
-    """How large it is, about."""
+    """Its estimated tokens."""
 
 
 class SessionContextEvicted(TypedDict):
@@ -535,16 +536,16 @@ class SessionContextEvicted(TypedDict):
     outputs: int
     """Tool outputs of which one line is shown each."""
     tokens: int
-    """How large they are in the log, about."""
+    """Their estimated tokens in the log."""
 
 
 class SessionContext(TypedDict):
     """What `readContext` answers."""
 
     messages: list[dict[str, Any]]
-    """What the model is shown, in its order."""
+    """The messages that the model sees, in order."""
     estimated_tokens: int
-    """How large it is, about."""
+    """Its estimated tokens."""
     sha256: str
     """The hash of it, as recorded with the call when it was made."""
     parts: list[ContextPart]
@@ -552,17 +553,21 @@ class SessionContext(TypedDict):
     kinds: list[SessionContextKind]
     """What fills it, each kind once; together it is estimated_tokens."""
     evicted: NotRequired[SessionContextEvicted]
-    """What stands in the context as one line each, which recall_output shows whole; absent where nothing does."""
+    """Tool outputs that the context shows as one line each; recall_output returns them whole; absent without any."""
     forgotten: NotRequired[list[int]]
-    """Seqs of what is shown that was forgotten since, in whole or in part: the recorded hash is not of this."""
+    """Seqs of messages that were erased since, in whole or in part: the recorded hash is of the original."""
     tools: list[str]
     """The names of the tools its next turn is offered here, as far as servers are connected."""
     tool_tokens: int
-    """What the tools' descriptions add to every request, about."""
+    """The estimated tokens of the tools' descriptions in every request."""
     context_window: NotRequired[int]
     """Tokens the model can see at once, when that is known."""
     auto_compact_threshold: NotRequired[int]
-    """The size at which the context is compacted; absent without session-compaction."""
+    """The size at which the context is compacted, by its threshold or because that is cheaper than continuing; absent
+    without session-compaction.
+    """
+    next_call_cost: NotRequired[float]
+    """What the next call pays for this context and the tools, about, in US dollars; absent without a price."""
 
 
 class ModelCallsCall(TypedDict):
@@ -571,16 +576,16 @@ class ModelCallsCall(TypedDict):
     seq: int
     """Its number in the session's log; readContext shows with at_seq what it was shown."""
     turn: int
-    """The session's turn it was made in, from 1."""
+    """Its turn, from 1."""
     at: str
-    """When it was made, in RFC 3339."""
+    """When it was created, in RFC 3339."""
     model: str
     """The model that was called."""
     tokens: int
-    """How large the context was that it was shown, about; the sum of the parts."""
+    """The estimated tokens of its context; the sum of the parts."""
     tool_tokens: int
-    """What the descriptions of its tools added, about; of calls of before that was kept, of the tools the session has
-    now.
+    """The estimated tokens of its tools' descriptions; for calls of versions that did not record it, of the session's
+    current tools.
     """
     parts: list[SessionContextKind]
     """What filled the context, each kind once."""
@@ -589,7 +594,7 @@ class ModelCallsCall(TypedDict):
     threshold: NotRequired[int]
     """The size at which the context is compacted; absent without session-compaction."""
     usage: NotRequired[Usage]
-    """Its usage, failed attempts included; absent where the provider reports none."""
+    """Its usage, including failed attempts; absent if the provider reports none."""
     cost: NotRequired[Cost]
     """What that cost; absent where no price is known."""
 
@@ -602,11 +607,11 @@ class ModelCallsCompaction(TypedDict):
     compaction_id: str
     """Its id."""
     tokens_before: int
-    """How large the context was, about."""
+    """The estimated tokens of the context."""
     tokens_after: int
-    """How large it was after, about."""
+    """The estimated tokens after it."""
     trigger: NotRequired[Literal["threshold", "overflow", "manual", "eviction"]]
-    """Why it was made, where the server tells; eviction: only tool output became one line each."""
+    """Why it was made, where the server reports it; eviction: only tool output became one line each."""
     undone: bool
     """Whether it was undone since."""
 
@@ -639,6 +644,7 @@ ReceiptViewItemKind: TypeAlias = Literal[
     "command",
     "rule",
     "ask",
+    "work_state",
 ]
 
 
@@ -646,7 +652,7 @@ class ReceiptViewItem(TypedDict):
     """`items` of `ReceiptView`."""
 
     kind: ReceiptViewItemKind
-    """What it is."""
+    """What it is; work_state: a fact about the work, such as a failed command."""
     text: str
     """The specific, word for word."""
     seq: int
@@ -663,7 +669,7 @@ class ReceiptViewInvented(TypedDict):
     text: str
     """What was invented."""
     sentence: str
-    """The sentence that said it."""
+    """The sentence that contains it."""
 
 
 class ReceiptViewPruned(TypedDict):
@@ -674,30 +680,30 @@ class ReceiptViewPruned(TypedDict):
     tool_use_id: str
     """The call it answers."""
     tokens: int
-    """How large it is, about."""
+    """Its estimated tokens."""
 
 
 class ReceiptView(TypedDict):
     """`receipt` of `CompactResultCompaction`."""
 
     total: int
-    """Specifics that were taken out of the context."""
+    """Specifics that were removed from the context."""
     in_summary: int
-    """Of them, those the summary says."""
+    """Of them, those in the summary."""
     in_tail: int
-    """Of them, those the turns that stayed say."""
+    """Of them, those in the turns that stayed."""
     pinned: int
-    """Of them, those a pinned message says."""
+    """Of them, those in a pinned message."""
     recoverable: int
-    """Of them, those only the log and memory have."""
+    """Of them, those only in the log and memory."""
     lost: int
-    """Of them, those that can be found nowhere any more."""
+    """Of them, those that cannot be found any more."""
     found_by_search: int
     """Of the recoverable, those a search of memory found, before it was compacted."""
     items: list[ReceiptViewItem]
     """At most 1,000 of them, what is lost first; the counts are of all."""
     invented: list[ReceiptViewInvented]
-    """What the summary said that none of its sources says."""
+    """Content of the summary that is in none of its sources."""
     invented_cut: bool
     """Whether the sentences that hold it were cut from the summary."""
     unverified: NotRequired[list[str]]
@@ -721,13 +727,31 @@ class CompactResultCompactionRule(TypedDict):
     """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
 
 
+class WorkStateLine(TypedDict):
+    """`lines` of `WorkState`."""
+
+    seq: int
+    """The message whose call it reports."""
+    text: str
+    """One fact: a running job, a task, a written file, a command with its exit code."""
+
+
+class WorkState(TypedDict):
+    """`work_state` of `CompactResultCompaction`."""
+
+    lines: list[WorkStateLine]
+    """The facts that follow the summary, the most relevant first."""
+    left_out: int
+    """How many more facts did not fit."""
+
+
 class CompactResultCompactionEvicted(TypedDict):
     """`evicted` of `CompactResultCompaction`."""
 
     outputs: int
     """Tool outputs that became one line each."""
     superseded: int
-    """Of them, those the same call gave again later."""
+    """Of them, those that the same call returned again later."""
     failed: int
     """Of them, those of calls of earlier turns that failed."""
     large: int
@@ -746,7 +770,7 @@ class Judgement(TypedDict):
     unverified: int
     """Sentences that the judge could not decide."""
     usage: Usage
-    """What judging took; the usage of the compaction has it in it."""
+    """The usage of judging; included in the usage of the compaction."""
 
 
 class CompactResultCompactionNative(TypedDict):
@@ -759,7 +783,7 @@ class CompactResultCompactionNative(TypedDict):
     bytes: int
     """How large it is, as JSON."""
     usage: Usage
-    """What it took; the usage of the compaction has it in it."""
+    """Its usage; included in the usage of the compaction."""
     refused: bool
     """Whether the provider refused it since, so that the summary is sent."""
 
@@ -768,11 +792,11 @@ class Economy(TypedDict):
     """`economy` of `CompactResultCompaction`."""
 
     saves: float
-    """What the calls that are expected cost less without what it takes out."""
+    """The expected saving in later calls."""
     costs: float
-    """What the summary costs, and putting what stays into the provider's cache anew."""
+    """The cost of the summary, and of caching the remaining context again."""
     currency: Literal["USD"]
-    """What both are counted in."""
+    """The currency of both."""
     calls: int
     """Model calls that are expected to follow."""
     cache: Literal["warm", "cold"]
@@ -803,34 +827,34 @@ class CompactResultCompaction(TypedDict):
     compaction_id: str
     """Its id."""
     created_at: str
-    """When it was made, in RFC 3339."""
+    """When it was created, in RFC 3339."""
     strategy: str
     """How the context was rebuilt: summary, cascade of two, or eviction of tool output alone."""
     trigger: Literal["threshold", "overflow", "manual", "eviction"]
     """threshold: it grew; overflow: it no longer fits the model; manual: it was asked; eviction: before any of these.
     """
     summary_by: Literal["model", "curator", "extractive", "none"]
-    """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
+    """What wrote the summary: a model; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
-    """The model that was asked."""
+    """The model that was called."""
     notes: list[str]
     """Anything out of the ordinary: why the summary is extractive, what was kept less of."""
     instructions: NotRequired[str]
-    """What the summary was not to leave out."""
+    """What the summary must not omit."""
     summary: str
-    """The summary that stands for what was taken out."""
+    """The summary of the removed messages."""
     summary_tokens: int
-    """How long the summary is, about."""
+    """The estimated tokens of the summary."""
     messages_before: int
     """Messages of the context before."""
     messages_after: int
     """Messages of the context after."""
     tokens_before: int
-    """How large the context was, about."""
+    """The estimated tokens of the context."""
     tokens_after: int
     """How large it is after, about; of a preview, with a summary of the usual length."""
     discarded: list[SeqRange]
-    """The messages that were taken out."""
+    """The removed messages."""
     superseded: NotRequired[str]
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
@@ -839,18 +863,20 @@ class CompactResultCompaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
-    """Of an eviction: what it took out, and why."""
+    """Of an eviction: what it removed, and why."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
     native: NotRequired[CompactResultCompactionNative]
     """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
-    """The tokens the summary took."""
+    """The usage of the summary."""
     economy: NotRequired[Economy]
     """Whether it pays; absent where no price of the model is known."""
     prepared: NotRequired[CompactResultCompactionPrepared]
-    """That its summary was made behind a turn, before it was needed."""
+    """That its summary was prepared in the background, before it was needed."""
     waited_ms: NotRequired[int]
     """How long the turn waited for the summary; only of sessions whose compactions are prepared."""
     cadence: CompactionCadence
@@ -864,18 +890,18 @@ class CompactResultCompaction(TypedDict):
     expanded: list[SeqRange]
     """What was brought back into the context since."""
     cost: NotRequired[CompactResultCompactionCost]
-    """Of a preview: what the compaction would take."""
+    """Of a preview: the expected usage."""
 
 
 class CompactResult(TypedDict):
     """What `compactSession` answers."""
 
     compacted: bool
-    """Whether it was."""
+    """Whether it was compacted."""
     reason: NotRequired[str]
     """Why nothing was compacted."""
     compaction: NotRequired[CompactResultCompaction]
-    """The compaction that was made, or would be."""
+    """The compaction, or its preview."""
 
 
 class Compaction(TypedDict):
@@ -884,34 +910,34 @@ class Compaction(TypedDict):
     compaction_id: str
     """Its id."""
     created_at: str
-    """When it was made, in RFC 3339."""
+    """When it was created, in RFC 3339."""
     strategy: str
     """How the context was rebuilt: summary, cascade of two, or eviction of tool output alone."""
     trigger: Literal["threshold", "overflow", "manual", "eviction"]
     """threshold: it grew; overflow: it no longer fits the model; manual: it was asked; eviction: before any of these.
     """
     summary_by: Literal["model", "curator", "extractive", "none"]
-    """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
+    """What wrote the summary: a model; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
-    """The model that was asked."""
+    """The model that was called."""
     notes: list[str]
     """Anything out of the ordinary: why the summary is extractive, what was kept less of."""
     instructions: NotRequired[str]
-    """What the summary was not to leave out."""
+    """What the summary must not omit."""
     summary: str
-    """The summary that stands for what was taken out."""
+    """The summary of the removed messages."""
     summary_tokens: int
-    """How long the summary is, about."""
+    """The estimated tokens of the summary."""
     messages_before: int
     """Messages of the context before."""
     messages_after: int
     """Messages of the context after."""
     tokens_before: int
-    """How large the context was, about."""
+    """The estimated tokens of the context."""
     tokens_after: int
     """How large it is after, about; of a preview, with a summary of the usual length."""
     discarded: list[SeqRange]
-    """The messages that were taken out."""
+    """The removed messages."""
     superseded: NotRequired[str]
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
@@ -920,18 +946,20 @@ class Compaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    work_state: NotRequired[WorkState]
+    """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
-    """Of an eviction: what it took out, and why."""
+    """Of an eviction: what it removed, and why."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
     native: NotRequired[CompactResultCompactionNative]
     """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
-    """The tokens the summary took."""
+    """The usage of the summary."""
     economy: NotRequired[Economy]
     """Whether it pays; absent where no price of the model is known."""
     prepared: NotRequired[CompactResultCompactionPrepared]
-    """That its summary was made behind a turn, before it was needed."""
+    """That its summary was prepared in the background, before it was needed."""
     waited_ms: NotRequired[int]
     """How long the turn waited for the summary; only of sessions whose compactions are prepared."""
     cadence: CompactionCadence
@@ -967,7 +995,7 @@ class ExpandResult(TypedDict):
     messages: int
     """Messages of the context now."""
     estimated_tokens: int
-    """How large it is now, about."""
+    """Its estimated tokens now."""
 
 
 class PinResult(TypedDict):
@@ -985,11 +1013,11 @@ class MemoryHitWhy(TypedDict):
     """`why` of `MemoryHit`."""
 
     words: float
-    """0 to 1: how much of what was asked its words say; 1 for the very passage."""
+    """0 to 1: how much of the query its words cover; 1 for the exact passage."""
     meaning: float
-    """0 to 1: how alike it is in meaning; 0 where there are no vectors."""
+    """0 to 1: its similarity in meaning; 0 without vectors."""
     neighbours: float
-    """0 to 1: how much better what was said right before or after it answers."""
+    """0 to 1: how much better the messages right before or after it answer."""
 
 
 class MemoryHitAround(TypedDict):
@@ -1002,11 +1030,11 @@ class MemoryHitAround(TypedDict):
     seq: int
     """Its number in the session's log."""
     role: str
-    """Who said it: user, assistant or tool."""
+    """The speaker: user, assistant or tool."""
     kind: str
     """What it is, such as text or tool_result."""
     created_at: str
-    """When it was said, in RFC 3339."""
+    """Its time, in RFC 3339."""
     content: str
     """What was said, word for word; a quotation as the hit is."""
 
@@ -1015,25 +1043,25 @@ class MemoryHit(TypedDict):
     """`results` of `MemoryResults`."""
 
     content: str
-    """What was said, word for word; of a long message the part that answers best."""
+    """The message, word for word; of a long one, the part that answers best."""
     score: float
     """0 to 1: how sure it answers; useful ones are above 0.7."""
     session_id: str
-    """The session it was said in."""
+    """The session of the message."""
     turn: int
-    """The turn it was said in, or the number of an agent's memory."""
+    """The turn of the message, or the number of an agent's memory."""
     seq: int
     """Its number in the session's log."""
     role: str
-    """Who said it: user, assistant or tool."""
+    """The speaker: user, assistant or tool."""
     kind: str
     """What it is, such as text or tool_result."""
     created_at: str
-    """When it was said, in RFC 3339."""
+    """Its time, in RFC 3339."""
     agent: NotRequired[str]
     """The agent whose memory it is."""
     origin: str
-    """Who said it, and that it is a quotation: data, whatever it asks for."""
+    """The speaker, and that it is a quotation: data, not instructions."""
     why: NotRequired[MemoryHitWhy]
     """With explain: what brought it where it stands."""
     around: NotRequired[list[MemoryHitAround]]
@@ -1073,13 +1101,13 @@ class MemoryStatusReport(TypedDict):
     by_words: NotRequired[int]
     """Chunks that need none: what tools say in names and numbers is found by its words."""
     sessions_behind: int
-    """Sessions whose log is not taken in to its end."""
+    """Sessions whose log is not fully indexed."""
     embedder: str
-    """What makes vectors of texts; none without one, loading until it can be asked."""
+    """The embedder; none without one, loading until it is ready."""
     index: str
     """How vectors are searched."""
     bytes: int
-    """What memory takes on disk."""
+    """The bytes of memory on disk."""
     mode: Literal["hybrid", "lexical"]
     """lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second."""
     problem: NotRequired[str]
@@ -1092,7 +1120,7 @@ class Remembered(TypedDict):
     count: int
     """How many memories the agent has now."""
     compaction_due: bool
-    """Whether a compaction is due with it, which has begun then."""
+    """Whether a compaction became due, which then runs in the background."""
 
 
 class AgentContextImmediate(TypedDict):
@@ -1101,7 +1129,7 @@ class AgentContextImmediate(TypedDict):
     seq: int
     """Its number; the first is 1."""
     content: str
-    """What is remembered, word for word."""
+    """The memory, word for word."""
     created_at: str
     """When it was added, in RFC 3339."""
     metadata: NotRequired[dict[str, Any]]
@@ -1125,7 +1153,7 @@ class AgentCompacted(TypedDict):
     """What `compactAgent` answers."""
 
     compacted: bool
-    """Whether it was."""
+    """Whether it was compacted."""
     reason: NotRequired[str]
     """Why not."""
     longterm_summary: NotRequired[str]
@@ -1140,13 +1168,13 @@ class AgentStatus(TypedDict):
     agent: str
     """Its name."""
     count: int
-    """Memories, all of them."""
+    """The number of memories."""
     notes: int
-    """Private notes."""
+    """The number of private notes."""
     immediate_window: int
-    """Memories that are shown word for word, as configured."""
+    """The configured number of memories that are shown word for word."""
     recent_window: int
-    """Memories of the short-term summary, as configured."""
+    """The configured number of memories of the short-term summary."""
     immediate_count: int
     """Memories no summary covers: what a context shows word for word."""
     longterm_summary: NotRequired[str]
@@ -1154,9 +1182,9 @@ class AgentStatus(TypedDict):
     recent_summary: NotRequired[str]
     """The summary of the memories before the newest."""
     recent_range: NotRequired[SeqRange]
-    """The memories the short-term summary speaks for."""
+    """The memories that the short-term summary covers."""
     longterm_range: NotRequired[SeqRange]
-    """The memories the long-term summary speaks for."""
+    """The memories that the long-term summary covers."""
     compactions: int
     """How often its memories were compacted."""
     last_compaction_at: NotRequired[str]
@@ -1175,17 +1203,17 @@ class AgentHistorySummaryReceipt(TypedDict):
     """`receipt` of `AgentHistorySummary`."""
 
     total: int
-    """Specifics of what it sums up."""
+    """Specifics of its sources."""
     in_summary: int
-    """Of them, those it says."""
+    """Of them, those in the summary."""
     in_tail: int
     """Of them, those the other summary or a memory that is still shown says."""
     recoverable: int
-    """Of them, those only the log and memory have."""
+    """Of them, those only in the log and memory."""
     lost: int
-    """Of them, those that can be found nowhere any more."""
+    """Of them, those that cannot be found any more."""
     invented: int
-    """Things it said that nothing it sums up says."""
+    """Content that is in none of its sources."""
     unverified: int
     """Sentences of it whose claims nothing proved."""
     verdict: str
@@ -1196,15 +1224,15 @@ class LongtermQuality(TypedDict):
     """`quality` of `AgentHistorySummary`."""
 
     sources: int
-    """Specifics of what it was made of."""
+    """Specifics of its sources."""
     kept: int
-    """Of them, those it says."""
+    """Of them, those in the summary."""
     attainable: int
     """Of them, those that sentences of what it was made of say in the same room."""
     invented: int
     """Sentences that say what none of its sources says and were not cut."""
     shrinkage: float
-    """Its length over that of what it was made of."""
+    """Its length divided by that of its sources."""
     quality: float
     """What is kept of what could be, multiplied over all steps since it was last held against the short-term summaries.
     """
@@ -1238,21 +1266,21 @@ AgentHistorySummary = TypedDict(
     {
         # Its number in the agent's log; both summaries of a compaction have the same.
         "seq": int,
-        # When it was made, in RFC 3339.
+        # When it was created, in RFC 3339.
         "created_at": str,
         # recent: the short-term summary; longterm: the long-term one.
         "tier": Literal["recent", "longterm"],
-        # The number of the first memory it speaks for.
+        # The number of the first memory that it covers.
         "from": int,
         # The number of the last, which is in.
         "to": int,
         # The summary itself.
         "summary": str,
-        # Who wrote it; extractive: sentences of what it sums up.
+        # What wrote it: a model; extractive: sentences of its sources.
         "by": Literal["model", "extractive"],
-        # Its receipt in numbers; absent of summaries of before there were any.
+        # Its receipt in numbers; absent for summaries of versions without receipts.
         "receipt": NotRequired[AgentHistorySummaryReceipt],
-        # Of a long-term summary, how it stands to what it was made of.
+        # Of a long-term summary: its quality, compared with its sources.
         "quality": NotRequired[LongtermQuality],
         # Of a long-term summary, the attempt to make it anew; absent without one.
         "remaking": NotRequired[Remaking],
@@ -1273,13 +1301,13 @@ class AgentHistory(TypedDict):
 AgentReceiptRecent = TypedDict(
     "AgentReceiptRecent",
     {
-        # The number of the first memory it speaks for.
+        # The number of the first memory that it covers.
         "from": int,
         # The number of the last, which is in.
         "to": int,
         # The summary itself.
         "summary": str,
-        # Who wrote it; extractive: sentences of what it sums up.
+        # What wrote it: a model; extractive: sentences of its sources.
         "by": Literal["model", "extractive"],
         # What became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the other summary or by a memory that is still shown; absent of compactions of before there were receipts.
         "receipt": NotRequired[ReceiptView],
@@ -1294,15 +1322,15 @@ class AgentReceipt(TypedDict):
     seq: int
     """The compaction's number in the agent's log."""
     created_at: str
-    """When it was made, in RFC 3339."""
+    """When it was created, in RFC 3339."""
     at_count: int
     """How many memories there were when it became due."""
     forced: bool
     """Whether it was requested."""
     model: NotRequired[str]
-    """The model that was asked; absent where none was."""
+    """The model that was called; absent without one."""
     usage: Usage
-    """The tokens it took."""
+    """Its usage."""
     notes: list[str]
     """Anything out of the ordinary: what was refused, why a summary is extractive."""
     recent: AgentReceiptRecent
@@ -1310,7 +1338,7 @@ class AgentReceipt(TypedDict):
     longterm: NotRequired[AgentReceiptRecent]
     """The long-term summary, of both summaries before; absent the first time."""
     quality: NotRequired[LongtermQuality]
-    """How the long-term summary stands to what it was made of."""
+    """The quality of the long-term summary, compared with its sources."""
     remaking: NotRequired[Remaking]
     """The attempt to make the long-term summary anew; absent without one."""
 
@@ -1336,13 +1364,13 @@ class ForgetResultLog(TypedDict):
     agent: NotRequired[str]
     """Or the agent."""
     all: bool
-    """Whether everything it said goes."""
+    """Whether all of it is erased."""
     messages: int
-    """Messages, memories and notes that say nothing any more."""
+    """Erased messages, memories and notes."""
     cut: int
     """Summaries that lost sentences."""
     holes: list[SeqRange]
-    """The entries that say less than they did."""
+    """The shortened entries."""
 
 
 class ForgetResultGoing(TypedDict):
@@ -1357,9 +1385,9 @@ class ForgetResultGoing(TypedDict):
     kind: str
     """What it is."""
     at: str
-    """When it was said, in RFC 3339."""
+    """Its time, in RFC 3339."""
     excerpt: NotRequired[str]
-    """How it begins; only of a dry run."""
+    """Its beginning; only in a dry run."""
 
 
 ForgetReceiptTarget: TypeAlias = Literal[
@@ -1386,13 +1414,13 @@ class ForgetReceiptScan(TypedDict):
     """`scan` of `ForgetReceipt`."""
 
     texts: int
-    """Texts that were looked for."""
+    """Texts that were searched for."""
     places: int
-    """Files and tables that were looked at."""
+    """Files and tables that were scanned."""
     bytes: int
-    """Bytes that were looked at."""
+    """Bytes that were scanned."""
     matches: int
-    """Places that still say one of them."""
+    """Places that still contain one of them."""
     elsewhere: list[ForgetReceiptScanElsewhere]
     """Those places, at most 100."""
 
@@ -1427,19 +1455,19 @@ class ForgetReceipt(TypedDict):
     at: str
     """When it was done, in RFC 3339."""
     target: ForgetReceiptTarget
-    """What was asked to be forgotten."""
+    """What was to be erased."""
     by: NotRequired[str]
-    """Who asked, by name."""
+    """The name of the caller."""
     logs: list[ForgetResultLog]
-    """The sessions and agents that say less than they did."""
+    """The sessions and agents with erased content."""
     blobs: int
     """Files kept beside the logs that were removed."""
     settings: NotRequired[int]
-    """Settings of the realm's own configuration that say the text and are removed."""
+    """Settings of the realm's own configuration that contain the text and are removed."""
     scan: ForgetReceiptScan
-    """What a look at every byte the realm keeps came to."""
+    """The result of a scan of all stored bytes."""
     quoted_in: list[ForgetReceiptQuotedIn]
-    """Messages of others that say the same and were not asked to be forgotten, at most 100."""
+    """Other messages that contain the same text and were not to be erased, at most 100."""
     backups: list[ForgetReceiptBackup]
     """Known back-ups of before, which still hold it until they are brought up to date or deleted."""
 
@@ -1461,15 +1489,15 @@ class ForgetResult(TypedDict):
     dry_run: bool
     """Whether nothing was changed."""
     logs: list[ForgetResultLog]
-    """The sessions and agents that say less, or would."""
+    """The sessions and agents with erased content, or that would have it."""
     going: list[ForgetResultGoing]
-    """The messages, memories and notes that go, at most 1,000."""
+    """The messages, memories and notes to erase, at most 1,000."""
     more: int
     """Of them, those that are not listed."""
     settings: NotRequired[int]
-    """Settings of the realm's own configuration that say the text and are removed."""
+    """Settings of the realm's own configuration that contain the text and are removed."""
     receipt: NotRequired[ForgetReceipt]
-    """Of a forgetting: what was done and what was found afterwards."""
+    """Of an erasure: what was done and what was found afterwards."""
     signed: NotRequired[Signed]
     """The same with its signature."""
 
@@ -1484,7 +1512,7 @@ class ListForgettingsResultForgetting(TypedDict):
     public_key: str
     """The key it is checked with."""
     valid: bool
-    """Whether the signature is right."""
+    """Whether the signature is valid."""
 
 
 class ListForgettingsResult(TypedDict):
@@ -1493,7 +1521,7 @@ class ListForgettingsResult(TypedDict):
     forgettings: list[ListForgettingsResultForgetting]
     """Oldest first."""
     unfinished: int
-    """Forgettings that were begun and go on."""
+    """Erasures in progress."""
 
 
 class PruneResultSession(TypedDict):
@@ -1502,11 +1530,11 @@ class PruneResultSession(TypedDict):
     session_id: str
     """The session."""
     title: NotRequired[str]
-    """How it begins; only of a dry run."""
+    """Its beginning; only in a dry run."""
     updated_at: str
     """When it last changed, in RFC 3339."""
     rule: str
-    """Why it goes: `sessions`, or the label of the rule."""
+    """The rule: `sessions`, or its label."""
     kept_for: str
     """How long the rule keeps, such as 90d."""
 
@@ -1517,13 +1545,13 @@ class PruneResult(TypedDict):
     dry_run: bool
     """Whether nothing was changed."""
     sessions: list[PruneResultSession]
-    """The sessions that went, or would, the oldest first."""
+    """The sessions that were erased, or would be, oldest first."""
     more: int
-    """Sessions that are due besides and go the next time."""
+    """Further sessions that are due; they are erased the next time."""
     busy: int
     """Sessions that are due, but run a turn or are locked; they are erased later."""
     receipt: NotRequired[ForgetReceipt]
-    """What was done and found afterwards; absent where nothing went."""
+    """What was done and found afterwards; absent if nothing was erased."""
     signed: NotRequired[Signed]
     """The same with its signature."""
 
@@ -1658,11 +1686,11 @@ class SkillRow(TypedDict):
     """What `listSkills` answers."""
 
     key: SkillRowKey
-    """What names it across sources."""
+    """Its key across sources."""
     name: str
     """Its name."""
     description: str
-    """What it teaches."""
+    """Its description."""
     scope: str
     """Where it holds: builtin, user, project, or code that composed the runtime."""
     source: SkillRowSource
@@ -1677,11 +1705,11 @@ class SkillText(TypedDict):
     """What `readSkill` answers."""
 
     key: SkillRowKey
-    """What names it across sources."""
+    """Its key across sources."""
     name: str
     """Its name."""
     description: str
-    """What it teaches."""
+    """Its description."""
     scope: str
     """Where it holds: builtin, user, project, or code that composed the runtime."""
     source: SkillRowSource
@@ -1695,7 +1723,7 @@ class SkillText(TypedDict):
     files: NotRequired[list[str]]
     """The files beside it, by their names, where there are any."""
     allowed_tools: NotRequired[list[str]]
-    """Calls that need no question while it is loaded, as patterns of rules."""
+    """Calls that need no approval while it is loaded, as patterns of rules."""
 
 
 class UsageReportGroup(TypedDict):
@@ -1722,11 +1750,11 @@ class UsageReport(TypedDict):
     """What `readUsage` answers."""
 
     by: Literal["model", "label", "day", "token"]
-    """What it is told apart by."""
+    """What usage is grouped by."""
     since: NotRequired[str]
     """The first day that is counted; absent for all days."""
     groups: list[UsageReportGroup]
-    """The dearest first, days in their order; a session with two labels is counted under both."""
+    """The most expensive first, days in order; a session with two labels is counted under both."""
     total: UsageReportTotal
     """All of it, each call once."""
 
@@ -1749,7 +1777,7 @@ class ReadAccessResult(TypedDict):
     scopes: list[Scope]
     """What the caller may do."""
     labels: dict[str, str]
-    """Only sessions with these labels are there for it."""
+    """It sees only sessions with these labels."""
 
 
 class CapabilityRow(TypedDict):
@@ -1784,7 +1812,7 @@ class ModelPricesAbove(TypedDict):
     output: float
     """A million tokens of output."""
     input_tokens: int
-    """How long the input may be at most before."""
+    """The input tokens above which they apply."""
 
 
 class ModelPrices(TypedDict):
@@ -1799,15 +1827,15 @@ class ModelPrices(TypedDict):
     output: float
     """A million tokens of output."""
     currency: Literal["USD"]
-    """What they are counted in."""
+    """The currency."""
     above: NotRequired[ModelPricesAbove]
-    """What a call charges whose input is longer."""
+    """The prices of a call with a longer input."""
     as_of: NotRequired[str]
-    """The day on which they held, as 2026-11-16."""
+    """The day they were read, as 2026-11-16."""
     cache_minutes: NotRequired[float]
     """How long the provider keeps what it has cached; without it, 5."""
     source: NotRequired[str]
-    """Where they are from."""
+    """Their source."""
 
 
 class CatalogModelProfile(TypedDict):
@@ -1816,17 +1844,17 @@ class CatalogModelProfile(TypedDict):
     model_family: str
     """The family it belongs to, such as claude or gpt-5."""
     supports_temperature: bool
-    """Whether it takes a temperature."""
+    """Whether it accepts a temperature."""
     supports_thinking: bool
-    """Whether it thinks before it answers."""
+    """Whether it supports thinking."""
     supports_reasoning: bool
-    """Whether it takes a reasoning effort."""
+    """Whether it accepts a reasoning effort."""
     vision: bool
-    """Whether it takes images in a prompt."""
+    """Whether it accepts images in a prompt."""
     image_tool_results: bool
-    """Whether it takes images that tools give."""
+    """Whether it accepts images in tool results."""
     inline_video: bool
-    """Whether it takes videos in a prompt."""
+    """Whether it accepts videos in a prompt."""
     params_schema: dict[str, Any]
     """A JSON schema of the provider's own parameters."""
 
@@ -1835,21 +1863,21 @@ class CatalogModel(TypedDict):
     """`models` of `ModelsCatalogProvider`."""
 
     id: str
-    """The name to ask for it by."""
+    """Its id."""
     display_name: str
     """Its name for people."""
     tier: Literal["recommended", "supported"]
-    """recommended: asked when only its provider is named."""
+    """recommended: used when only its provider is named."""
     context_window: NotRequired[int]
-    """The context window in tokens; absent where it is unknown."""
+    """The context window in tokens; absent if unknown."""
     max_output_tokens: NotRequired[int]
-    """Tokens it can say at once; absent as above."""
+    """The maximum output tokens; absent if unknown."""
     prices: NotRequired[ModelPrices]
-    """What it charges in US dollars; absent when that is not known."""
+    """Its prices in US dollars; absent if unknown."""
     server_id: NotRequired[str]
     """The server under [self_hosted.servers] that serves it."""
     profile: NotRequired[CatalogModelProfile]
-    """What it takes; absent for a model of one's own."""
+    """Its profile; absent for your own models."""
 
 
 class ModelsCatalogProvider(TypedDict):
@@ -1858,7 +1886,7 @@ class ModelsCatalogProvider(TypedDict):
     provider: str
     """Its name."""
     default_model_id: str
-    """The model that is asked when only the provider is named."""
+    """The model that is used when only the provider is named."""
     models: list[CatalogModel]
     """Its models."""
 
@@ -1869,4 +1897,4 @@ class ModelsCatalog(TypedDict):
     contract_version: ContractVersion
     """The version of the wire contract."""
     providers: list[ModelsCatalogProvider]
-    """Who serves models, each with its own."""
+    """The providers with their models."""

@@ -22,7 +22,7 @@ export function objectSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
   return type === "object" ? { type, ...keywords } : undefined;
 }
 
-/** What a model is told of as any object: the documents have the fields, and the server checks them. */
+/** Shown to a model as any object: the documents have the fields, and the server checks them. */
 const PLAIN: readonly core.$ZodType[] = [
   ContentBlock,
   RewriteMessage,
@@ -72,7 +72,7 @@ const turnExtras = {
       shell_timeout_secs: z
         .null({ error: "a call of the shell tool says how long it may take; leave it out" })
         .optional()
-        .describe("leave it out: a call of the shell tool says how long it may take"),
+        .describe("leave it out: a call of the shell tool has its own timeout"),
     })
     .nullish()
     .describe("the built-in tools, as older clients ask for them"),
@@ -106,7 +106,7 @@ const READ_MS_MAX = 600_000;
 /** The tools that are no rows of the table: a model cannot be sent events, so it asks for them one by one. */
 export const EXTRA_TOOLS = {
   meerkat_event_stream_open: {
-    summary: "Begin to listen to a session's events; meerkat_event_stream_read reads them one by one.",
+    summary: "Subscribe to a session's events; meerkat_event_stream_read reads them one by one.",
     input: z.strictObject({ session_id: SessionId }),
   },
   meerkat_event_stream_read: {
@@ -121,7 +121,7 @@ export const EXTRA_TOOLS = {
     }),
   },
   meerkat_event_stream_close: {
-    summary: "Stop listening to a session's events.",
+    summary: "End a subscription to a session's events.",
     input: z.strictObject({ stream_id: StreamId }),
   },
 } as const;

@@ -248,7 +248,7 @@ export type SaidItem = z.infer<typeof said>;
 
 const call_id = z.string().min(1);
 
-/** What stands in an input. Items that only tell how an answer came about are taken and left out. */
+/** What stands in an input. Items that only describe how an answer was made are accepted and left out. */
 export const InputItem = z.union(
   [
     said,
@@ -266,7 +266,7 @@ export const InputItem = z.union(
 export type InputItem = z.infer<typeof InputItem>;
 
 const ITEMS_MAX = 10_000;
-/** A text is what the user says: then what is wrong with a list is told of its item, and not of the two together. */
+/** A text is the user's prompt: a problem of a list is then reported for its item, not for the union. */
 const Input = z.preprocess(
   (input) => (typeof input === "string" ? [{ role: "user", content: input }] : input),
   z

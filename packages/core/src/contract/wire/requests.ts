@@ -18,7 +18,7 @@ export const ExternalTools = z.object({
 
 /** What the client answers to `tool/execute`. */
 export const CallbackResult = z.object({
-  content: Content.describe("what the tool gave"),
+  content: Content.describe("the result"),
   is_error: z.boolean().default(false).describe("whether it failed"),
 });
 

@@ -21,7 +21,7 @@ export interface SessionPage {
   /** Every message of the history and the contexts once; elsewhere they are named by their place in here. */
   readonly messages: SessionHistory["messages"];
   readonly history: KeptPlaces;
-  /** Those that tell more than the messages do. */
+  /** Those that say more than the messages do. */
   readonly events: EventPage["events"];
   readonly calls: ModelCalls;
   readonly compactions: readonly Compaction[];

@@ -44,9 +44,7 @@ export const UiChatRequest = z.strictObject({
     .enum(["submit-message", "regenerate-message"], { error: 'write "submit-message" or "regenerate-message"' })
     .default("submit-message")
     .describe("regenerate-message answers the newest message of the user again"),
-  messageId: MessageId.nullish().describe(
-    "the message of the user's that was edited, or of the assistant's that goes on",
-  ),
+  messageId: MessageId.nullish().describe("the user's message that was edited, or the assistant's that is continued"),
   model: z.string({ error: "write the name of a model" }).min(1, { error: "write the name of a model" }).optional(),
   system_prompt: z.string(text).optional(),
   tool_preset: z
@@ -62,7 +60,7 @@ export type UiChatRequest = z.infer<typeof UiChatRequest>;
 /** What the data parts of a stream hold, by their names: `data-session` and so on, for `UIMessage<UiChatMetadata, UiChatData>`. */
 // A type and not an interface: the AI SDK asks for an index.
 export type UiChatData = {
-  /** Which session the chat is; told at the beginning of each answer, and not kept in the message. */
+  /** The session of the chat; sent at the beginning of each answer, and not stored in the message. */
   session: { readonly session_id: string };
   /** What became of the context. */
   compaction:
@@ -74,7 +72,7 @@ export type UiChatData = {
   notice: { readonly event: AgentEventType; readonly text: string };
   /** What was found in memory by a call of the model's. */
   memory: { readonly query: string; readonly hits: readonly MemoryHit[] };
-  /** Calls that wait for a person's word; each has a `tool-approval-request` of its own besides. */
+  /** Calls that wait for approval; each also has its own `tool-approval-request`. */
   approval: Omit<AgentEventOf<"tool_approval_requested">, "type">;
   /** What the session has used, and what the turn cost where a price is known. */
   usage: { readonly usage: Usage; readonly turn_cost?: Cost };

@@ -19,7 +19,7 @@ interface WireRow {
   readonly http: string;
   readonly method: string;
   readonly runsTurn: boolean;
-  /** Whether a client may hear what happens while it waits for the answer. */
+  /** Whether a client may receive events while it waits for the answer. */
   readonly hasEvents: boolean;
   readonly fields: FieldNames;
   readonly required: readonly string[];

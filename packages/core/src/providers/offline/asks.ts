@@ -1,6 +1,5 @@
 import { quotableSentences } from "../../text/sentences.ts";
 
-/** A tool call before it has an id. */
 export interface ToolCall {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;

@@ -151,7 +151,6 @@ function isHeading(sentence: string): boolean {
   return sentence.startsWith("#") || sentence.startsWith("```");
 }
 
-/** Tool names by call id. */
 function nameTools(messages: readonly Message[]): Map<string, string> {
   const names = new Map<string, string>();
   for (const message of messages) {

@@ -392,7 +392,6 @@ const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank:
 
 interface Evidence {
   readonly passages: readonly Passage[];
-  /** The answer in plain text. */
   readonly reply: string;
 }
 
@@ -404,7 +403,6 @@ interface Filled {
 interface Place {
   readonly evidence: Evidence;
   readonly root: JsonObject;
-  /** Name of the innermost field. */
   readonly name: string;
   readonly depth: number;
 }

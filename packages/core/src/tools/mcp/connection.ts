@@ -18,7 +18,6 @@ import type { Env } from "../shell.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
 import { fillHeaders, serverEnv } from "./variables.ts";
 
-/** A connected server. */
 export interface Connection {
   /** False once the server has gone; then another connection must be opened. */
   readonly isOpen: boolean;
@@ -33,7 +32,6 @@ export interface Connection {
 
 export interface ConnectionPlace {
   readonly env: Env;
-  /** Where programs start. */
   readonly root: string;
   readonly clock: Clock;
 }

@@ -201,7 +201,6 @@ function createWarnings(warn: (sentence: string) => void) {
       reported.add(plain(sentence));
       warn(plain(sentence));
     },
-    /** Report it again next time. */
     forget: (sentence: string): void => {
       reported.delete(plain(sentence));
     },
@@ -210,7 +209,6 @@ function createWarnings(warn: (sentence: string) => void) {
 
 interface ListedBy {
   readonly server: McpServerConfig;
-  /** Throws for an invalid JSON schema. */
   requireSound(schema: JsonObject, what: string): void;
   warn(sentence: string): void;
   /** Calls a tool by the server's name for it; throws errors for the model. */

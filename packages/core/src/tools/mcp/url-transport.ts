@@ -53,7 +53,6 @@ async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line
   return { transport, ending: () => ending, farewell: async () => {} };
 }
 
-/** A pending request. */
 interface Waiting {
   /** State of the stream for its answer. */
   stream: "none" | "open" | "ended";
@@ -134,7 +133,6 @@ function idOf(body: unknown): string | number | undefined {
   return isJSONRPCRequest(message) ? message.id : undefined;
 }
 
-/** The same stream; `ended` is called once at its end. A reader that cancels is no end. */
 function watched(body: ReadableStream<Uint8Array>, ended: (how: string) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

@@ -1,18 +1,14 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describeEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { RunResult } from "@rkat/core/contract/session";
 import type { Runtime } from "@rkat/core/create-runtime";
 import type { ModelRequest } from "@rkat/core/ports/model";
+import type { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { EventStream, Session } from "@rkat/core/sessions/session-handle";
 import type { OpenOptions } from "@rkat/node/open-runtime";
-import { withoutControls } from "@rkat/server/http/terminal-text";
-import { noticeOf } from "./commands/turn-view.ts";
-import { counted, createPaint, grouped, type Io, oneLine, type Paint } from "./io.ts";
-import type { Parts } from "./parts.ts";
 
 /** Text as it streams, and a session that continues. */
-export const talk: Scene = {
+const talk: Scene = {
   title: "A session, streamed",
   story: "The offline model answers: no network, no weights. Each word is an event of its own.",
   play: async ({ runtime, watch, claim }) => {
@@ -54,7 +50,7 @@ const WATCHED_TURNS = 2;
 const COMPACTION = { autoCompactThreshold: 950, maxSummaryTokens: 60, recentTurnBudget: 2 } as const;
 
 /** One conversation in three scenes: a detail leaves the context, is found again, and comes back. */
-export function createLongTalk(): readonly Scene[] {
+function createLongTalk(): readonly Scene[] {
   const talked = Promise.withResolvers<{ readonly session: Session }>();
   return [
     {
@@ -160,12 +156,12 @@ async function undo(stage: Stage, session: Session): Promise<void> {
   const undone = first === undefined ? [] : await session.undoCompaction(first.compaction_id);
   const [after, history] = await Promise.all([session.context(), session.history()]);
   const sizes = `${before.messages.length} → ${after.messages.length} messages`;
-  await stage.print("undo", `the first, and with it those built on it: ${counted(undone.length, "compaction")}`);
+  await stage.print("undo", `the first, and with it those built on it: ${undone.length} compactions`);
   await stage.print("context", sizes);
   const said = (messages: readonly unknown[]): string => messages.map((message) => JSON.stringify(message)).join("\n");
   await stage.claim("the model is shown every message again", said(after.messages) === said(history.messages));
   await stage.claim("turn 2 with its port among them", said(after.messages).includes(DETAIL));
-  await stage.claim(`and the last, “${oneLine(last, 40)}”`, said(after.messages.slice(-2)).includes(last));
+  await stage.claim(`and the last, “${last}”`, said(after.messages.slice(-2)).includes(last));
 }
 
 const NAME = "ada";
@@ -174,7 +170,7 @@ const FIRST_DAY = "On my first day Mara gave me the brass key to the north green
 const BEGINNING_CHARS_MAX = 24;
 
 /** An agent that has lived long enough for three tiers, before and after a restart. */
-export const longLife: Scene = {
+const longLife: Scene = {
   title: "An agent that remembers for months",
   story: `${NAME} is given ${DAYS} memories. The newest are kept word for word, those before in a summary, the oldest in another. Then everything is closed and opened again.`,
   play: async ({ openKept, table, claim }) => {
@@ -193,8 +189,8 @@ export const longLife: Scene = {
     const row = (tier: string, from: number | undefined, to: number | undefined, summary?: string) => ({
       tier,
       memories: `${from ?? "?"} to ${to ?? "?"}`,
-      kept: summary === undefined ? "word for word" : `a summary, ${grouped(summary.length)} characters`,
-      "begins with": oneLine(summary ?? first?.content ?? "", BEGINNING_CHARS_MAX),
+      kept: summary === undefined ? "word for word" : `a summary, ${summary.length} characters`,
+      "begins with": `${(summary ?? first?.content ?? "").slice(0, BEGINNING_CHARS_MAX - 1)}…`,
     });
     await table([
       row("immediate", first?.seq, last?.seq),
@@ -212,7 +208,7 @@ export const longLife: Scene = {
 };
 
 /** Two calls in one answer run at once. */
-export const parallelTools: Scene = {
+const parallelTools: Scene = {
   title: "Two tools at once",
   story: "Calls of one answer run in parallel; their results return in the order of the calls.",
   play: async ({ runtime, watch, claim }) => {
@@ -233,7 +229,7 @@ export const parallelTools: Scene = {
 const RETRY_AFTER_MS = 700;
 
 /** A call of a tool that is not there. */
-export const badCall: Scene = {
+const badCall: Scene = {
   title: "A bad tool call",
   story: "Scripted, since the offline model makes no such mistakes: the model calls a tool that does not exist.",
   play: async ({ openScripted, watch, claim }) => {
@@ -259,7 +255,7 @@ function lastToolError({ messages }: ModelRequest): string {
 }
 
 /** A provider that is too busy once. */
-export const retry: Scene = {
+const retry: Scene = {
   title: "A provider in trouble",
   story: "Scripted: the first call is refused with status 429 and the wish to be asked again in 0.7 s.",
   play: async ({ openScripted, watch, claim }) => {
@@ -290,7 +286,7 @@ const FURTHER_PROMPTS = [
 ];
 
 /** A budget that warns, then ends the talk without breaking it. */
-export const budget: Scene = {
+const budget: Scene = {
   title: "A budget",
   story: `The offline model again, with ${TOKENS_MAX} tokens for the whole session.`,
   play: async ({ runtime, watch, claim }) => {
@@ -324,7 +320,7 @@ const RELEASE = {
 };
 
 /** JSON that a program can rely on. */
-export const structuredOutput: Scene = {
+const structuredOutput: Scene = {
   title: "Structured output",
   story: "With a JSON schema a turn ends in a value that matches it, or says why it could not.",
   play: async ({ runtime, watch, show, claim }) => {
@@ -339,88 +335,6 @@ export const structuredOutput: Scene = {
   },
 };
 
-/** Writes the demo at a pace one can follow, in a column that fits the terminal. */
-export interface Page {
-  readonly paint: Paint;
-  readonly columns: number;
-  line(text?: string): Promise<void>;
-  /** Writes a text in as many lines as it needs, indented; `brush` paints each. */
-  paragraph(text: string, indent: number, brush?: (line: string) => string): Promise<void>;
-  /** Begins a line with who speaks; what is said follows with `say`. */
-  speaker(name: string): void;
-  /** Adds to the line, wrapped between words. */
-  say(words: string): Promise<void>;
-  endLine(): void;
-}
-
-const COLUMNS_MAX = 80;
-const COLUMNS_MIN = 40;
-const SPEAKER_COLUMNS = 10;
-const WORD_MS = 15;
-const LINE_MS = 250;
-
-export function createPage(io: Io, isPaced: boolean): Page {
-  const paint = createPaint(io.stdout, io.env);
-  const columns = Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, io.stdout.columns ?? COLUMNS_MAX));
-  const pause = async (ms: number): Promise<void> => {
-    if (isPaced) await sleep(ms, undefined, { signal: io.interrupt });
-    else io.interrupt.throwIfAborted();
-  };
-  let column = 0;
-  const breakLine = (): void => {
-    io.stdout.write(`\n${" ".repeat(SPEAKER_COLUMNS)}`);
-    column = SPEAKER_COLUMNS;
-  };
-  const put = (word: string): void => {
-    if (word === "\n") {
-      breakLine();
-      return;
-    }
-    if (column + word.length > columns && column > SPEAKER_COLUMNS) breakLine();
-    const shown = column === SPEAKER_COLUMNS ? word.trimStart() : word;
-    io.stdout.write(shown);
-    column += shown.length;
-  };
-  const endLine = (): void => {
-    if (column > 0) io.stdout.write("\n");
-    column = 0;
-  };
-  const line = async (text = ""): Promise<void> => {
-    endLine();
-    io.stdout.write(`${text}\n`);
-    await pause(text === "" ? 0 : LINE_MS);
-  };
-  return {
-    paint,
-    columns,
-    endLine,
-    line,
-    paragraph: async (text, indent, brush = (each) => each) => {
-      for (const each of wrapped(text, columns - indent)) await line(brush(`${" ".repeat(indent)}${each}`));
-    },
-    speaker: (name) => {
-      endLine();
-      io.stdout.write(paint.bold(`  ${name}`.padEnd(SPEAKER_COLUMNS)));
-      column = SPEAKER_COLUMNS;
-    },
-    say: async (words) => {
-      for (const word of withoutControls(words).match(/\n|[^\S\n]+\S*|\S+/gu) ?? []) put(word);
-      await pause(WORD_MS);
-    },
-  };
-}
-
-/** The lines of a text, broken between words; a word that is longer than a line has one of its own. */
-function wrapped(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/)) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
-
 /** One thing to watch. It claims what it shows, and the claims are checked. */
 export interface Scene {
   readonly title: string;
@@ -431,7 +345,7 @@ export interface Scene {
 /** What a scene has to play with. */
 export interface Stage {
   readonly runtime: Runtime;
-  openScripted(script: Parameters<Parts["createScriptedModel"]>[0]): Promise<Runtime>;
+  openScripted(script: Parameters<typeof createScriptedModel>[0]): Promise<Runtime>;
   /** A runtime that stores its sessions; opened again, it has them. */
   openKept(options?: Pick<OpenOptions, "compaction">): Promise<Runtime>;
   /** Shows a turn as it happens. */
@@ -458,39 +372,7 @@ function eventsOf<T extends AgentEvent["type"]>(
   return events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type);
 }
 
-export function createWatch(page: Page): Stage["watch"] {
-  return async (prompt, start) => {
-    page.speaker("you");
-    for (const word of prompt.match(/(?<!\s)\s*\S+/gu) ?? []) await page.say(word);
-    page.endLine();
-    const stream = start(prompt);
-    const events: AgentEvent[] = [];
-    for await (const event of stream) {
-      await showEvent(page, event, events.at(-1));
-      events.push(event);
-    }
-    page.endLine();
-    return { events, result: await stream.result };
-  };
-}
-
-async function showEvent(page: Page, event: AgentEvent, before: AgentEvent | undefined): Promise<void> {
-  const { dim, yellow } = page.paint;
-  if (event.type === "text_delta") {
-    if (before?.type !== "text_delta") page.speaker("model");
-    return page.say(event.delta);
-  }
-  const indent = "          ";
-  const line = toolLine(event);
-  if (line !== undefined) return page.line(dim(`${indent}${oneLine(line, page.columns - indent.length)}`));
-  if (event.type === "compaction_completed") return page.line(dim(`${indent}${describeEvent(event).text}`));
-  const notice = noticeOf(event);
-  if (notice !== undefined) return page.line(yellow(`${indent}! ${notice}`));
-}
-
-function toolLine(event: AgentEvent): string | undefined {
-  if (event.type === "tool_call_requested") return `→ ${event.name} ${JSON.stringify(event.args)}`;
-  if (event.type === "tool_execution_started") return `… ${event.name} started`;
-  if (event.type !== "tool_execution_completed") return undefined;
-  return `← ${event.name} ${event.is_error ? "failed" : "answered"}: ${event.result}`;
+/** The scenes of `rkat demo`, in order. */
+export function demoScenes(): readonly Scene[] {
+  return [talk, ...createLongTalk(), longLife, parallelTools, badCall, retry, budget, structuredOutput];
 }
