@@ -207,7 +207,7 @@ export const CompactionFacts = {
 /** What a compaction is on every wire. */
 export const Compaction = z.object({
   ...CompactionFacts,
-  receipt: ReceiptView.describe("what became of the specifics that were taken out"),
+  receipt: ReceiptView.describe("where the removed specifics are now"),
   native: NativeFacts.extend({
     refused: z.boolean().describe("whether the provider refused it since, so that the summary is sent"),
   })

@@ -860,7 +860,7 @@ class CompactResultCompaction(TypedDict):
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
     receipt: ReceiptView
-    """What became of the specifics that were taken out."""
+    """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
     work_state: NotRequired[WorkState]
@@ -943,7 +943,7 @@ class Compaction(TypedDict):
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
     receipt: ReceiptView
-    """What became of the specifics that were taken out."""
+    """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
     work_state: NotRequired[WorkState]
