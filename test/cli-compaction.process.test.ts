@@ -44,9 +44,7 @@ describe("rkat compact run", () => {
     const lines = (await text("compact", "run", "last")).split("\n");
     expect(lines).toEqual([
       expect.stringMatching(/^Compacted: 10 → 5 messages, about [\d,]+ → [\d,]+ tokens\.$/),
-      expect.stringMatching(
-        /^\d+ specifics: \d+ in the summary, \d+ in the tail, 0 pinned, \d+ recoverable, 0 lost\.$/,
-      ),
+      expect.stringMatching(/^Nothing lost\. \d+ facts are no longer shown to the model and can be found again\.$/),
       `Show it: rkat compact show ${id.slice(0, 13)}`,
       `Undo it: rkat compact undo ${id.slice(0, 13)}`,
       "",
@@ -149,7 +147,7 @@ describe("rkat compact list and show", () => {
     expect(await text("session", "show", id)).toMatch(/\ncompacted +2 times, 1 undone\n/);
   });
 
-  it("[C15] show the summary and where every specific is now, a few of each kind unless all are asked for", async () => {
+  it("[C15] [R2] show the summary and where every specific is now, a few of each kind unless all are asked for", async () => {
     const id = await talk([1, 2, 3, 4, 5, 6, 7, 8, 9].map(fact));
     await json("compact", "run", id);
     const [compaction] = await compactions(id);
@@ -158,9 +156,10 @@ describe("rkat compact list and show", () => {
     expect(shown).toMatch(new RegExp(`^Compaction ${compaction_id}\n {3}when +just now, `));
     expect(shown).toContain("\n   why         manual: it was requested\n   written by  offline\n");
     for (const sentence of summary.split("\n")) expect(shown).toContain(`\n   ${sentence}`.trimEnd());
+    const { total = 0, in_summary = 0, in_tail = 0, pinned = 0, recoverable = 0, verdict = "" } = receipt ?? {};
+    const inView = `${in_summary + in_tail + pinned} in view (${in_summary} in the summary)`;
     expect(shown).toContain(
-      `${receipt?.total} specifics: ${receipt?.in_summary} in the summary, ${receipt?.in_tail} in the tail, ` +
-        `${receipt?.pinned} pinned, ${receipt?.recoverable} recoverable, 0 lost\n`,
+      `Receipt\n   ${verdict}\n   ${total} facts: ${inView}, ${recoverable} recoverable, 0 lost\n`,
     );
     expect(shown).toMatch(/\n {3}… and \d+ more \(--all\)\n/);
     const whole = await text("compact", "show", id, "--all");
@@ -173,7 +172,7 @@ describe("rkat compact list and show", () => {
     const given = { env: NO_MODEL, own };
     await run(["chat", "-t", "none"], { ...given, input: FACTS.join("\n") });
     const { stdout } = await run(["compact", "run", "last"], given);
-    expect(stdout).toMatch(/\n! the summary had 1 invented specific; that was cut\n/);
+    expect(stdout).toMatch(/ 1 invented fact was cut from the summary\.\n/);
     const shown = await text("compact", "show", "last");
     expect(shown).toMatch(/\n {3}Person1 owns src\/lib\/file1\.ts\.\n\nReceipt\n/);
     expect(shown).toMatch(/\nInvented: .* cut from the summary\n {3}number {2}49999\n {6}cut: The port is 49999\.\n/);

@@ -7,18 +7,26 @@ import type { SessionView } from "./session-view.ts";
 
 /** Where the facts of removed messages are now, from the best case to the worst. */
 const CLASSES = [
-  ["in_summary", "in the summary", "The summary contains it."],
-  ["in_tail", "in kept messages", "A kept message contains it."],
-  ["pinned", "pinned", "A pinned message contains it."],
-  ["recoverable", "only in the log", "It is no longer in the context. It can be brought back."],
+  ["in_view", "in view", "The model still sees it: in the summary, or in a message that stayed."],
+  ["recoverable", "recoverable", "It is no longer shown to the model. A search or an expansion finds it again."],
   ["lost", "lost", "It is no longer stored anywhere."],
 ] as const;
-export type FactClass = (typeof CLASSES)[number][0];
+type FactClass = (typeof CLASSES)[number][0];
+type Counts = Pick<Received, "total" | "in_summary" | "in_tail" | "pinned" | "recoverable" | "lost">;
 
-export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "total"> }): JSX.Element {
+export function classOf(status: Received["items"][number]["status"]): FactClass {
+  return status === "recoverable" || status === "lost" ? status : "in_view";
+}
+
+function countsOf({ in_summary, in_tail, pinned, recoverable, lost }: Counts): Readonly<Record<FactClass, number>> {
+  return { in_view: in_summary + in_tail + pinned, recoverable, lost };
+}
+
+export function ReceiptBar({ receipt }: { receipt: Counts }): JSX.Element {
   if (receipt.total === 0) return <p class="soft">The removed messages contain no names, numbers, paths or rules.</p>;
-  const label = CLASSES.filter(([name]) => receipt[name] > 0)
-    .map(([name, title]) => `${formatCount(receipt[name])} ${title}`)
+  const counts = countsOf(receipt);
+  const label = CLASSES.filter(([name]) => counts[name] > 0)
+    .map(([name, title]) => `${formatCount(counts[name])} ${title}`)
     .join(", ");
   return (
     <div class="receipt-bar" role="img" aria-label={`Of ${formatCount(receipt.total)} facts: ${label}`}>
@@ -26,8 +34,8 @@ export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "t
         <span
           key={name}
           class={`fact-${name}`}
-          title={`${formatCount(receipt[name])} ${title}`}
-          style={{ flexGrow: receipt[name] }}
+          title={`${formatCount(counts[name])} ${title}`}
+          style={{ flexGrow: counts[name] }}
         />
       ))}
     </div>
@@ -41,12 +49,13 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
   const { receipt } = compaction;
   // Lost facts are listed at once; a longer list would push the messages down.
   const chosen = useSignal<FactClass | undefined>(receipt.lost > 0 ? "lost" : undefined);
-  const unverified = receipt.unverified ?? [];
-  const items = receipt.items.filter(({ status }) => status === chosen.value);
+  const counts = countsOf(receipt);
+  const items = receipt.items.filter(({ status }) => classOf(status) === chosen.value);
   const meaning = CLASSES.find(([name]) => name === chosen.value)?.[2];
   return (
     <section class="card stack" aria-label="Receipt">
-      <h2>{formatCount(receipt.total)} facts in the removed messages: names, numbers, paths, rules</h2>
+      <h2>{receipt.verdict}</h2>
+      <p class="soft">{formatCount(receipt.total)} facts in the removed messages: names, numbers, paths, rules</p>
       <ReceiptBar receipt={receipt} />
       <div class="row">
         {CLASSES.map(([name, title]) => (
@@ -55,17 +64,14 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
             type="button"
             class="fact-choice"
             aria-pressed={chosen.value === name}
-            disabled={receipt[name] === 0}
+            disabled={counts[name] === 0}
             onClick={() => {
               chosen.value = chosen.value === name ? undefined : name;
             }}
           >
-            <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(receipt[name])} {title}
+            <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(counts[name])} {title}
           </button>
         ))}
-        <span class="soft">
-          {formatCount(unverified.length)} unverified sentences · {formatCount(receipt.invented.length)} invented
-        </span>
       </div>
       {meaning !== undefined && (
         <p class="soft">

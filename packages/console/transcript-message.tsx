@@ -157,7 +157,7 @@ function replacementOf(message: Message, content: string): MessageInput {
   return message.role === "user" ? { role: "user", content } : { role: "assistant", content };
 }
 
-export function textOf(message: Message): string {
+function textOf(message: Message): string {
   switch (message.role) {
     case "user":
     case "system":

@@ -29,7 +29,7 @@ async function compactedSession({ call }: ConsoleServer): Promise<string> {
 }
 
 withBrowser("a compaction in the console", () => {
-  it("[G8] leads from a removed message to the sentence that the summary omits, and brings it back", async () => {
+  it("[G8] [R2] leads from a removed message to the verdict and to its facts that are not in view, and brings it back", async () => {
     const server = await serveConsole();
     const id = await compactedSession(server);
     const page = await openPage(`${server.url}/#/sessions/${id}`);
@@ -38,11 +38,15 @@ withBrowser("a compaction in the console", () => {
     await message(page, 2).getByRole("link", { name: REMOVED }).click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
     await expectAccessible(page);
+    await page.getByRole("heading", { name: /^Nothing lost\. \d+ facts are no longer shown to the model/ }).waitFor();
     const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
     await source.click();
     await page.locator('.found[data-seq="2"]').waitFor();
-    await page.getByLabel(/^Show only what the summary omits \(\d+\)/).check();
-    await message(page, 2).locator(".omitted", { hasText: "ladder" }).waitFor();
+    const only = page.getByLabel(/^Only messages with facts that are not in view \([1-9]\d*\)/);
+    await only.check();
+    await message(page, 2).waitFor({ state: "detached" });
+    await page.locator(".message .fact-list", { hasText: "recoverable" }).first().waitFor();
+    await only.uncheck();
     await page.getByRole("button", { name: "Bring back message 2", exact: true }).click();
     await page.getByText(/Back in the context: #2/).waitFor();
     await message(page, 2).getByText("back in context").waitFor();

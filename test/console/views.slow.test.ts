@@ -95,7 +95,7 @@ withBrowser("the screen of agents", () => {
     await page.locator("details[open] pre").getByText("day 1").waitFor();
     await page
       .locator("details[open]")
-      .getByText(/^\d+ facts: \d+ in this summary, .* 0 lost · 0 invented/)
+      .getByText(/^\d+ facts: \d+ in view \(\d+ in this summary\), .* 0 lost/)
       .waitFor();
     await page.getByRole("img", { name: /Memories by tier: recent 1 to \d, immediate \d to 4/ }).waitFor();
     await expectAccessible(page);

@@ -15,7 +15,8 @@ interface Summarised {
   readonly summary: string;
 }
 
-type SetName = "tuned" | "held-out" | "fair";
+type Half = "tuned" | "held-out";
+type SetName = Half | "fair" | `meaning-${Half}` | `kept-${Half}`;
 
 /** Each block of a file: `role: text with §what is changed§`, then `-> summary`. */
 export function readSummaries(set: SetName): readonly Summarised[] {
@@ -48,18 +49,20 @@ interface Listed {
   readonly missing: readonly string[];
   readonly invented: readonly string[];
   readonly unverified: readonly string[];
+  readonly doubtful: readonly string[];
 }
 
 export async function listedOf({ source, own, summary }: Summarised): Promise<Listed> {
   const specifics = await specificsOf([{ seq: 1, message: source }], yieldToEventLoop);
   const about = specifics.filter(({ text }) => own === "" || text.includes(own) || own.includes(text));
   const items = await classify(about, { summary, tail: [], pinned: [], yieldToEventLoop, recover: async () => false });
-  const { invented, unverified } = await checkSummary(summary, [source], yieldToEventLoop);
+  const { invented, unverified, doubtful } = await checkSummary(summary, [source], yieldToEventLoop);
   const withStatus = (status: string) => items.filter((one) => one.status === status).map(({ text }) => text);
   return {
     kept: withStatus("in_summary"),
     missing: withStatus("lost"),
     invented: invented.map(({ text }) => text),
     unverified,
+    doubtful,
   };
 }

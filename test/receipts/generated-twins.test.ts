@@ -4,7 +4,7 @@ import { type Specific, specificsOf } from "@rkat/core/grounding/specifics";
 import { describe, expect, it } from "vitest";
 import { type GeneratedTwin, generateTwins } from "./generated-twins.ts";
 
-const NOT_KEPT_SHARE_MAX = 0.02;
+const NOT_KEPT_SHARE_MAX = 0.01;
 const yieldToEventLoop = () => undefined;
 
 const specificsIn = (text: string): Promise<readonly Specific[]> =>

@@ -89,13 +89,14 @@ async function holdTalk(stage: Stage): Promise<Session> {
       compaction: index + 1,
       messages: `${messages_before} → ${messages_after}`,
       tokens: `${tokens_before} → ${tokens_after}`,
-      specifics: receipt.total,
-      kept: receipt.in_summary + receipt.in_tail + receipt.pinned,
-      "in memory": receipt.recoverable,
+      facts: receipt.total,
+      "in view": receipt.in_summary + receipt.in_tail + receipt.pinned,
+      recoverable: receipt.recoverable,
       lost: receipt.lost,
     })),
   );
   const receipts = compactions.map(({ receipt }) => receipt);
+  await stage.print("", receipts.at(-1)?.verdict ?? "");
   const isFound = receipts.every(
     ({ lost, recoverable, found_by_search }) => lost === 0 && recoverable === found_by_search,
   );

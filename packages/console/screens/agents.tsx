@@ -260,14 +260,14 @@ function PastSummaries({ name }: { name: string }): JSX.Element {
 function SummaryReceipt({ past }: { past: PastSummary }): JSX.Element {
   const { receipt, quality, remaking } = past;
   if (receipt === undefined) return <p class="soft">No receipt: this summary is older than receipts.</p>;
-  const { total, in_summary, in_tail, recoverable, lost, invented, unverified } = receipt;
+  const { total, in_summary, in_tail, recoverable, lost, verdict } = receipt;
   return (
     <div class="stack">
       <ReceiptBar receipt={{ ...receipt, pinned: 0 }} />
+      <p>{verdict}</p>
       <p class="soft">
-        {formatCount(total)} facts: {formatCount(in_summary)} in this summary, {formatCount(in_tail)} in another tier,{" "}
-        {formatCount(recoverable)} only in the log, {formatCount(lost)} lost · {formatCount(invented)} invented ·{" "}
-        {formatCount(unverified)} sentences unverified
+        {formatCount(total)} facts: {formatCount(in_summary + in_tail)} in view ({formatCount(in_summary)} in this
+        summary), {formatCount(recoverable)} recoverable, {formatCount(lost)} lost
       </p>
       {quality !== undefined && (
         <p class="soft">

@@ -2,13 +2,13 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { Compaction, ExpandResult, SeqRange } from "@rkat/core/contract/compaction";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { type FactClass, Receipt } from "../compaction-receipt.tsx";
+import { classOf, Receipt } from "../compaction-receipt.tsx";
 import { formatCost, formatCount, formatSize, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Note, useRequest } from "../parts.tsx";
 import { linkTo, route } from "../router.ts";
 import { hasScope } from "../server.ts";
 import { isIn, type Message, type SessionView } from "../session-view.ts";
-import { MessageBody, ROLE_NAMES, textOf } from "../transcript-message.tsx";
+import { MessageBody, ROLE_NAMES } from "../transcript-message.tsx";
 import { VirtualList } from "../virtual-list.tsx";
 import { economyText, TRIGGERS } from "./session-compactions.tsx";
 
@@ -210,7 +210,7 @@ function SummaryColumn(props: {
         )}
       </p>
       <div class="summary">
-        {sentences.map(({ text, seqs }, index) => (
+        {sentences.map(({ text, seqs, doubt }, index) => (
           <p key={index} class="summary-sentence">
             <span class="text">{text}</span>{" "}
             {seqs.map((seq) => (
@@ -223,11 +223,8 @@ function SummaryColumn(props: {
                 #{seq}
               </a>
             ))}
-            {isAmong(receipt.unverified ?? [], text) && <Badge tone="warn">unverified</Badge>}
-            {isAmong(
-              receipt.invented.map(({ sentence }) => sentence),
-              text,
-            ) && <Badge tone="bad">invented</Badge>}
+            {doubt === "doubtful" && <Badge tone="warn">not checked</Badge>}
+            {doubt === "invented" && <Badge tone="bad">invented</Badge>}
           </p>
         ))}
       </div>
@@ -276,12 +273,6 @@ const AUTHORS = {
   none: "Only tool results were removed.",
 } as const;
 
-/** The receipt may have a sentence with other white space or more text around it. */
-function isAmong(sentences: readonly string[], text: string): boolean {
-  const plain = text.replace(/\s+/g, " ").trim();
-  return plain !== "" && sentences.some((one) => one.replace(/\s+/g, " ").includes(plain));
-}
-
 function KeptMessages({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
   const { kept, receipt } = compaction;
   return (
@@ -310,10 +301,13 @@ const ROW_PX = 110;
 
 interface Row {
   readonly message: Message;
-  readonly sentences: readonly Sentence[];
+  /** Its facts that are no longer in view. */
+  readonly facts: readonly Fact[];
 }
 
-/** The messages that a compaction removed, with the sentences that the summary omits underlined. */
+type Fact = Compaction["receipt"]["items"][number];
+
+/** The messages that a compaction removed, each with its facts that are no longer in view. */
 function RemovedMessages(props: {
   view: SessionView;
   compaction: Compaction;
@@ -327,14 +321,15 @@ function RemovedMessages(props: {
   const selected = useSignal<ReadonlySet<number>>(new Set());
   const result = useSignal<string | undefined>(undefined);
   const rows = useMemo((): readonly Row[] => {
-    const compare = createComparison(compaction, earlier);
-    return messages.map((message) => ({
-      message,
-      sentences: hasSentences(message) ? compare(message, textOf(message)) : [],
-    }));
+    const facts = [...earlier, compaction].flatMap(({ receipt }) => receipt.items);
+    const bySeq = Map.groupBy(
+      facts.filter(({ status }) => classOf(status) !== "in_view"),
+      ({ seq }) => seq,
+    );
+    return messages.map((message) => ({ message, facts: bySeq.get(message.seq) ?? [] }));
   }, [messages, compaction.compaction_id]);
-  const omitted = rows.reduce((sum, { sentences }) => sum + sentences.filter((one) => one.isOmitted).length, 0);
-  const shown = showsOmittedOnly.value ? rows.filter(({ sentences }) => sentences.some((one) => one.isOmitted)) : rows;
+  const omitted = rows.reduce((sum, { facts }) => sum + facts.length, 0);
+  const shown = showsOmittedOnly.value ? rows.filter(({ facts }) => facts.length > 0) : rows;
   const bringBack = async (seqs: readonly number[]): Promise<void> => {
     const results: ExpandResult[] = [];
     for (const { compaction_id, discarded } of [...earlier, compaction]) {
@@ -363,12 +358,9 @@ function RemovedMessages(props: {
               showsOmittedOnly.value = event.currentTarget.checked;
             }}
           />
-          Show only what the summary omits ({formatCount(omitted)})
+          Only messages with facts that are not in view ({formatCount(omitted)})
         </label>
       </div>
-      <p class="soft">
-        <span class="omitted">Underlined</span>: not in the summary, compared by facts and by words.
-      </p>
       {result.value !== undefined && <Note kind="good">{result}</Note>}
       {selected.value.size > 0 && (
         <div class="row selection">
@@ -386,7 +378,7 @@ function RemovedMessages(props: {
         </div>
       )}
       {shown.length === 0 ? (
-        <Empty>{messages.length === 0 ? "No messages were removed." : "The summary omits nothing."}</Empty>
+        <Empty>{messages.length === 0 ? "No messages were removed." : "All facts are in view."}</Empty>
       ) : (
         <VirtualList
           items={shown}
@@ -397,7 +389,6 @@ function RemovedMessages(props: {
           renderRow={(row) => (
             <RemovedMessage
               {...{ view, row, selected, bringBack }}
-              showsOmittedOnly={showsOmittedOnly.value}
               isFound={row.message.seq === goTo}
               canExpand={!compaction.undone && hasScope("run")}
             />
@@ -411,14 +402,13 @@ function RemovedMessages(props: {
 function RemovedMessage(props: {
   view: SessionView;
   row: Row;
-  showsOmittedOnly: boolean;
   isFound: boolean;
   canExpand: boolean;
   selected: Signal<ReadonlySet<number>>;
   bringBack: (seqs: readonly number[]) => Promise<void>;
 }): JSX.Element {
-  const { view, row, showsOmittedOnly, isFound, canExpand, selected, bringBack } = props;
-  const { message, sentences } = row;
+  const { view, row, isFound, canExpand, selected, bringBack } = props;
+  const { message, facts } = row;
   const isBack = !view.isRemoved.value(message.seq);
   const select = (isSelected: boolean): void => {
     const next = new Set(selected.value);
@@ -454,37 +444,27 @@ function RemovedMessage(props: {
           </Action>
         )}
       </div>
-      {sentences.length === 0 ? (
-        <MessageBody message={message} />
-      ) : (
-        <div class="text">
-          {sentences
-            .filter((one) => !showsOmittedOnly || one.isOmitted)
-            .map((one, index) =>
-              one.isOmitted ? (
-                <span key={index} class="omitted" title={titleOf(one)}>
-                  {one.text}
-                </span>
-              ) : (
-                <span key={index}>{one.text}</span>
-              ),
-            )}
-        </div>
+      <MessageBody message={message} />
+      {facts.length > 0 && (
+        <ul class="fact-list">
+          {facts.slice(0, FACTS_MAX).map(({ kind, text, status }, index) => (
+            <li key={index}>
+              <span class={`swatch fact-${status}`} aria-hidden="true" />{" "}
+              <span class="soft">
+                {status} {kind}
+              </span>{" "}
+              <bdi class="mono">{text}</bdi>
+            </li>
+          ))}
+          {facts.length > FACTS_MAX && <li class="soft">and {formatCount(facts.length - FACTS_MAX)} more</li>}
+        </ul>
       )}
     </div>
   );
 }
 
-function titleOf({ facts }: Sentence): string {
-  const omitted = facts.filter(({ status }) => OMITTED.includes(status)).map(({ text }) => text);
-  return omitted.length === 0 ? "Not in the summary" : `Not in the summary: ${omitted.join(", ")}`;
-}
-
-/** Only plain text is split into sentences: tool calls have none, and tool results are too long. */
-function hasSentences(message: Message): boolean {
-  if (message.role === "user" || message.role === "system_notice") return true;
-  return message.role === "block_assistant" && message.blocks.every(({ block_type }) => block_type === "text");
-}
+/** A long tool result has hundreds; the receipt lists them. */
+const FACTS_MAX = 12;
 
 function rangesOf(seqs: readonly number[], messages: readonly Message[]): readonly SeqRange[] {
   const ranges: SeqRange[] = [];
@@ -510,76 +490,10 @@ function resultText(results: readonly ExpandResult[]): string {
   return `${first}${second} The context is now about ${formatCount(size)} tokens.`;
 }
 
-/** A sentence of a removed message, and whether the summary omits it. */
-interface Sentence {
-  readonly text: string;
-  readonly isOmitted: boolean;
-  /** The names, numbers, paths and rules in the sentence, and where they are now. */
-  readonly facts: readonly { readonly text: string; readonly status: FactClass }[];
-}
-
-/** A sentence counts as kept if one sentence of the summary has at least this share of its words. */
-const SHARED_WORDS_MIN = 0.6;
-/** A sentence with fewer significant words has no content to omit: "Yes, do that." */
-const WORDS_MIN = 2;
-/** The facts that are neither in the summary nor in another message of the context. */
-const OMITTED: readonly FactClass[] = ["recoverable", "lost"];
-
-const segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" });
-
-function splitSentences(text: string): readonly string[] {
-  return [...segmenter.segment(text)].map(({ segment }) => segment);
-}
-
-/**
- * Compares messages with the summary that replaces them: first by the facts of the receipts, then by words. A fact from
- * an earlier compaction counts as kept if this summary still contains it verbatim.
- */
-function createComparison(
-  compaction: Compaction,
-  earlier: readonly Compaction[],
-): (message: Message, text: string) => readonly Sentence[] {
-  const { summary, rules = [], receipt } = compaction;
-  const inherited = earlier
-    .flatMap((one) => one.receipt.items)
-    .map((item) => {
-      return { ...item, status: summary.includes(item.text) ? ("in_summary" as const) : ("recoverable" as const) };
-    });
-  const all = [...receipt.items, ...inherited];
-  const kept = [...splitSentences(summary), ...rules.filter(({ follows }) => follows).map(({ text }) => text)];
-  const sets = kept.map(wordsOf).filter(({ size }) => size > 0);
-  return (message, text) => {
-    const items = all.filter(({ seq }) => seq === message.seq);
-    return splitSentences(text).map((sentence) => {
-      const facts = items
-        .filter((item) => sentence.includes(item.text))
-        .map((item) => ({ text: item.text, status: item.status }));
-      return { text: sentence, facts, isOmitted: isOmitted(sentence, facts) };
-    });
-  };
-
-  function isOmitted(sentence: string, facts: Sentence["facts"]): boolean {
-    if (facts.some(({ status }) => OMITTED.includes(status))) return true;
-    const words = wordsOf(sentence);
-    if (words.size < WORDS_MIN) return false;
-    const best = Math.max(0, ...sets.map((other) => [...words].filter((word) => other.has(word)).length));
-    return best / words.size < SHARED_WORDS_MIN;
-  }
-}
-
-/** Significant words: at least four letters, or with a digit. */
-function wordsOf(text: string): ReadonlySet<string> {
-  return new Set(text.toLowerCase().match(/[\p{L}\p{N}_]{4,}|[\p{L}_]*\p{N}[\p{L}\p{N}_]*/gu) ?? []);
-}
-
-interface SummarySentence {
-  readonly text: string;
-  readonly seqs: readonly number[];
-}
+type SummarySentence = Awaited<ReturnType<SessionView["handle"]["summarySources"]>>["sentences"][number];
 
 /** The sentences of a summary with the seqs of the messages they come from. */
 async function readSentences(view: SessionView, compaction: Compaction): Promise<readonly SummarySentence[]> {
   const { sentences } = await view.handle.summarySources(compaction.compaction_id);
-  if (sentences.length > 0) return sentences;
-  return splitSentences(compaction.summary).map((text) => ({ text, seqs: [] }));
+  return sentences.length > 0 ? sentences : [{ text: compaction.summary, seqs: [] }];
 }

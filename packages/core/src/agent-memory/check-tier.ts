@@ -18,6 +18,7 @@ export interface CheckedTier {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
+  readonly doubtful: readonly string[];
 }
 
 interface Checking {
@@ -35,16 +36,17 @@ export async function checkTier(
   const summary = withoutPromptLines(written);
   if (summary === "") throw new Error("the summary only repeats the prompt");
   // Sentences of the sources invent nothing, and of one short memory they are all of it.
-  if (by === "extractive") return { summary, by, invented: [], inventedCut: false, unverified: [] };
+  if (by === "extractive") return { summary, by, invented: [], inventedCut: false, unverified: [], doubtful: [] };
   if (summary.length > Math.max(sourceChars, SUMMARY_ROOM_CHARS)) {
     throw new Error(`the summary is not shorter than its source (${summary.length} characters of ${sourceChars})`);
   }
-  const { invented, unverified } = await checkSummary(summary, sources, yieldToEventLoop);
-  if (invented.length === 0 || !cutsInvented) return { summary, by, invented, inventedCut: false, unverified };
+  const { invented, unverified, doubtful } = await checkSummary(summary, sources, yieldToEventLoop);
+  if (invented.length === 0 || !cutsInvented)
+    return { summary, by, invented, inventedCut: false, unverified, doubtful };
   const kept = cutInvented(summary, invented).trim();
   if (kept === "") throw new Error("nothing in the summary is supported by its source");
-  const left = unverified.filter((sentence) => kept.includes(sentence));
-  return { summary: kept, by, invented, inventedCut: true, unverified: left };
+  const left = (sentences: readonly string[]): readonly string[] => sentences.filter((one) => kept.includes(one));
+  return { summary: kept, by, invented, inventedCut: true, unverified: left(unverified), doubtful: left(doubtful) };
 }
 
 interface Measured {

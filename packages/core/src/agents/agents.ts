@@ -4,6 +4,7 @@ import { FORGOTTEN, type Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationOutput } from "../contract/operations.ts";
+import { verdictOf, withVerdict } from "../contract/verdict.ts";
 import type { MemorySource } from "../memory/memory-background.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NewChunk } from "../ports/memory.ts";
@@ -217,7 +218,7 @@ async function readReceipt(place: Place, seq: number | undefined): Promise<Agent
   const { recent, longterm, receipts, at_count, forced, model, usage, notes = [], quality, remaking } = entry.body;
   const withReceipt = (tier: Tier, receipt: Receipt | undefined) => ({
     ...reportedTier(tier),
-    ...(receipt === undefined ? {} : { receipt }),
+    ...(receipt === undefined ? {} : { receipt: withVerdict(receipt) }),
   });
   return {
     seq: entry.seq,
@@ -242,7 +243,8 @@ function counted(receipt: Receipt | undefined) {
   if (receipt === undefined) return {};
   const { total, in_summary, in_tail, recoverable, lost, invented, unverified = [] } = receipt;
   const counts = { total, in_summary, in_tail, recoverable, lost };
-  return { receipt: { ...counts, invented: invented.length, unverified: unverified.length } };
+  const verdict = verdictOf(receipt);
+  return { receipt: { ...counts, invented: invented.length, unverified: unverified.length, verdict } };
 }
 
 const PAGE_ENTRIES = 512;

@@ -249,6 +249,7 @@ function receiptFor(yieldToEventLoop: Clock["yieldToEventLoop"]) {
       invented: made.invented,
       inventedCut: made.inventedCut,
       unverified: made.unverified,
+      doubtful: made.doubtful,
       yieldToEventLoop,
       recover,
     });

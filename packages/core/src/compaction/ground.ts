@@ -23,6 +23,7 @@ export interface Grounded extends Written {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
+  readonly doubtful: readonly string[];
   readonly judged?: Judgement;
 }
 
@@ -54,19 +55,21 @@ export async function ground(
   const opposed = contradicted.map((sentence): Invented => ({ kind: "claim", text: sentence, sentence }));
   const all = [...invented, ...opposed];
   const isCut = compacting.cutInvented && by === "model" && all.length > 0;
-  if (!isCut) return { ...toVerdicts, invented: all, inventedCut: false, unverified };
+  const doubtful = checked.doubtful.filter((sentence) => unverified.includes(sentence));
+  if (!isCut) return { ...toVerdicts, invented: all, inventedCut: false, unverified, doubtful };
   const cut = (found: readonly Invented[]): string => {
     const from = (text: string): string => cutInvented(text, found);
     return compacting.strategy === CASCADE ? cutInSections(summary, from) : from(summary);
   };
   const kept = cut(all);
-  if (kept.trim() !== "") return { ...toVerdicts, ...left(kept, unverified), invented: all, inventedCut: true };
+  if (kept.trim() !== "")
+    return { ...toVerdicts, ...left(kept, unverified, doubtful), invented: all, inventedCut: true };
   // A manipulated judge must not prevent the session from ever compacting.
   const exact = opposed.length === 0 ? "" : cut(invented);
   if (exact.trim() === "") return { ok: false, error: "nothing in the summary is supported by its source", usage };
   return {
     ...toVerdicts,
-    ...left(exact, claims),
+    ...left(exact, claims, checked.doubtful),
     notes: [...toVerdicts.notes, "the judge rejected the whole summary, so its verdicts were ignored"],
     invented,
     inventedCut: invented.length > 0,
@@ -87,12 +90,13 @@ async function check(
 }
 
 export function ungrounded(written: Written): Grounded {
-  return { ...written, invented: [], inventedCut: false, unverified: [] };
+  return { ...written, invented: [], inventedCut: false, unverified: [], doubtful: [] };
 }
 
 /** Sentences that were cut need no proof. */
-function left(summary: string, unverified: readonly string[]): Pick<Grounded, "summary" | "unverified"> {
-  return { summary, unverified: unverified.filter((sentence) => summary.includes(sentence)) };
+function left(summary: string, unverified: readonly string[], doubtful: readonly string[]) {
+  const isLeft = (sentence: string): boolean => summary.includes(sentence);
+  return { summary, unverified: unverified.filter(isLeft), doubtful: doubtful.filter(isLeft) };
 }
 
 interface JudgedClaims {

@@ -1,6 +1,7 @@
 import { COMPACTION_FALLBACKS, type Compaction } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
+import { withVerdict } from "../contract/verdict.ts";
 import type { CompactionConfig, CompactionContext, CompactionResult, Compactor } from "../ports/compactor.ts";
 import type { CompactionRecord } from "../state/context.ts";
 import { nativeFacts } from "../state/entry-events.ts";
@@ -135,7 +136,8 @@ export function describeCompaction({ seq, body, undone, expanded, nativeRefused 
   const { kind: _kind, shows, pruned: _pruned, native, ...facts } = body;
   const kept = shows.filter((part) => "from_seq" in part);
   const own = native === undefined ? {} : { native: { ...nativeFacts(native), refused: nativeRefused === true } };
-  return { ...facts, ...own, seq, kept, undone, expanded: [...expanded] };
+  const receipt = withVerdict(facts.receipt);
+  return { ...facts, ...own, receipt, seq, kept, undone, expanded: [...expanded] };
 }
 
 /** Tokens that no compaction can remove. */

@@ -3,12 +3,13 @@ import type { Message } from "../contract/message.ts";
 import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
 import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "../grounding/occurrence.ts";
-import { type Specific, specificsOf } from "../grounding/specifics.ts";
+import { SAID_MAX, type Specific, specificsOf } from "../grounding/specifics.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
 import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { isWhole } from "../text/canonical.ts";
+import { sentencesOf } from "../text/sentences.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 type Line = WorkState["lines"][number];
@@ -29,6 +30,7 @@ export interface ReceiptSource {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly unverified: readonly string[];
+  readonly doubtful?: readonly string[];
   /** Facts about the work whose calls left the context, and those that the summary's message reports. */
   readonly work?: { readonly facts: readonly Line[]; readonly shown: readonly Line[] };
   readonly recover: Recover;
@@ -93,6 +95,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     invented: source.invented.slice(0, INVENTED_MAX).map(({ kind, text, sentence }) => ({ kind, text, sentence })),
     invented_cut: source.inventedCut,
     unverified: source.unverified.slice(0, UNVERIFIED_MAX),
+    doubtful: (source.doubtful ?? []).slice(0, UNVERIFIED_MAX),
     pruned: source.pruned.map(({ seq, tool_use_id, tokens }) => ({ seq, tool_use_id, tokens })),
   };
 }
@@ -156,7 +159,12 @@ export function originalsOf(
 /** The specifics of a summary that is replaced. */
 export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
-  return record === undefined ? [] : summarisedIn(record.body.receipt);
+  if (record === undefined) return [];
+  const sentences = sentencesOf(record.body.summary);
+  return summarisedIn(record.body.receipt).map((specific) => ({
+    ...specific,
+    said: sentences.filter((sentence) => sentence.includes(specific.text)).slice(0, SAID_MAX),
+  }));
 }
 
 /** The specifics that a summary stands for; the state of the work is computed anew each time. */

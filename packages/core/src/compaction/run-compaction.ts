@@ -11,6 +11,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
 import { type CompactionRecord, type Hash, messagesOf, type Placed, rangesOf, withSkill } from "../state/context.ts";
@@ -266,7 +267,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Quoting): Promise
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
   await yieldToEventLoop();
-  const { judged, invented, inventedCut, unverified } = grounded;
+  const { judged, invented, inventedCut, unverified, doubtful } = grounded;
   const made = { summary: grounded.summary, ...quotes, rules, created_at, compaction_id, ...work };
   const summary = wholeSummary(made);
   const receipt = await receiptOf(job, prepared, {
@@ -277,6 +278,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Quoting): Promise
     invented,
     inventedCut,
     unverified,
+    doubtful,
   });
   const own = await compactNatively({
     compacting,
@@ -412,14 +414,14 @@ function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared,
   }
 }
 
-interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {
+interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified" | "doubtful"> {
   readonly passed: Extract<Passed, { ok: true }>;
   readonly retained: Retained;
   readonly work: Carried["work"];
 }
 
 async function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
-  const { passed, retained, summary, work, invented, inventedCut, unverified } = settled;
+  const { passed, retained, summary, work, invented, inventedCut, unverified, doubtful } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
   const keptSeqs = new Set(kept.map(({ seq }) => seq));
@@ -437,6 +439,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     invented,
     inventedCut,
     unverified,
+    doubtful,
     ...(work.work_state && {
       work: { facts: workFacts(state, keptSeqs, asking.redact), shown: work.work_state.lines },
     }),
@@ -636,7 +639,7 @@ export async function previewCompaction(
     tokens_after: estimateTokens(messagesOf(shown)) + summaryTokens,
     ...rangesIn(prepared),
     reshape: "as_is",
-    receipt,
+    receipt: withVerdict(receipt),
     ...(rules.length === 0 ? {} : { rules }),
     ...work,
     usage: { input_tokens: 0, output_tokens: 0 },

@@ -81,7 +81,12 @@ export function createCompactions(
       // The messages behind an earlier summary are read verbatim, so a sentence leads to its first source.
       const source = saidIn(transcriptAfter(state, madeAfter)).slice(0, madeFrom);
       const sentences = await readSources({ summary: body.summary, messages: source }, call.signal);
-      return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs] })) };
+      const { invented, doubtful = [] } = body.receipt;
+      const doubtOf = (text: string): { doubt?: "invented" | "doubtful" } => {
+        if (invented.some(({ sentence }) => sentence === text)) return { doubt: "invented" };
+        return doubtful.includes(text) ? { doubt: "doubtful" } : {};
+      };
+      return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs], ...doubtOf(text) })) };
     },
     undoCompaction: async ({ session_id, compaction_id }) => {
       const session = await live.find(session_id);

@@ -3,10 +3,11 @@ import { compactConversation, receiptWithoutLog, type Shown } from "../compactio
 import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
-import type { Receipt } from "../contract/compaction.ts";
+import type { ReceiptView } from "../contract/compaction.ts";
 import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
+import { withVerdict } from "../contract/verdict.ts";
 import type { Mark } from "../contract/wire/mark.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { createSystemClock } from "../runtime/system-clock.ts";
@@ -46,7 +47,7 @@ export type CompactionReport =
       /** `eviction`: tool output was trimmed without a model call or a summary. */
       readonly kind: "summary" | "eviction";
       /** Each specific of the removed messages and whether it survives; otherwise it is `lost`. */
-      readonly receipt: Receipt;
+      readonly receipt: ReceiptView;
       /** Empty for an eviction. */
       readonly summary: string;
       readonly messagesBefore: number;
@@ -236,7 +237,7 @@ function reportsOf({ added, reason }: Awaited<ReturnType<typeof compactConversat
       {
         ok: true,
         kind: body.evicted === undefined ? "summary" : "eviction",
-        receipt: receiptWithoutLog(body.receipt),
+        receipt: withVerdict(receiptWithoutLog(body.receipt)),
         summary: body.summary,
         messagesBefore: body.messages_before,
         messagesAfter: body.messages_after,

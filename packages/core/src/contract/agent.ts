@@ -1,4 +1,4 @@
-import { Forgotten, Receipt } from "./compaction.ts";
+import { Forgotten, Receipt, ReceiptView } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { cliFlag, positive } from "./input.ts";
 import { fieldOf, z } from "./schema.ts";
@@ -18,6 +18,7 @@ const ReceiptCounts = z.object({
   lost: count.describe("of them, those that cannot be found any more"),
   invented: count.describe("content that is in none of its sources"),
   unverified: count.describe("sentences of it whose claims nothing proved"),
+  verdict: z.string().describe("what it comes to, in a few sentences"),
 });
 
 /** How a long-term summary stands to what it was made of: the two summaries before it, or, made anew, the waterfall. */
@@ -314,7 +315,7 @@ const TierWithReceipt = z.object({
   to: count.describe("the number of the last, which is in"),
   summary: z.string().describe("the summary itself"),
   by: fieldOf(Tier, "by").describe("what wrote it: a model; extractive: sentences of its sources"),
-  receipt: Receipt.optional().describe(
+  receipt: ReceiptView.optional().describe(
     "what became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the " +
       "other summary or by a memory that is still shown; absent of compactions of before there were receipts",
   ),

@@ -67,6 +67,10 @@ export const Receipt = z.object({
     .array(z.string())
     .optional()
     .describe("sentences of the summary whose claims nothing proved, at most 100; older receipts have none"),
+  doubtful: z
+    .array(z.string())
+    .optional()
+    .describe("of the unverified, those that a source excludes or whose words no source has; older receipts have none"),
   pruned: z
     .array(
       z.object({
@@ -78,6 +82,12 @@ export const Receipt = z.object({
     .describe("tool results that stand in the context as a reference only; the log has them whole"),
 });
 export type Receipt = z.infer<typeof Receipt>;
+
+/** A receipt as it is shown. */
+export const ReceiptView = Receipt.extend({
+  verdict: z.string().describe("what it comes to, in a few sentences: what is lost, recoverable and not checked"),
+});
+export type ReceiptView = z.infer<typeof ReceiptView>;
 
 /** A rule or a prohibition of the user, word for word. */
 const UserRule = z.object({
@@ -208,6 +218,7 @@ export const CompactionFacts = {
 /** What a compaction is on every wire. */
 export const Compaction = z.object({
   ...CompactionFacts,
+  receipt: ReceiptView.describe("where the removed specifics are now"),
   native: NativeFacts.extend({
     refused: z.boolean().describe("whether the provider refused it since, so that the summary is sent"),
   })
@@ -418,6 +429,10 @@ export const SummarySources = z.object({
       z.object({
         text: z.string().describe("the sentence, bullet or row, as it stands in the summary"),
         seqs: z.array(count).describe("the messages it comes from, by their seqs, the likeliest first; at most 4"),
+        doubt: z
+          .enum(["invented", "doubtful"])
+          .optional()
+          .describe("invented: it says what no source says; doubtful: a source excludes it, or none has its words"),
       }),
     )
     .describe("the sentences of the summary in their order, headings left out; no seqs where no message says it"),

@@ -251,7 +251,7 @@ function commonLengths(a: readonly string[], b: readonly string[]): readonly Uin
 
 /** Deeper or larger arguments are not text. */
 const ARGS_DEPTH_MAX = 8;
-const ARGS_LEAVES_MAX = 2_000;
+const ARGS_LEAVES_MAX = 20_000;
 /** Runs of this length without a space are data: base64, a minified file. */
 const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
 /** Reading a piece takes milliseconds; the event loop runs between two. */
@@ -319,7 +319,7 @@ function contentTexts(content: Content): string[] {
   return texts;
 }
 
-function blockTexts(block: AssistantBlock): readonly string[] {
+export function blockTexts(block: AssistantBlock): readonly string[] {
   switch (block.block_type) {
     case "text":
       return [block.data.text];
@@ -333,24 +333,35 @@ function blockTexts(block: AssistantBlock): readonly string[] {
   }
 }
 
-/** The leaves of a value as lines of `key: value`; multi-line texts separately. */
-function leavesOf(value: unknown): string[] {
+/** The leaves of a value as lines of `key: value`; multi-line texts separately. `write` may leave one out. */
+export function leavesOf(value: unknown, write: (key: string, text: string) => string | undefined = withKey): string[] {
   const leaves: string[] = [];
-  collectLeaves(value, { key: "", depth: 0 }, leaves);
+  const collect = (one: unknown, key: string, depth: number): void => {
+    if (leaves.length >= ARGS_LEAVES_MAX || depth > ARGS_DEPTH_MAX || one === null || one === undefined) return;
+    if (typeof one === "object") {
+      for (const [name, inner] of Object.entries(one)) collect(inner, Array.isArray(one) ? key : name, depth + 1);
+      return;
+    }
+    const leaf = write(key, String(one));
+    if (leaf !== undefined) leaves.push(leaf);
+  };
+  collect(value, "", 0);
   return leaves;
 }
 
-function collectLeaves(value: unknown, at: { readonly key: string; readonly depth: number }, into: string[]): void {
-  if (into.length >= ARGS_LEAVES_MAX || at.depth > ARGS_DEPTH_MAX || value === null || value === undefined) return;
-  if (typeof value === "object") {
-    const isList = Array.isArray(value);
-    for (const [key, inner] of Object.entries(value)) {
-      collectLeaves(inner, { key: isList ? at.key : key, depth: at.depth + 1 }, into);
-    }
-    return;
-  }
-  const text = String(value);
-  into.push(at.key === "" || text.includes("\n") ? text : `${at.key}: ${text}`);
+export function withKey(key: string, text: string): string {
+  return key === "" || text.includes("\n") ? text : `${key}: ${text}`;
+}
+
+const ESCAPE = /(?<!\\)\\+(?:([nrt"/])|u([\da-f]{4}))/giu;
+
+/** The text of a JSON string, as far as it can be told from a path with backslashes. */
+export function unescaped(text: string): string {
+  if (!/\\(?:[nrt"/]|u[\da-f]{4})/iu.test(text)) return text;
+  return text.replace(ESCAPE, (_, sign: string | undefined, code: string) => {
+    if (sign === undefined) return String.fromCharCode(Number.parseInt(code, 16));
+    return sign === '"' || sign === "/" ? sign : "\n";
+  });
 }
 
 function withoutEncoded(text: string): string {

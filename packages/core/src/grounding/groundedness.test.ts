@@ -13,7 +13,12 @@ const answered = (text: string): Message => ({
   stop_reason: "end_turn",
   created_at: "2026-01-05T00:00:00.000Z",
 });
-const checked = (summary: string, source: readonly Message[]) => checkSummary(summary, source, () => undefined);
+const checked = async (summary: string, source: readonly Message[]) => {
+  const { invented, unverified } = await checkSummary(summary, source, () => undefined);
+  return { invented, unverified };
+};
+const doubtful = async (summary: string, source: readonly Message[]) =>
+  (await checkSummary(summary, source, () => undefined)).doubtful;
 const invented = async (summary: string, source: readonly Message[]) => (await checked(summary, source)).invented;
 const claim = (sentence: string): Invented => ({ kind: "claim", text: sentence, sentence });
 const isCaught = (piece: string, { kind, text, sentence }: Invented): boolean =>
@@ -203,6 +208,7 @@ describe("what the user forbade", () => {
   ])("[C16] lists the opposite of %j and not the rule itself: %j", async (source, summary) => {
     expect(await checked(summary, [user(source)])).toEqual({ invented: [], unverified: [summary] });
     expect(await checked(source, [user(source)])).toEqual({ invented: [], unverified: [] });
+    expect(await doubtful(summary, [user(source)])).toEqual([summary]);
   });
 });
 

@@ -10,7 +10,7 @@ import { BARE_BASES } from "../text/units.ts";
 import { languageOf, stemSet, stemsOf } from "../text/words.ts";
 import { type Block, blocksOf, cutSentences } from "./cut-sentences.ts";
 import { textsOf } from "./exactness.ts";
-import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
+import { indexFacts, indexSentences, lazily, type PhraseIndex, type Sentences } from "./occurrence.ts";
 import { type Unmarked, unmarkedIn } from "./specifics.ts";
 
 /** Content of a summary that its source does not contain. */
@@ -26,12 +26,15 @@ export interface Checked {
   readonly invented: readonly Invented[];
   /** Sentences whose claims words and numbers alone cannot prove. */
   readonly unverified: readonly string[];
+  /** Of them, those that a sentence of the source excludes, or whose words are not in it. */
+  readonly doubtful: readonly string[];
 }
 
 interface Source {
   readonly index: PhraseIndex;
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
+  sentences(): Promise<Sentences>;
   roundings(): Promise<Roundings>;
   /** An upper bound of the things that the source lists. */
   pieces(): Promise<number>;
@@ -58,6 +61,7 @@ export async function checkSummary(
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
   const unverified = new Set<string>();
+  const doubtful = new Set<string>();
   for (const block of blocksOf(summary)) {
     const isLine = block.end - block.start <= LINE_CHARS_MAX;
     const whole = isLine ? lineOf(summary.slice(block.start, block.end), sourceRead) : undefined;
@@ -71,10 +75,21 @@ export async function checkSummary(
       ];
       if (!isTranslated) found.push(...inventedQuotes(sentence, sourceRead));
       for (const { kind, text } of found) invented.push({ kind, text, sentence });
-      if (found.length === 0 && isClaim(block, sentence, sourceRead)) unverified.add(sentence);
+      if (found.length > 0 || !isClaim(block, sentence, sourceRead)) continue;
+      unverified.add(sentence);
+      if (!isTranslated && block.kind !== "row" && (await isDoubtful(sentence, sourceRead))) doubtful.add(sentence);
     }
   }
-  return { invented, unverified: [...unverified] };
+  return { invented, unverified: [...unverified], doubtful: [...doubtful] };
+}
+
+/** With fewer of its words in the source, a sentence without a specific cannot be found there. */
+const FOUND_SHARE_MIN = 0.2;
+
+async function isDoubtful(sentence: string, source: Source): Promise<boolean> {
+  if ((await source.sentences()).opposes(sentence)) return true;
+  const stems = stemsOf(sentence);
+  return atomsIn(sentence).length === 0 && shareOf(stems, source.hasStem) < FOUND_SHARE_MIN;
 }
 
 /** Fewer words beside a specific are its label: "Port: 8443". */
@@ -101,6 +116,7 @@ async function readSource(texts: readonly string[], yieldToEventLoop: Clock["yie
     index,
     hasPhrase: index.hasPhrase,
     hasStem: stems.has,
+    sentences: lazily(() => indexSentences(texts, yieldToEventLoop)),
     roundings: lazily(() => roundingsOf(texts, yieldToEventLoop)),
     pieces: lazily(async () => {
       const pieces = new Set<string>();

@@ -14,14 +14,18 @@ import {
 } from "../text/canonical.ts";
 import { collectOffers, needsIn } from "../text/numbers.ts";
 import { sentencesOf } from "../text/sentences.ts";
-import { stemsOf } from "../text/words.ts";
-import { denialsIn, hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
+import { stemsOf, tokensOf } from "../text/words.ts";
+import { denialsIn, hasMarks, marksOf, piecesOf, unescaped, withoutNumbers } from "./exactness.ts";
 import { clip, exitCodesIn, isRule, quotesIn, type Specific } from "./specifics.ts";
+import { isAsked, isDenied, isOpposed, isStillAsked, type Statement, spellingsOf, statementOf } from "./statement.ts";
 
 /** Answers whether a specific occurs in some texts, in any spelling. */
 export interface TextIndex {
-  has(specific: Pick<Specific, "kind" | "text">): Promise<boolean>;
+  has(specific: Sought): Promise<boolean>;
 }
+
+/** A specific, and the sentences that said it; without them it is looked for alone. */
+export type Sought = Pick<Specific, "kind" | "text" | "said">;
 
 /** Finds literal occurrences and runs of whole words, given in canonical form. */
 export interface PhraseIndex {
@@ -44,7 +48,7 @@ const PLACES_MAX = 256;
 export function indexTexts(texts: readonly string[], yieldToEventLoop: Clock["yieldToEventLoop"]): TextIndex {
   const facts = lazily(() => indexFacts(texts, yieldToEventLoop));
   const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), yieldToEventLoop));
-  const has = async (specific: Pick<Specific, "kind" | "text">): Promise<boolean> => {
+  const has = async (specific: Sought): Promise<boolean> => {
     if (texts.length === 0) return false;
     const { kind, text } = specific;
     switch (kind) {
@@ -52,7 +56,7 @@ export function indexTexts(texts: readonly string[], yieldToEventLoop: Clock["yi
       case "path":
       case "identifier":
       case "url":
-        return (await facts()).hasItself(specific);
+        return (await facts()).hasItself(specific) && (await sentences()).saysSo(specific);
       case "command":
         return (await facts()).hasItself(specific) || (await sentences()).has(text);
       // A paraphrase may say the opposite, and "never delete it" contains "delete it".
@@ -60,7 +64,7 @@ export function indexTexts(texts: readonly string[], yieldToEventLoop: Clock["yi
         return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).hasItself(specific);
       case "ask":
         if ((await sentences()).hasWhole(text)) return true;
-        return isQuestion(text) && ((await facts()).hasItself(specific) || (await sentences()).has(text));
+        return isAsked(text) && ((await facts()).hasItself(specific) || (await sentences()).has(text));
     }
   };
   return { has };
@@ -91,13 +95,10 @@ export async function indexFacts(
 
 const NAMES: ReadonlySet<SpecificKind> = new Set(["path", "identifier", "url"]);
 
-function isQuestion(text: string): boolean {
-  return /[?？][^\w?？]*$/u.test(text);
-}
-
 /** Text in a JSON string has escaped line breaks, which leave a stray letter before words. */
 function withUnescaped(text: string): readonly string[] {
-  return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
+  const plain = unescaped(text);
+  return plain === text ? [text] : [text, plain];
 }
 
 /** Caches the last result: a specific is compared with one text after the other. */
@@ -249,11 +250,15 @@ function standsIn(text: string, piece: string, isAt: (start: number) => boolean)
   return false;
 }
 
-interface Sentences {
+export interface Sentences {
   /** Whether a sentence has most content words of a text, and all its exact parts. */
   has(text: string): boolean;
   /** Whether a text is a whole sentence or quotation. */
   hasWhole(text: string): boolean;
+  /** Whether a sentence with a specific says of it what its source says; one without a source says so. */
+  saysSo(specific: Sought): boolean;
+  /** Whether a sentence says of a specific what no sentence here says of it, and one excludes. */
+  opposes(sentence: string): boolean;
 }
 
 /** Sentences stored per word; a more frequent word is not indexed. */
@@ -265,13 +270,14 @@ const READ_CLOSELY_MAX = 8;
 const STEMS_MIN = 2;
 
 /** Finds the sentence with most content words of another; the cost does not depend on the text's length. */
-async function indexSentences(
+export async function indexSentences(
   texts: readonly string[],
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<Sentences> {
   const sentences: { readonly text: string; readonly stems: ReadonlySet<string> }[] = [];
   const seen = new Set<string>();
   const places = new Map<string, number[]>();
+  const byOffer = new Map<string, number[]>();
   const wholes = new Set<string>();
   const addWhole = (text: string): void => {
     wholes.add(wholeOf(text));
@@ -283,10 +289,17 @@ async function indexSentences(
     seen.add(sentence);
     addWhole(sentence);
     const stems = new Set(stemsOf(sentence));
-    for (const stem of stems) {
-      const known = places.get(stem);
-      if (known === undefined) places.set(stem, [sentences.length]);
-      else if (known.length < SENTENCES_OF_WORD_MAX) known.push(sentences.length);
+    const offers = new Set<string>();
+    collectOffers(sentence, offers);
+    for (const [keys, index] of [
+      [stems, places],
+      [offers, byOffer],
+    ] as const) {
+      for (const key of keys) {
+        const known = index.get(key);
+        if (known === undefined) index.set(key, [sentences.length]);
+        else if (known.length < SENTENCES_OF_WORD_MAX) known.push(sentences.length);
+      }
     }
     sentences.push({ text: sentence, stems });
   };
@@ -295,24 +308,54 @@ async function indexSentences(
     for (const sentence of sentencesOf(text)) add(sentence);
     for (const quote of quotesIn(text)) addWhole(quote);
   }
-  const has = (text: string): boolean => {
-    const stems = stemsOfLast(text);
-    if (stems.length === 0) return false;
+  /** The sentences with most content words of a text. */
+  const likeOf = (text: string, stems: readonly string[]): readonly string[] => {
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough stems contains at least one of the rarest.
     const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
-    const held = [...candidates].slice(0, CANDIDATES_MAX).filter((at) => {
-      const there = sentences[at]?.stems;
-      return stems.filter((stem) => there?.has(stem)).length >= needed;
-    });
+    return [...candidates]
+      .slice(0, CANDIDATES_MAX)
+      .flatMap((at) => sentences[at] ?? [])
+      .filter(({ stems: there }) => stems.filter((stem) => there.has(stem)).length >= needed)
+      .map((sentence) => sentence.text);
+  };
+  const has = (text: string): boolean => {
+    const stems = stemsOfLast(text);
+    const held = stems.length === 0 ? [] : likeOf(text, stems);
     if (held.length === 0) return false;
     const marks = marksOfLast(text);
     const isExact = marks.names.length + marks.numbers.length + marks.pieces.length > 0;
     if (stems.length < STEMS_MIN && !isExact) return false;
-    return held.slice(0, READ_CLOSELY_MAX).some((at) => hasMarks(marks, sentences[at]?.text ?? ""));
+    const isQuestion = isAsked(text);
+    return held
+      .slice(0, READ_CLOSELY_MAX)
+      .some((there) => hasMarks(marks, there) && (!isQuestion || isStillAsked(text, there)));
   };
-  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)) };
+  const placesOf = ({ kind, text }: Sought): readonly number[] => {
+    if (kind === "number") return [...new Set((needsIn(text)[0] ?? []).flatMap((need) => byOffer.get(need) ?? []))];
+    const rows = stemsOf(text).map((stem) => places.get(stem) ?? []);
+    return rows.reduce((rarest, row) => (row.length < rarest.length ? row : rarest), rows[0] ?? []);
+  };
+  /** The sentences with a specific; none if they are many: what is everywhere is not misunderstood by one of them. */
+  const statementsOf = (specific: Sought): readonly Statement[] => {
+    const found = placesOf(specific);
+    return found.length > READ_CLOSELY_MAX ? [] : found.map((at) => statementOf(sentences[at]?.text ?? ""));
+  };
+  const saysSo = (specific: Sought): boolean => {
+    const said = (specific.said ?? []).map(statementOf);
+    return !isOpposed(said, said.length === 0 ? [] : statementsOf(specific), specific);
+  };
+  const opposes = (sentence: string): boolean => {
+    const stems = stemsOfLast(sentence);
+    const held = stems.length < STEMS_MIN ? [] : likeOf(sentence, stems);
+    // A longer sentence may deny something else.
+    const isAlike = (there: string): boolean => tokensOf(there).length * SHARE_MIN <= tokensOf(sentence).length;
+    if (held.some(isAlike) && held.every((there) => isDenied(there) !== isDenied(sentence))) return true;
+    const there = statementOf(sentence);
+    return there.atoms.some((atom) => isOpposed(statementsOf(atom), [there], atom));
+  };
+  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)), saysSo, opposes };
 }
 
 const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;
@@ -364,8 +407,9 @@ export async function classify(specifics: readonly Specific[], places: Places): 
     await yieldToEventLoop();
     let place: SpecificStatus | undefined;
     for (const [status, index] of held) if (place === undefined && (await index.has(specific))) place = status;
-    const status = place ?? ((await places.recover(specific)) ? "recoverable" : "lost");
-    items.push({ ...specific, status });
+    const { kind, text, seq } = specific;
+    const status = place ?? ((await places.recover({ kind, text, seq })) ? "recoverable" : "lost");
+    items.push({ kind, text, seq, status });
   }
   return items;
 }
@@ -386,18 +430,6 @@ const VERSION = /^v?\d+(?:\.\d+)+/iu;
 const VERSION_SUFFIX = /^[-+][\p{L}\d]/u;
 /** A suffix that makes another name, `gpt-4o-mini`; German appends a noun, `gpt-4o-Modell`. */
 const SUFFIX = /^[-+](?:[\p{Ll}\d]|\p{Lu}[\p{Lu}\d])/u;
-
-/** Spellings of a name: a version with and without v, an address without its scheme, an issue as a number. */
-export function spellingsOf(text: string): string[] {
-  const piece = canonicalPiece(text);
-  const spellings = [piece];
-  const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];
-  if (version !== undefined) spellings.push(version, `v${version}`);
-  const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
-  if (address !== undefined) spellings.push(address);
-  if (/^[#$]\{?\w/u.test(piece)) spellings.push(piece.replace(/^[#$]\{?/u, ""));
-  return spellings;
-}
 
 /** Whether the text at a position is the same specific: neighbours or case may make it another. */
 function meaningOf(kind: SpecificKind, text: string): Matches {

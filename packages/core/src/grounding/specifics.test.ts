@@ -19,7 +19,8 @@ const returned = (content: string): Message => ({
   created_at,
 });
 const numbered = (...messages: readonly Message[]) => messages.map((message, seq) => ({ seq, message }));
-const specifics = (messages: ReturnType<typeof numbered>) => specificsOf(messages, () => undefined);
+const specifics = async (messages: ReturnType<typeof numbered>) =>
+  (await specificsOf(messages, () => undefined)).map(({ kind, text, seq }) => ({ kind, text, seq }));
 const textsOfKind = async (kind: string, text: string) =>
   (await specifics(numbered(answered(text))))
     .filter((specific) => specific.kind === kind)
@@ -104,6 +105,48 @@ describe("specifics", () => {
       { kind: "path", text: "src/a.ts", seq: 1 },
       { kind: "number", text: "1200 EUR", seq: 1 },
     ]);
+  });
+
+  it("[R2] decodes the JSON of a tool result, and counts neither its envelope nor the sizes and dates of a listing", async () => {
+    const listing = `total 352
+-rw-r--r--  1 root root  18665 Nov 18 09:41 run-compaction.ts
+drwxr-xr-x 27 ada  staff  4.0K 2026-11-18 09:41 grounding
+-rw-r--r--@ 1 root root  1204 Nov  3  2025 sent_box.csv`;
+    const report = { exit_code: 0, stdout: listing, stderr: "", timed_out: false, duration_secs: 0.0213 };
+    const failed = {
+      exit_code: 3,
+      stdout: JSON.stringify({ port: 8443, note: 'see "src/a.ts"\n' }),
+      duration_secs: 1.5,
+    };
+    const cut = `{"exit_code":0,"stdout":"${JSON.stringify({ file: "src/b.ts", size_kb: 512 }).replaceAll('"', '\\"')}\\n`;
+    const called: Message = {
+      role: "block_assistant",
+      blocks: [
+        {
+          block_type: "tool_use",
+          data: { id: "call_1", name: "read_part", args: { file_path: "src/c.ts", max_lines: 250 } },
+        },
+      ],
+      stop_reason: "tool_use",
+      created_at,
+    };
+    const results = [JSON.stringify(report), JSON.stringify(failed), cut].map(returned);
+    const messages = numbered(said("Go on."), called, ...results);
+    const found = (await specifics(messages)).filter(({ kind }) => kind !== "ask").map(({ text }) => text);
+    expect(found.sort()).toEqual(
+      [
+        "run-compaction.ts",
+        "sent_box.csv",
+        "exit code 3",
+        "8443",
+        "src/a.ts",
+        "src/b.ts",
+        "size_kb",
+        "512",
+        "src/c.ts",
+        "250",
+      ].sort(),
+    );
   });
 
   it("[C15] reads neither reasoning nor encoded media, and of a long result both ends", async () => {

@@ -5,15 +5,18 @@ import { atomsIn } from "../text/atoms.ts";
 import { canonicalPiece, foldWidth, matchesOf, plainCase, verbatim, writtenPiece } from "../text/canonical.ts";
 import { withDigits } from "../text/number-words.ts";
 import { needsIn, numeralsIn } from "../text/numbers.ts";
-import { sentencesOf } from "../text/sentences.ts";
+import { type Piece, sentencesIn, sentencesOf } from "../text/sentences.ts";
 import { stemSet, stemsOf } from "../text/words.ts";
-import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
+import { blockTexts, leavesOf, piecesOf, textsOf, unescaped, wholeTextsOf, withKey } from "./exactness.ts";
+import { STATEMENT_CHARS_MAX } from "./statement.ts";
 
 /** Something that must stay exact to stay true, and the newest message that contains it. */
 export interface Specific {
   readonly kind: SpecificKind;
   readonly text: string;
   readonly seq: number;
+  /** The sentences that said it, the newest first, so that it is compared with the words it belongs to. */
+  readonly said?: readonly string[];
 }
 
 interface NumberedMessage {
@@ -27,6 +30,10 @@ export const SPECIFIC_CHARS_MAX = 200;
 export const SPECIFICS_MAX = 20_000;
 /** A tool's output is read at both ends; its middle is rarely referred to and may be endless. */
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
+/** A longer sentence beside one is not its counterpart. */
+const BESIDE_CHARS_MAX = 120;
+/** A name that is said more often is compared with its newest sentences. */
+export const SAID_MAX = 4;
 
 /** Every specific of the messages once, at its newest mention, in message order. */
 export async function specificsOf(
@@ -92,9 +99,50 @@ function spokenText(block: AssistantBlock): readonly string[] {
   return block.block_type === "text" ? [block.data.text] : [];
 }
 
+/** The texts that specifics are taken from: of tools the values, not the keys of their arguments and results. */
 function readableTexts(message: Message): readonly string[] {
-  const texts = wholeTextsOf(message);
-  return (message.role === "tool_results" ? texts.flatMap(endsOf) : texts).flatMap(piecesOf);
+  if (message.role === "tool_results") return wholeTextsOf(message).map(decoded).flatMap(endsOf).flatMap(piecesOf);
+  if (message.role !== "block_assistant") return textsOf(message);
+  const valuesOf = (args: unknown): readonly string[] => leavesOf(args, (_, text) => text);
+  return message.blocks
+    .flatMap((block) => (block.block_type === "tool_use" ? valuesOf(block.data.args) : blockTexts(block)))
+    .flatMap(piecesOf);
+}
+
+/** A longer result is read as it is written, at both ends. */
+const DECODED_CHARS_MAX = 2 * RESULT_END_CHARS_MAX;
+/** Keys of a tool's report on itself: of these the text is read without its key, of those nothing. */
+const ENVELOPE = /^(?:stdout|stderr|output|content|text|result)$/iu;
+const REPORT =
+  /^(?:exit_?code|duration(?:_?(?:secs?|seconds|ms))?|elapsed(?:_?(?:secs?|ms))?|timed_?out|truncated|is_?error|std(?:out|err)_lossy)$/iu;
+/** The same in JSON that is cut off. */
+const REPORTED =
+  /"(?:(?:duration|elapsed)_?[a-z]*"\s*:\s*[\d.]+|(?:timed_?out|truncated|is_?error)"\s*:\s*\p{L}+|(?:stdout|stderr|output)"\s*:)/giu;
+const EXIT_KEY = /"exit_?code"\s*:\s*(?:0(?!\d))?/giu;
+/** A line of `ls -l`, up to the name. */
+const LISTED_FILE =
+  /^[-dlbcps][rwxsStT-]{9}[.@+]?[ \t]+\d+[ \t]+\S+[ \t]+\S+[ \t]+[\d.,]+[KMGTB]?[ \t]+(?:\p{L}{3,4}\.?[ \t]+\d{1,2}|\d{4}-\d{2}-\d{2})[ \t]+[\d:.]+(?:[ \t]+[+-]\d{4})?[ \t]+|^total [\d.]+[KMGT]?$/gmu;
+
+/** The text of a tool result: decoded if it is JSON, also within JSON, and without sizes and dates of listed files. */
+function decoded(text: string): string {
+  const value = text.length <= DECODED_CHARS_MAX && /^\s*[[{]/u.test(text) ? parsed(text) : undefined;
+  if (value !== undefined) return leavesOf(value, writeResult).map(decoded).join("\n");
+  const plain = text.includes('\\"') ? unescaped(text) : text;
+  return plain.replace(REPORTED, " ").replace(EXIT_KEY, " exit code ").replace(LISTED_FILE, "");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function writeResult(key: string, text: string): string | undefined {
+  if (/^exit_?code$/iu.test(key) && text !== "0") return `exit code ${text}`;
+  if (REPORT.test(key)) return undefined;
+  return ENVELOPE.test(key) ? text : withKey(key, text);
 }
 
 function endsOf(text: string): readonly string[] {
@@ -103,8 +151,32 @@ function endsOf(text: string): readonly string[] {
 }
 
 function collectFrom(text: string, seq: number, into: Map<string, Specific>): void {
-  for (const atom of atomsIn(text)) add({ kind: atom.kind, text: atom.text, seq }, into);
+  const sentences = sentencePieces(text);
+  for (const atom of atomsIn(text)) {
+    const said = saidAt(sentences, atom.start);
+    add({ kind: atom.kind, text: atom.text, seq, ...(said === undefined ? {} : { said: [said] }) }, into);
+  }
   for (const command of commandsIn(text)) add({ kind: "command", text: command, seq }, into);
+}
+
+function sentencePieces(text: string): readonly Piece[] {
+  let start = 0;
+  return text.split("\n").flatMap((line) => {
+    const pieces = sentencesIn(line, start);
+    start += line.length + 1;
+    return pieces;
+  });
+}
+
+/** The sentence at a position, or the text around it, and after line breaks the sentences beside it. */
+function saidAt(sentences: readonly Piece[], at: number): string | undefined {
+  const index = sentences.findIndex(({ end }) => end > at);
+  const found = sentences[index];
+  if (found === undefined) return undefined;
+  const from = found.text.length <= STATEMENT_CHARS_MAX ? 0 : Math.max(0, at - found.start - STATEMENT_CHARS_MAX / 2);
+  const beside = [sentences[index - 1], sentences[index + 1]].flatMap((one) => one ?? []);
+  const short = beside.map(({ text }) => text).filter(({ length }) => length <= BESIDE_CHARS_MAX);
+  return [found.text.slice(from, from + STATEMENT_CHARS_MAX), ...short].join("\n");
 }
 
 function toolCommands(message: Message): string[] {
@@ -120,7 +192,11 @@ function toolCommands(message: Message): string[] {
 function add(specific: Specific, into: Map<string, Specific>): void {
   const text = clip(specific.text.trim());
   const key = `${specific.kind} ${normalised({ ...specific, text })}`;
-  if (text === "" || into.has(key) || into.size >= SPECIFICS_MAX) return;
+  const known = into.get(key);
+  const [said] = specific.said ?? [];
+  if (known?.said !== undefined && said !== undefined && known.said.length < SAID_MAX && !known.said.includes(said))
+    into.set(key, { ...known, said: [...known.said, said] });
+  if (text === "" || known !== undefined || into.size >= SPECIFICS_MAX) return;
   into.set(key, { ...specific, text });
 }
 

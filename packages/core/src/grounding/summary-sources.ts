@@ -6,8 +6,8 @@ import { collectOffers, figuresIn } from "../text/numbers.ts";
 import { stemsOf } from "../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
-import { spellingsOf } from "./occurrence.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
+import { spellingsOf } from "./statement.ts";
 
 /** A sentence of a summary and its source messages, the likeliest first; none if no message contains it. */
 export interface SummarySource {

@@ -55,7 +55,7 @@ describe("rkat chat", () => {
       "There is no compaction to undo.",
     ]);
     expect(stdout).toMatch(
-      /\nCompacted: 10 → 5 messages, .*\n\d+ specifics: .*\nCompaction \S+\n[\s\S]*\n {3}instructions +keep every ticket\n/,
+      /\nCompacted: 10 → 5 messages, .*\nNothing lost\. .*\nCompaction \S+\n[\s\S]*\n {3}instructions +keep every ticket\n/,
     );
     expect(stdout).toMatch(/\nUndid \S+\. The context is now 10 messages, about \d+ tokens\.\n$/);
     expect(stderr).toContain("/receipt shows what it did, /undo brings it back\n");

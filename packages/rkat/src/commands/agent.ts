@@ -491,10 +491,9 @@ function historyLines({ summaries, next_before_seq }: AgentHistory, { paint, arg
 }
 
 function countsText(counts: NonNullable<AgentHistory["summaries"][number]["receipt"]>): string {
-  const { total, in_summary, in_tail, recoverable, lost, invented, unverified } = counts;
-  const places = `${grouped(in_summary)} in it, ${grouped(in_tail)} shown besides it, ${grouped(recoverable)} recoverable`;
-  const claims = `${grouped(invented)} invented, ${counted(unverified, "sentence")} unverified`;
-  return `${counted(total, "specific")}: ${places}, ${grouped(lost)} lost; ${claims}`;
+  const { total, in_summary, in_tail, recoverable, lost, verdict } = counts;
+  const places = `${grouped(in_summary + in_tail)} in view, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
+  return `${verdict} ${counted(total, "fact")}: ${places}`;
 }
 
 const PROBLEM = "problem";

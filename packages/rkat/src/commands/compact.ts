@@ -12,7 +12,7 @@ import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
 import { COMPACTION_NOTE, findActiveCompaction, findCompaction, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { compactionTable, type Naming, printCompaction, showCompaction } from "./compaction-views.ts";
-import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
+import { rangesText } from "./receipt-lines.ts";
 import { simulateRow } from "./simulate.ts";
 
 export const compactRows: readonly CommandRow[] = [
@@ -163,16 +163,9 @@ export function compactedLines(
   const { yellow, red } = createPaint(io.stdout, io.env);
   const messages = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
   const tokens = `about ${grouped(tokens_before)} → ${grouped(tokens_after)} tokens`;
-  const { lost, invented, invented_cut } = receipt;
-  const fate = invented_cut ? "that was cut" : "the receipt lists it";
   return [
     `Compacted: ${messages}, ${tokens}.`,
-    `${receiptTotals(receipt)}.`,
-    ...(lost === 0 ? [] : [red(`! ${counted(lost, "specific")} cannot be found any more`)]),
-    ...(invented.length === 0
-      ? []
-      : [yellow(`! the summary had ${counted(invented.length, "invented specific")}; ${fate}`)]),
-    ...unverifiedTotals(receipt).map((line) => `${line}.`),
+    receipt.lost === 0 ? receipt.verdict : red(receipt.verdict),
     ...notes.map((note) => yellow(`! ${withoutControls(note)}`)),
   ];
 }

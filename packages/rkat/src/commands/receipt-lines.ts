@@ -1,51 +1,40 @@
-import type { FactKind, Receipt, SeqRange, SpecificStatus } from "@rkat/core/contract/compaction";
+import type { FactKind, Receipt, SeqRange, ReceiptView as Told } from "@rkat/core/contract/compaction";
 import type { Message } from "@rkat/core/contract/message";
+import { CLASS_OF } from "@rkat/core/contract/verdict";
 import { alignColumns, counted, grouped, oneLine, type Paint } from "../io.ts";
 
 export interface ReceiptView {
   readonly paint: Paint;
   readonly columns: number;
-  /** Whether every specific is listed, and not a few of each kind. */
+  /** Whether every fact is listed, and not a few of each kind. */
   readonly isWhole: boolean;
   /** What to write to have every one listed. */
   readonly allHint: string;
-  /** What specifics are counted by the numbers of: messages of a session, or an agent's memories. */
+  /** What facts are counted by the numbers of: messages of a session, or an agent's memories. */
   readonly of?: "messages" | "memories";
 }
 
-/** `12 specifics: 3 in the summary, 2 in the tail, 0 pinned, 7 recoverable, 0 lost`. */
-export function receiptTotals({ total, in_summary, in_tail, pinned, recoverable, lost }: Receipt): string {
-  const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} in the tail, ${grouped(pinned)} pinned`;
-  return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
-}
-
-function memoryTotals({ total, in_summary, in_tail, recoverable, lost }: Receipt): string {
-  const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} shown besides it`;
-  return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
+/** `12 facts: 5 in view (3 in the summary), 7 recoverable, 0 lost`. */
+function receiptTotals({ total, in_summary, in_tail, pinned, recoverable, lost }: Receipt): string {
+  const shown = `${grouped(in_summary + in_tail + pinned)} in view (${grouped(in_summary)} in the summary)`;
+  return `${counted(total, "fact")}: ${shown}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
 }
 
 function placeOf(seq: number, { of = "messages" }: ReceiptView): string {
   return of === "messages" ? `seq ${seq}` : `memory ${seq}`;
 }
 
-/** `3 sentences of the summary are unverified`, where there are any. */
-export function unverifiedTotals({ unverified = [] }: Receipt): readonly string[] {
-  const are = unverified.length === 1 ? "is" : "are";
-  return unverified.length === 0 ? [] : [`${counted(unverified.length, "sentence")} of the summary ${are} unverified`];
-}
-
-/** The receipt: lost specifics first and in full, then the others by kind. */
-export function receiptLines(receipt: Receipt, view: ReceiptView): readonly string[] {
+/** The receipt: its verdict, lost facts first and in full, then the others by kind. */
+export function receiptLines(receipt: Told, view: ReceiptView): readonly string[] {
   const { paint } = view;
-  const { lost } = receipt;
-  const totals = view.of === "memories" ? memoryTotals(receipt) : receiptTotals(receipt);
+  const { lost, verdict } = receipt;
   return [
     paint.bold("Receipt"),
-    `   ${lost === 0 ? totals : paint.red(totals)}`,
-    ...unverifiedTotals(receipt).map((line) => `   ${line}`),
+    `   ${lost === 0 ? verdict : paint.red(verdict)}`,
+    `   ${receiptTotals(receipt)}`,
     ...lostLines(receipt, view),
     ...inventedLines(receipt, view),
-    ...unverifiedLines(receipt, view),
+    ...doubtfulLines(receipt, view),
     ...prunedLines(receipt, view),
     ...kindLines(receipt, view),
     ...uncountedLines(receipt, view),
@@ -63,7 +52,7 @@ function lostLines({ items, lost }: Receipt, view: ReceiptView): readonly string
   return ["", paint.red("Lost: neither in the context nor found again"), ...alignColumns(rows), ...more];
 }
 
-/** Lost specifics are shown in full. */
+/** Lost facts are shown in full. */
 const WHOLE = 1_000_000;
 const INVENTED_SHOWN_MAX = 20;
 
@@ -85,16 +74,16 @@ function inventedLines(
   ];
 }
 
-const UNVERIFIED_SHOWN_MAX = 5;
+const DOUBTFUL_SHOWN_MAX = 5;
 
-function unverifiedLines({ unverified = [] }: Receipt, { paint, isWhole, allHint }: ReceiptView): readonly string[] {
-  if (unverified.length === 0) return [];
-  const shown = isWhole ? unverified : unverified.slice(0, UNVERIFIED_SHOWN_MAX);
+function doubtfulLines({ doubtful = [] }: Receipt, { paint, isWhole, allHint }: ReceiptView): readonly string[] {
+  if (doubtful.length === 0) return [];
+  const shown = isWhole ? doubtful : doubtful.slice(0, DOUBTFUL_SHOWN_MAX);
   return [
     "",
-    paint.bold("Unverified: claims of the summary without an exact source"),
+    paint.bold("Not checked: sentences that contradict a message, or that no message contains"),
     ...shown.map((sentence) => `   ${oneLine(sentence, WHOLE)}`),
-    ...moreLine(unverified.length - shown.length, allHint),
+    ...moreLine(doubtful.length - shown.length, allHint),
   ];
 }
 
@@ -126,14 +115,6 @@ const KINDS: Readonly<Record<FactKind, string>> = {
   number: "Numbers",
 };
 
-const PLACES: Readonly<Record<SpecificStatus, string>> = {
-  in_summary: "in summary",
-  in_tail: "in tail",
-  pinned: "pinned",
-  recoverable: "recoverable",
-  lost: "lost",
-};
-
 const SHOWN_PER_KIND_MAX = 6;
 
 function kindLines({ items }: Receipt, view: ReceiptView): readonly string[] {
@@ -143,26 +124,21 @@ function kindLines({ items }: Receipt, view: ReceiptView): readonly string[] {
     const all = (byKind.get(kind) ?? []).filter(({ status }) => status !== "lost");
     if (all.length === 0) return [];
     const shown = view.isWhole ? all : all.slice(0, SHOWN_PER_KIND_MAX);
-    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all, view))}`;
+    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all))}`;
     return ["", title, ...itemLines(shown, view), ...moreLine(all.length - shown.length, view.allHint)];
   });
 }
 
-function placesOf(items: readonly Item[], view: ReceiptView): string {
-  const byStatus = Map.groupBy(items, ({ status }) => status);
-  return [...byStatus].map(([status, those]) => `${those.length} ${statusOf(status, view)}`).join(", ");
-}
-
-/** Memories have no tail: what is shown besides a summary is the other one, and the newest of them. */
-function statusOf(status: SpecificStatus, { of }: ReceiptView): string {
-  return of === "memories" && status === "in_tail" ? "shown" : PLACES[status];
+function placesOf(items: readonly Item[]): string {
+  const byClass = Map.groupBy(items, ({ status }) => CLASS_OF[status]);
+  return [...byClass].map(([name, those]) => `${those.length} ${name}`).join(", ");
 }
 
 const TEXT_CHARS_MIN = 30;
 
 function itemLines(items: readonly Item[], view: ReceiptView): readonly string[] {
   const { columns } = view;
-  const heads = alignColumns(items.map(({ status, seq }) => [" ", statusOf(status, view), placeOf(seq, view), "|"]));
+  const heads = alignColumns(items.map(({ status, seq }) => [" ", CLASS_OF[status], placeOf(seq, view), "|"]));
   return items.map(({ text }, index) => {
     const head = heads[index]?.slice(0, -1) ?? "";
     return `${head}${oneLine(text, Math.max(TEXT_CHARS_MIN, columns - head.length))}`;
@@ -177,7 +153,7 @@ function moreLine(count: number, allHint: string): readonly string[] {
 function uncountedLines({ total, items }: Receipt, { paint }: ReceiptView): readonly string[] {
   const more = total - items.length;
   if (more <= 0) return [];
-  return ["", paint.dim(`${grouped(more)} further specifics are counted above and listed nowhere`)];
+  return ["", paint.dim(`${grouped(more)} further facts are counted above and listed nowhere`)];
 }
 
 const RANGES_SHOWN_MAX = 8;

@@ -119,7 +119,7 @@ function receiptText(compaction: Compaction): string {
   const lost = receipt.items.filter(({ status }) => status === "lost").slice(0, LOST_SHOWN);
   return [
     `Compaction ${compaction_id}${undone ? ", undone" : ""}: about ${compaction.tokens_before} tokens became ${compaction.tokens_after}.`,
-    `Of ${receipt.total} specifics: ${receipt.in_summary} in the summary, ${receipt.in_tail} in the turns that stayed, ${receipt.pinned} pinned, ${receipt.recoverable} recoverable, ${receipt.lost} lost.`,
+    receipt.verdict,
     ...lost.map(({ kind, text }) => `- lost ${kind}: ${text}`),
     "",
     summary,

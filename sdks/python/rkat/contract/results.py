@@ -636,7 +636,7 @@ class SeqRange(TypedDict):
     """The seq of the last message, which is in."""
 
 
-ReceiptItemKind: TypeAlias = Literal[
+ReceiptViewItemKind: TypeAlias = Literal[
     "path",
     "identifier",
     "url",
@@ -648,10 +648,10 @@ ReceiptItemKind: TypeAlias = Literal[
 ]
 
 
-class ReceiptItem(TypedDict):
-    """`items` of `Receipt`."""
+class ReceiptViewItem(TypedDict):
+    """`items` of `ReceiptView`."""
 
-    kind: ReceiptItemKind
+    kind: ReceiptViewItemKind
     """What it is; work_state: a fact about the work, such as a failed command."""
     text: str
     """The specific, word for word."""
@@ -661,8 +661,8 @@ class ReceiptItem(TypedDict):
     """Where it is now."""
 
 
-class ReceiptInvented(TypedDict):
-    """`invented` of `Receipt`."""
+class ReceiptViewInvented(TypedDict):
+    """`invented` of `ReceiptView`."""
 
     kind: str
     """What it is."""
@@ -672,8 +672,8 @@ class ReceiptInvented(TypedDict):
     """The sentence that contains it."""
 
 
-class ReceiptPruned(TypedDict):
-    """`pruned` of `Receipt`."""
+class ReceiptViewPruned(TypedDict):
+    """`pruned` of `ReceiptView`."""
 
     seq: int
     """The message that holds it."""
@@ -683,7 +683,7 @@ class ReceiptPruned(TypedDict):
     """Its estimated tokens."""
 
 
-class Receipt(TypedDict):
+class ReceiptView(TypedDict):
     """`receipt` of `CompactResultCompaction`."""
 
     total: int
@@ -700,16 +700,20 @@ class Receipt(TypedDict):
     """Of them, those that cannot be found any more."""
     found_by_search: int
     """Of the recoverable, those a search of memory found, before it was compacted."""
-    items: list[ReceiptItem]
+    items: list[ReceiptViewItem]
     """At most 1,000 of them, what is lost first; the counts are of all."""
-    invented: list[ReceiptInvented]
+    invented: list[ReceiptViewInvented]
     """Content of the summary that is in none of its sources."""
     invented_cut: bool
     """Whether the sentences that hold it were cut from the summary."""
     unverified: NotRequired[list[str]]
     """Sentences of the summary whose claims nothing proved, at most 100; older receipts have none."""
-    pruned: list[ReceiptPruned]
+    doubtful: NotRequired[list[str]]
+    """Of the unverified, those that a source excludes or whose words no source has; older receipts have none."""
+    pruned: list[ReceiptViewPruned]
     """Tool results that stand in the context as a reference only; the log has them whole."""
+    verdict: str
+    """What it comes to, in a few sentences: what is lost, recoverable and not checked."""
 
 
 class CompactResultCompactionRule(TypedDict):
@@ -855,7 +859,7 @@ class CompactResultCompaction(TypedDict):
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
-    receipt: Receipt
+    receipt: ReceiptView
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
@@ -938,7 +942,7 @@ class Compaction(TypedDict):
     """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
     """How far the kept messages had to be simplified for every provider to accept them."""
-    receipt: Receipt
+    receipt: ReceiptView
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
@@ -977,6 +981,8 @@ class ReadSummarySource(TypedDict):
     """The sentence, bullet or row, as it stands in the summary."""
     seqs: list[int]
     """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+    doubt: NotRequired[Literal["invented", "doubtful"]]
+    """invented: it says what no source says; doubtful: a source excludes it, or none has its words."""
 
 
 class ExpandResult(TypedDict):
@@ -1210,6 +1216,8 @@ class AgentHistorySummaryReceipt(TypedDict):
     """Content that is in none of its sources."""
     unverified: int
     """Sentences of it whose claims nothing proved."""
+    verdict: str
+    """What it comes to, in a few sentences."""
 
 
 class LongtermQuality(TypedDict):
@@ -1302,7 +1310,7 @@ AgentReceiptRecent = TypedDict(
         # What wrote it: a model; extractive: sentences of its sources.
         "by": Literal["model", "extractive"],
         # What became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the other summary or by a memory that is still shown; absent of compactions of before there were receipts.
-        "receipt": NotRequired[Receipt],
+        "receipt": NotRequired[ReceiptView],
     },
 )
 """`recent` of `AgentReceipt`."""
