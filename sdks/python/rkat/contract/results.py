@@ -727,19 +727,19 @@ class CompactResultCompactionRule(TypedDict):
     """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
 
 
-class WorkStateLine(TypedDict):
-    """`lines` of `WorkState`."""
+class CompactResultCompactionQuoted(TypedDict):
+    """`quoted` of `CompactResultCompaction`."""
 
     seq: int
-    """The message whose call it reports."""
+    """The message of a tool that says it."""
     text: str
-    """One fact: a running job, a task, a written file, a command with its exit code."""
+    """The sentence of the summary."""
 
 
 class WorkState(TypedDict):
     """`work_state` of `CompactResultCompaction`."""
 
-    lines: list[WorkStateLine]
+    lines: list[CompactResultCompactionQuoted]
     """The facts that follow the summary, the most relevant first."""
     left_out: int
     """How many more facts did not fit."""
@@ -863,6 +863,10 @@ class CompactResultCompaction(TypedDict):
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    quoted: NotRequired[list[CompactResultCompactionQuoted]]
+    """Instructions that the summary took from the output of tools alone, which follow it as quotations; absent without
+    any.
+    """
     work_state: NotRequired[WorkState]
     """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
@@ -946,6 +950,10 @@ class Compaction(TypedDict):
     """Where the removed specifics are now."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    quoted: NotRequired[list[CompactResultCompactionQuoted]]
+    """Instructions that the summary took from the output of tools alone, which follow it as quotations; absent without
+    any.
+    """
     work_state: NotRequired[WorkState]
     """The state of the work, which follows the summary; absent without any."""
     evicted: NotRequired[CompactResultCompactionEvicted]
