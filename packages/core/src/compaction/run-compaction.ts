@@ -361,7 +361,7 @@ interface Carried {
 
 /** Runs the gates with the user's rules and the state of the work behind the summary; these must not prevent shrinking. */
 async function passWithRules(
-  { state, compacting, asking }: Making,
+  { state, compacting, asking, trigger }: Making,
   of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
   gate: (following: Following) => Passed,
 ): Promise<Carried> {
@@ -379,7 +379,8 @@ async function passWithRules(
   let work: Carried["work"] = hasWritten(retained.plan) ? workFor(state, compacting, asking.redact) : {};
   const pass = (carried: UserRule[]): Passed => {
     const whole = gate({ rules: carried, ...work });
-    if (whole.ok || work.work_state === undefined) return whole;
+    // Work that is forgotten is done again: only a context that does not fit loses sight of it.
+    if (whole.ok || work.work_state === undefined || trigger !== "overflow") return whole;
     work = {};
     return gate({ rules: carried });
   };
