@@ -359,8 +359,8 @@ describe("rkat demo", () => {
     const shownIn = (title: string) => scenes.find((scene: { title: string }) => scene.title === title).shown;
     const receipts = shownIn("A long conversation").at(-1);
     expect(receipts.length).toBeGreaterThan(1);
-    for (const { specifics, kept, "in memory": inMemory, lost } of receipts) {
-      expect({ lost, accounted: kept + inMemory }).toEqual({ lost: 0, accounted: specifics });
+    for (const { facts, "in view": inView, recoverable, lost } of receipts) {
+      expect({ lost, accounted: inView + recoverable }).toEqual({ lost: 0, accounted: facts });
     }
     expect(shownIn("What left the context is recalled")).toContainEqual({
       found: expect.stringMatching(/^“The staging database listens on port 6543\.”, score 0\.\d+, turn 2$/),

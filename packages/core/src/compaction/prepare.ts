@@ -27,6 +27,8 @@ export interface Compacting {
   readonly isByPrice: boolean;
   /** The size at which the price is considered. */
   readonly pricedFrom: number;
+  /** Whether the price may let a context grow beyond its threshold. */
+  readonly mayExceed: boolean;
   /** Whether summaries are made in the background, so that a turn waits for one only if the context would not fit. */
   readonly prepares: boolean;
   /** The size at which preparing starts. */

@@ -28,6 +28,9 @@ const EVICT_AT = 0.6;
 /** The share of the threshold at which a summary is prepared, if enabled. */
 const PREPARE_AT = 0.8;
 
+/** The share of a derived threshold at which the price is considered: of less, a summary saves cents and costs detail. */
+const PRICED_AT = 0.1;
+
 /** A summary takes at most this share of a threshold derived from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
 
@@ -52,7 +55,8 @@ export function compactingFor(
   const { strategy = "summary", prune_tool_results = true, cut_invented = true, native = false } = settings;
   return {
     isByPrice: policy === "economy" && part.compactor === undefined && hasPrice(model),
-    pricedFrom: explicit === undefined ? 0 : Math.floor(explicit * prepare_at),
+    pricedFrom: Math.floor(threshold * (explicit === undefined ? PRICED_AT : prepare_at)),
+    mayExceed: explicit !== undefined,
     prepares: prepare && part.isShortLived !== true,
     prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,

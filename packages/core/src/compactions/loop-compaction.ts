@@ -180,6 +180,7 @@ function compactingFor(options: LoopCompactionOptions, sizes: Sizes, extract: Ex
     evictFrom: evict ? threshold * EVICT_AT : undefined,
     isByPrice: false,
     pricedFrom: 0,
+    mayExceed: false,
     prepares: false,
     prepareAt: threshold,
     prune: evict,

@@ -94,7 +94,7 @@ function judgeFor(
     shouldCompact: (context) => {
       const size = Math.max(context.lastInputTokens, context.estimatedHistoryTokens);
       if (size < pricedFrom || isHeldBack({ ...context, minTurnsBetweenCompactions })) return false;
-      if (pricedFrom === 0 && size >= compacting.threshold) return true;
+      if (!compacting.mayExceed && size >= compacting.threshold) return true;
       return paysNow(at.state, compacting, { ...at, shown: at.shown() });
     },
   };
