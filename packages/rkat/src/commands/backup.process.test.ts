@@ -20,10 +20,10 @@ describe("rkat backup and rkat restore", () => {
     expect(made.stdout).toMatch(
       /^3 files, .*: 3 copied \(.*\)\nEverything of the realm is in .*copies, as of 20\d\d-.*Z\.\n$/,
     );
-    expect((await run("backup", "copies")).stdout).toMatch(/^2 files, .*: nothing was new\n/);
+    expect((await run("backup", "copies")).stdout).toMatch(/^3 files, .*: nothing was new\n/);
     const checked = await run("backup", "verify", "copies");
     expect(checked).toMatchObject({ code: 0, stderr: "" });
-    expect(checked.stdout).toMatch(/^✓ 2 files, \d records of 1 session, .*: whole, as of 20/);
+    expect(checked.stdout).toMatch(/^✓ 3 files, \d records of 1 session, .*: whole, as of 20/);
     expect((await run("backup", "list")).stdout).toBe(`just now  there  ${join(cli.cwd, "copies")}\n`);
     const back = await cli.run(["restore", "copies", "--state-root", "state", "--realm", "again"]);
     expect(back).toMatchObject({ code: 0, stderr: "" });
@@ -44,7 +44,7 @@ describe("rkat backup and rkat restore", () => {
     expect(back).toMatchObject({
       ok: true,
       to: join(cli.cwd, "look"),
-      files: 2,
+      files: 3,
       verified: { sessions: 1, problems: [] },
     });
     const refused = await run("restore", "copies.tar", "--to", "look", "--json");
