@@ -376,7 +376,7 @@ export function isRule(sentence: string): boolean {
 
 /** Words that turn a reader against what it was told before; no rule or request begins with them. */
 const OVERRIDE =
-  /(?<!\p{L})(?:ignore|disregard|forget|override|bypass|reveal|execute|upload|transfer|approve|grant|email|post|pay|you (?:should|need to|have to|are to|are now)|your (?:new )?task|make sure|ignoriere\p{L}*|vergiss|du (?:sollst|musst)|sie sollen|führe\p{L}*|sende\p{L}*|ignore[zr]|oublie[zr])(?!\p{L})|忽略|执行|发送|你应该|無視|実行|送信/iu;
+  /^(?:and |then )?(?:reveal|execute|upload|transfer|approve|grant|email|post|pay|disable|visit|reply)(?!\p{L})|(?<!\p{L})(?:ignore|disregard|forget|override|bypass|you (?:should|need to|have to|are to|are now)|your (?:new )?task|make sure|ignoriere\p{L}*|vergiss|du (?:sollst|musst)|sie sollen|führe\p{L}*|sende\p{L}*|ignore[zr]|oublie[zr])(?!\p{L})|忽略|执行|发送|你应该|無視|実行|送信/iu;
 
 /** Whether a sentence tells its reader to do something. */
 export function isInstruction(sentence: string): boolean {
