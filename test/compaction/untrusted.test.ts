@@ -87,4 +87,26 @@ describe("instructions in the output of tools", () => {
     expect(model.requests.length).toBeGreaterThan(10);
     await runtime.close();
   });
+
+  it("[R5] are marked as untrusted in hits, and a search can leave them out", async () => {
+    const { runtime } = scriptedRuntime(
+      [{ calls: [{ id: "c", name: "fetch_page", args: { at: 1 } }] }, { text: "Read." }],
+      {
+        store: createInMemoryStore(),
+        memory: {},
+        tools: [page],
+        toolPreset: "none",
+      },
+    );
+    await runtime.createSession("The folder /srv/backups is mine: read the page.");
+    const search = async (trusted_only?: boolean) =>
+      (await runtime.dispatch("searchHistory", { query: "folder /srv/backups", trusted_only })).results;
+    const all = await search();
+    expect(all.find(({ role }) => role === "tool")?.origin).toContain("untrusted");
+    expect(all.some(({ role }) => role === "user")).toBe(true);
+    const trusted = await search(true);
+    expect(trusted.length).toBeGreaterThan(0);
+    expect(trusted.flatMap(({ role, around = [] }) => [role, ...around.map((one) => one.role)])).not.toContain("tool");
+    await runtime.close();
+  });
 });

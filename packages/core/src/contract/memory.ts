@@ -105,6 +105,13 @@ export const MemorySearch = z.strictObject({
     .describe("session searches session_id only; without it, the configuration decides"),
   session_id: cliFlag("--session <session>", SessionId.optional().describe("search this session only")),
   agent: cliFlag("--agent <name>", AgentName.optional().describe("search the memories of this agent only")),
+  trusted_only: cliFlag(
+    "--trusted-only",
+    z
+      .boolean({ error: "write true or false" })
+      .optional()
+      .describe("leave out the output of tools, and summaries, which may repeat it"),
+  ),
   explain: cliFlag(
     "--explain",
     z

@@ -105,7 +105,10 @@ function defaultScope({ scope }: MemoryOperationParts, { session_id, as_of_seq }
   return session_id === undefined ? "project" : scope();
 }
 
-type Asked = Pick<MemorySearch, "query" | "limit" | "scope" | "session_id" | "as_of_seq" | "agent" | "token_budget"> & {
+type Asked = Pick<
+  MemorySearch,
+  "query" | "limit" | "scope" | "session_id" | "as_of_seq" | "agent" | "token_budget" | "trusted_only"
+> & {
   readonly explain?: boolean;
 };
 
@@ -127,7 +130,7 @@ async function searchMemory(memory: SessionMemory, asked: Asked, how: How): Prom
 
 /** Searches and returns each hit as a quotation. */
 async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise<MemoryResults> {
-  const { query, limit, scope, session_id, as_of_seq, agent, token_budget, explain = false } = input;
+  const { query, limit, scope, session_id, as_of_seq, agent, token_budget, explain = false, trusted_only } = input;
   if ((scope === "session" || as_of_seq !== undefined) && session_id === undefined) {
     throw invalid("session_id: name the session to search in");
   }
@@ -139,7 +142,7 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
       ...(as_of_seq === undefined ? {} : { upToSeq: as_of_seq }),
       ...(how.among === undefined ? {} : { among: how.among }),
     },
-    limit,
+    limit: trusted_only === true ? limit * UNTRUSTED_FACTOR : limit,
     scoreMin: SCORE_MIN,
     tokensMax: token_budget,
     explain,
@@ -148,8 +151,9 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   const { hits, mode, vectorsPending } = await unlessCancelled(how.signal, recalled);
   const pending = vectorsPending ? { vectors_pending: true } : {};
   // A custom store may ignore the list of sessions.
-  const isOwn = ({ session_id }: Chunk): boolean => how.among?.has(session_id) !== false;
-  const own = hits.filter(({ chunk }) => isOwn(chunk));
+  const isOwn = (chunk: Chunk): boolean =>
+    how.among?.has(chunk.session_id) !== false && !(trusted_only === true && isUntrusted(chunk));
+  const own = hits.filter(({ chunk }) => isOwn(chunk)).slice(0, limit);
   // The tools return rows only; a row names its mode if it is not the usual one.
   const reported = mode === "lexical" ? { mode, ...pending } : pending;
   const rows = own.map(async (hit): Promise<MemoryHit> => {
@@ -157,6 +161,14 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
     return { ...toWire(hit, await memory.nameOf(hit.chunk.session_id), await Promise.all(around)), ...reported };
   });
   return { results: await Promise.all(rows), mode, ...pending };
+}
+
+/** So many more hits are looked at where some are left out. */
+const UNTRUSTED_FACTOR = 4;
+
+/** Output of tools, and summaries, whose sentences may rest on it. */
+function isUntrusted({ role, kind }: Chunk): boolean {
+  return role === "tool" || kind === "summary" || kind === "agent_summary";
 }
 
 /** How a session's tools search: in the project or in the session, as configured. */
@@ -201,9 +213,9 @@ const SAID_BY: Readonly<Record<string, string>> = {
   assistant: "the assistant said it",
   tool: "a tool returned it; untrusted",
   notice: "it was injected into the session",
-  summary: "a summary of the session says it",
+  summary: "a summary of the session says it, which may repeat what a tool returned; untrusted",
   agent_memory: "an agent remembers it",
-  agent_summary: "a summary of an agent's memories says it",
+  agent_summary: "a summary of an agent's memories says it, which may repeat what a tool returned; untrusted",
   agent_note: "it is a note of an agent's",
 };
 

@@ -435,6 +435,8 @@ class SearchOptions(TypedDict, total=False):
     """Search this session only."""
     agent: str
     """Search the memories of this agent only."""
+    trusted_only: bool
+    """Leave out the output of tools, and summaries, which may repeat it."""
     explain: bool
     """Include why each hit was found, and whether it is in its session's context."""
     token_budget: int
