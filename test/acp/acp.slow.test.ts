@@ -274,7 +274,9 @@ describe("rkat acp with the SDK's own client", () => {
     expect(editor.of("compaction_summary_chunk")[0]?.content).toMatchObject({ type: "text" });
     expect(editor.words()).toMatch(/^Compacted: \d+ messages became \d+/);
     await editor.prompt(sessionId, "/receipt");
-    expect(editor.words()).toMatch(/Of \d+ specifics/);
+    expect(editor.words()).toMatch(
+      /Nothing lost\. \d+ facts? (?:is|are) no longer shown to the model and can be found again\./,
+    );
     await editor.prompt(sessionId, "/memory heron");
     await editor.prompt(sessionId, "/pin");
     expect(editor.words()).toMatch(/Pinned message \d+/);

@@ -117,8 +117,8 @@ describe("a folder of a newer version", () => {
     await store.log.append(A, 0, toNewEntries([created]));
     await store.close();
     const path = join(folder, "format");
-    expect(readFileSync(path, "utf8")).toBe("2\n");
-    writeFileSync(path, "3\n");
+    expect(readFileSync(path, "utf8")).toBe("2 2\n");
+    writeFileSync(path, "3 3\n");
     const before = readdirSync(folder);
     const refused = {
       code: "SESSION_STORE_ERROR",
@@ -127,12 +127,15 @@ describe("a folder of a newer version", () => {
     expect(() => openCounting(folder)).toThrow(expect.objectContaining(refused));
     await expect(verifyFolder(folder, foldRow)).rejects.toMatchObject(refused);
     expect(readdirSync(folder)).toEqual(before);
-    // A folder of before versions were written down.
-    rmSync(path);
-    const { store: again } = openCounting(folder);
-    expect(await seqsByPage(again)).toEqual([1]);
-    await again.close();
-    expect(readFileSync(path, "utf8")).toBe("2\n");
+    // A folder of before versions were written down, and one whose file is damaged.
+    for (const damage of [undefined, "6 2\n", "", "2"]) {
+      rmSync(path);
+      if (damage !== undefined) writeFileSync(path, damage);
+      const { store: again } = openCounting(folder);
+      expect(await seqsByPage(again)).toEqual([1]);
+      await again.close();
+      expect(readFileSync(path, "utf8")).toBe("2 2\n");
+    }
   });
 });
 

@@ -64,7 +64,8 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
-  if (requireFormat(folder) < FORMAT) writeFileSync(join(folder, FORMAT_FILE), `${FORMAT}\n`, { mode: 0o600 });
+  if (requireFormat(folder) < FORMAT)
+    writeFileSync(join(folder, FORMAT_FILE), `${FORMAT} ${FORMAT}\n`, { mode: 0o600 });
   const segments = openSegments(logFolder, io, seal);
   const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
   const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey, seal });
@@ -244,10 +245,11 @@ function makeFolders(...folders: readonly string[]): void {
 const FORMAT = 2;
 const FORMAT_FILE = "format";
 
-/** The version of a folder; throws if this program does not know it. */
+/** The version of a folder; throws if this program does not know it. It stands there twice: a damaged one is ignored. */
 function requireFormat(folder: string): number {
   const path = join(folder, FORMAT_FILE);
-  const version = existsSync(path) ? Number(readFileSync(path, "utf8")) : 1;
+  const written = existsSync(path) ? /^(\d{1,6}) \1\n$/u.exec(readFileSync(path, "utf8"))?.[1] : undefined;
+  const version = Number(written ?? 1);
   if (version <= FORMAT) return version;
   const message = `the state folder ${folder} is of version ${version} and this program knows ${FORMAT}; update rkat`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
