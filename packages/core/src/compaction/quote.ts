@@ -6,6 +6,7 @@ import type { Placed } from "../state/context.ts";
 import type { Asking } from "../turn/model-call.ts";
 import type { Compacting } from "./prepare.ts";
 import { CASCADE, cutInSections } from "./shown-messages.ts";
+import { oneLine } from "./work-state.ts";
 
 type Quoted = NonNullable<Compaction["quoted"]>;
 
@@ -48,13 +49,7 @@ export async function quoteInstructions(
   if (moved.size === 0) return { summary, quoted: inherited };
   const cut = (text: string): string => cutSentences(text, (sentence) => moved.has(sentence));
   const left = compacting.strategy === CASCADE ? cutInSections(summary, cut) : cut(summary);
-  const quoted = [...moved].map(([text, seq]) => ({ seq, text: oneLine(text) }));
+  const quoted = [...moved].map(([text, seq]) => ({ seq, text: oneLine(text, QUOTED_CHARS_MAX) }));
   const all = new Map([...inherited, ...quoted].map((one) => [one.text, one]));
   return { summary: left === "" ? NOTHING_ELSE : left, quoted: [...all.values()].slice(-QUOTED_MAX) };
-}
-
-/** A quotation cannot end its line. */
-function oneLine(text: string): string {
-  const line = text.replaceAll(/[\p{C}\p{Z}\s]+/gu, " ").trim();
-  return line.length <= QUOTED_CHARS_MAX ? line : `${line.slice(0, QUOTED_CHARS_MAX).toWellFormed()}…`;
 }

@@ -178,7 +178,7 @@ type Source = Pick<WholeState, "transcript" | "jobs" | "children" | "approval" |
 function linesOf(state: Source, redact: (text: string) => string): readonly (readonly Line[])[] {
   const work = workIn(state.transcript);
   while (work.read < state.transcript.length) readNext(work, state.transcript);
-  const quote = (text: string, charsMax = QUOTED_CHARS_MAX): string => quoted(redact(text), charsMax);
+  const quote = (text: string): string => JSON.stringify(oneLine(redact(text), QUOTED_CHARS_MAX));
   const newest = <V>(map: ReadonlyMap<string, V>): readonly (readonly [string, V])[] => [...map].reverse();
   const { approval, openCallsSeq } = state;
   const waiting = approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
@@ -237,15 +237,12 @@ function linesOf(state: Source, redact: (text: string) => string): readonly (rea
 const QUOTED_CHARS_MAX = 160;
 const REQUEST_CHARS_MAX = 400;
 
-/** A text on one line in quotation marks; it cannot end the line or imitate another one. */
-function quoted(text: string, charsMax: number): string {
-  const line = text
-    .slice(0, charsMax * 2)
-    .replaceAll(/[\p{C}\p{Z}\s]+/gu, " ")
-    .trim();
-  const cut =
-    line.length > charsMax || text.length > charsMax * 2 ? `${line.slice(0, charsMax).toWellFormed()}…` : line;
-  return JSON.stringify(cut);
+/** The beginning of a text on one line, which it cannot end. */
+export function oneLine(text: string, charsMax: number): string {
+  const read = text.slice(0, charsMax * 2);
+  const line = read.replaceAll(/[\p{C}\p{Z}\s]+/gu, " ").trim();
+  const isWhole = line.length <= charsMax && read.length === text.length;
+  return isWhole ? line : `${line.slice(0, charsMax).toWellFormed()}…`;
 }
 
 /**
