@@ -56,8 +56,9 @@ const HIDDEN_NAME = join(".rkat", "config.toml");
 
 /** Reads the configuration: defaults, the project's file or else the home one, the realm's own, then the environment. */
 export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
-  const { env, home, stateFolder, readFile } = places;
-  const trust = openTrust(places);
+  const { home, stateFolder, readFile, storeUrl } = places;
+  const env = storeUrl === undefined ? places.env : { ...places.env, RKAT_STORE_URL: storeUrl ?? undefined };
+  const trust = openTrust({ ...places, env });
   const mcp = await loadMcpServers(places, trust);
   const found = await loadAgentFiles(places, trust);
   // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
@@ -66,7 +67,8 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const userRules = own === undefined ? [] : rulesOfUser(own);
   const userHooks = own === undefined || project === undefined ? [] : hooksOfUser(own);
   const file = project ?? own;
-  const { permissions: rules, ...others } = file === undefined ? {} : tableOf(file);
+  const table = file === undefined ? {} : tableOf(file);
+  const { permissions: rules, ...others } = storeUrl === null ? withoutDatabase(table) : table;
   // The user's rules are kept separate, whether or not the project has a file.
   const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
@@ -109,6 +111,12 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   };
   const reported = { brought, leftOut: leftOutText(brought) };
   return { config, compose, sources, ...offered, ...reported, hookFiles, trust };
+}
+
+function withoutDatabase({ store, ...table }: JsonTable): JsonTable {
+  if (!isJsonTable(store)) return { ...table, ...(store === undefined ? {} : { store }) };
+  const { url: _url, realm: _realm, ...others } = store;
+  return { ...table, store: others };
 }
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };
