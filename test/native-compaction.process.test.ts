@@ -161,7 +161,7 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
     const { events, result } = await listen(session.stream("And build 3?"));
     expect(result).toMatchObject({ text: "Yes.", turns: expect.any(Number) });
     const refused = events.filter((event: AgentEvent) => event.type === "native_compaction_refused");
-    expect(refused).toMatchObject([{ compaction_id: compaction?.compaction_id, provider }]);
+    expect(refused).toMatchObject([{ compaction_id: compaction?.compactionId, provider }]);
     expect(JSON.stringify(events)).not.toContain(OPAQUE);
     expect(saidIn(server.requests.at(-2)?.body as Json)).toContain(OPAQUE);
     expect(saidIn(server.requests.at(-1)?.body as Json)).toContain(SUMMARY);
@@ -252,14 +252,14 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
         shown.map(({ seq: _, ...message }) => message),
         hash,
       ),
-      native_of: compaction?.compaction_id,
+      native_of: compaction?.compactionId,
     });
     const { session_id } = await runtime.dispatch("forkSession", { session_id: session.id, message_index: 5 });
     await runtime.session(session_id).turn("And here?");
     // The fork keeps the compaction, and the provider's own with it.
     expect(saidIn(server.requests.at(-1)?.body as Json)).not.toContain("Build 1 is fine");
     expect(saidIn(server.requests.at(-1)?.body as Json)).toContain(OPAQUE);
-    await session.undoCompaction(compaction?.compaction_id ?? "");
+    await session.undoCompaction(compaction?.compactionId ?? "");
     await session.turn("And build 4?");
     const said = saidIn(server.requests.at(-1)?.body as Json);
     expect(said).toContain("Build 1 is fine");

@@ -16,7 +16,7 @@ async function rememberMany(runtime: Runtime, name: string, from: number, to: nu
   for (let number = from; number <= to; number += 1) {
     await runtime.agent(name).remember(`Memory ${number} was of a ${number % 2 === 0 ? "heron" : "fox"}.`);
   }
-  while ((await runtime.agent(name).status()).compaction_running) await new Promise(setImmediate);
+  while ((await runtime.agent(name).status()).compactionRunning) await new Promise(setImmediate);
 }
 
 describe("agents of a runtime", () => {
@@ -39,7 +39,7 @@ describe("agents of a runtime", () => {
       next_compaction_at: 17,
       compaction_due: false,
     });
-    const { prompt, immediate, recent_summary, longterm_summary } = await ada.context();
+    const { prompt, immediate, recentSummary: recent_summary, longtermSummary: longterm_summary } = await ada.context();
     expect(immediate.map(({ seq }) => seq)).toEqual([10, 11, 12, 13]);
     expect(prompt).toBe(
       `You are ada.\n\n## Older Memories (Summary)\n${longterm_summary}\n\n## Recent Past (Summary)\n${recent_summary}\n\n---\n${immediate.map(({ content }) => content).join("\n")}\n---`,
@@ -53,7 +53,7 @@ describe("agents of a runtime", () => {
     expect(summaries.slice(0, 2).map(({ summary }) => summary)).toEqual([recent_summary, longterm_summary]);
     const newest = await ada.history({ limit: 1 });
     expect(newest).toEqual({ summaries: summaries.slice(0, 2), next_before_seq: summaries[0]?.seq });
-    expect(await ada.history({ beforeSeq: newest.next_before_seq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
+    expect(await ada.history({ beforeSeq: newest.nextBeforeSeq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
     expect(await runtime.agent("eve").history()).toEqual({ summaries: [] });
     expect((await ada.context({ immediate: 2 })).immediate.map(({ seq }) => seq)).toEqual([12, 13]);
     expect((await ada.context({ immediate: 13 })).immediate.map(({ seq }) => seq)).toEqual(
@@ -111,7 +111,7 @@ describe("agents of a runtime", () => {
   it("[E4] are summarised by their own sentences where there is no model", async () => {
     const { runtime } = scriptedRuntime([], { store: createInMemoryStore(), config: SMALL, model: "offline" });
     await rememberMany(runtime, "ada", 1, 9);
-    const { recent_summary = "" } = await runtime.agent("ada").context();
+    const { recentSummary: recent_summary = "" } = await runtime.agent("ada").context();
     expect(recent_summary).toContain("Memory 1 was of a fox.");
   });
 
@@ -209,7 +209,7 @@ describe("agents of a runtime", () => {
       expect.stringMatching(/^recent-\d{8}-\d{6}(?:-2)?\.md$/),
       "recent.md",
     ]);
-    expect(readFileSync(join(folder, "summaries", "recent.md"), "utf8")).toContain(before.recent_summary);
+    expect(readFileSync(join(folder, "summaries", "recent.md"), "utf8")).toContain(before.recentSummary);
 
     writeFileSync(join(folder, "memories", "a heron.md"), "---\nplace: pond\n---\n\nI wrote this by hand.\n");
     writeFileSync(join(folder, "profile.md"), "A gardener who counts bees.\n");
@@ -218,8 +218,8 @@ describe("agents of a runtime", () => {
     writeFileSync(join(folder, "notes", "pond.md"), "# Hand\n\nWhat is written by hand is read.\n");
     writeFileSync(join(folder, "notes", "moon.md"), "# Moon\n\nNothing of it matters here.\n");
     const second = await open();
-    const { immediate, prompt, longterm_summary } = await second.agent("ada").context();
-    expect(longterm_summary).toBe(before.longterm_summary);
+    const { immediate, prompt, longtermSummary: longterm_summary } = await second.agent("ada").context();
+    expect(longterm_summary).toBe(before.longtermSummary);
     expect(immediate.at(-1)).toMatchObject({ seq: 14, content: "I wrote this by hand.", metadata: { place: "pond" } });
     expect(prompt).toMatch(
       /^You are ada\. A gardener who counts bees\.\n\nBASIC COMMANDS:\n- look\n- go EXIT\n\n## Relevant Private Notes\nHand: /,

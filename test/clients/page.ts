@@ -12,7 +12,7 @@ export async function run(url: string, token: string): Promise<string> {
     replayed.push(event.type);
     if (event.type === "run_completed") break;
   }
-  const { created_at } = await client.readSession(session.id);
+  const { createdAt: created_at } = await client.readSession(session.id);
   const aborting = new AbortController();
   const waiting = session.stream("wait", { signal: aborting.signal });
   for await (const event of waiting) if (event.type === "text_delta") aborting.abort();

@@ -102,7 +102,7 @@ describe("rkat console", () => {
     const { id } = await runtime.createSession("The staging port is 4711.");
     const address = await startConsole(stateFolder, "--no-open");
     expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
-    const { sessions } = await (await fetch(`${address}sessions`)).json();
+    const { sessions } = (await (await fetch(`${address}sessions`)).json()) as { sessions: unknown };
     expect(sessions).toMatchObject([{ session_id: id }]);
     await runtime.close();
   });

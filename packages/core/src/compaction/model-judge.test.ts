@@ -186,7 +186,7 @@ describe("the session's model as a judge", () => {
     const { session } = await compacted({ text: "" });
     await session.turn("More.");
     const { compaction } = await session.compact({ preview: true });
-    expect(compaction?.cost?.max_output_tokens).toBe(4_096 + 2_048);
+    expect(compaction?.cost?.maxOutputTokens).toBe(4_096 + 2_048);
   });
 });
 

@@ -56,7 +56,7 @@ function open(compaction: CompactionOptions) {
   return { runtime, script, reading, begun: () => begun, release: () => gate.resolve(undefined) };
 }
 
-const size = async (session: Session): Promise<number> => (await session.context()).estimated_tokens;
+const size = async (session: Session): Promise<number> => (await session.context()).estimatedTokens;
 
 async function turn(session: Session, prompt: string): Promise<readonly string[]> {
   const { events } = await listen(session.stream(prompt));

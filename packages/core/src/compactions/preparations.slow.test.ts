@@ -78,7 +78,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     };
     expect((await runtime.readUsage()).total.usage).toMatchObject(all);
     expect((await session.read()).usage).toMatchObject(all);
-    expect((await session.turn("And?")).usage.input_tokens).toBe(all.input_tokens + ANSWER.input_tokens);
+    expect((await session.turn("And?")).usage.inputTokens).toBe(all.input_tokens + ANSWER.input_tokens);
     await runtime.close();
   });
 
@@ -88,7 +88,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const session = await runtime.createSession(`Build 1000 is here. ${SAID}`);
     let turn = 1;
     // It is the answer that makes the context large enough: no boundary of the turn has seen that.
-    while (turn < TURNS_MAX && (await session.context()).estimated_tokens < 850) turn += await say(session, turn);
+    while (turn < TURNS_MAX && (await session.context()).estimatedTokens < 850) turn += await say(session, turn);
     expect(model.asked()).toBe(0);
     expect(await waitForEvent(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
     await runtime.close();
@@ -146,7 +146,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       reason: "the covered messages have changed since it was prepared",
       usage: SUMMARY_USAGE,
     });
-    expect((await session.compactions()).map((one) => one.compaction_id)).not.toContain(compaction_id);
+    expect((await session.compactions()).map((one) => one.compactionId)).not.toContain(compaction_id);
     await runtime.close();
   });
 
@@ -158,7 +158,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       model.release();
       await waitForEvent(session, "compaction_prepared");
       const { compaction } = await session.compact();
-      const first = compaction?.compaction_id ?? "";
+      const first = compaction?.compactionId ?? "";
       model.hold();
       await goOn(session, () => model.asked() === 2);
       const after = await lastSeq(session);
@@ -192,7 +192,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const session = await runtime.createSession(`Build 1000. ${SAID}`, { budgetLimits: { max_tokens: 1_000 } });
     for (let turn = 1; turn < 12; turn += 1) await say(session, turn);
     expect(model.asked()).toBe(0);
-    expect((await session.read()).usage?.input_tokens).toBe(120);
+    expect((await session.read()).usage?.inputTokens).toBe(120);
     await runtime.close();
   });
 
@@ -218,7 +218,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       reason: "LLM returned empty summary",
       usage: SUMMARY_USAGE,
     });
-    const spent = (await session.read()).usage?.input_tokens ?? 0;
+    const spent = (await session.read()).usage?.inputTokens ?? 0;
     expect(spent % 100).toBe((spent - SUMMARY_USAGE.input_tokens) % 100);
     await session.turn(`And on. ${SAID}`);
     await session.turn(`And on. ${SAID}`);
@@ -242,7 +242,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       const again = later.session(session.id);
       expect(compactionsIn(await eventsOf(again))).toEqual([{ type: "compaction_dropped", reason: "interrupted" }]);
       const { usage } = await again.read();
-      expect(usage?.input_tokens).toBeGreaterThan(turns * ANSWER.input_tokens);
+      expect(usage?.inputTokens).toBeGreaterThan(turns * ANSWER.input_tokens);
       expect(usage?.estimated).toBe(true);
       await later.close();
       if (end === "interrupt") await runtime.close();

@@ -49,7 +49,7 @@ describe("a session's life", () => {
       { role: "block_assistant" },
       { role: "user", content: "Otherwise." },
     ]);
-    expect((await session.history()).message_count).toBe(5);
+    expect((await session.history()).messageCount).toBe(5);
     expect(await runtime.readSession(fork.session_id)).toMatchObject({ labels: { team: "a" }, model: "scripted" });
     const beyond = runtime.dispatch("forkSession", { session_id: session.id, message_index: 6 });
     await expect(beyond).rejects.toMatchObject({

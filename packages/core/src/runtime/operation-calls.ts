@@ -6,7 +6,16 @@ import type { Remember } from "../contract/permission.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
-import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
+import {
+  type Answer,
+  type CamelCased,
+  camelOf,
+  fromWire,
+  inCamelCase,
+  jsonSchemaOf,
+  requireNames,
+  toWire,
+} from "./options.ts";
 
 interface CallOptions {
   /** Aborting it gives the call up; a turn that runs for it is interrupted. */
@@ -32,13 +41,16 @@ type PositionalOf<N extends OperationName, Given extends string> = OnlyOne<
 type Method<N extends OperationName, Given extends string = never> = [
   Exclude<RequiredKey<OperationWritten<N>>, Given>,
 ] extends [never]
-  ? (options?: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+  ? (options?: OptionsOf<N, Given>) => Promise<AnswerOf<N>>
   : [PositionalOf<N, Given>] extends [never]
-    ? (options: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+    ? (options: OptionsOf<N, Given>) => Promise<AnswerOf<N>>
     : (
         positional: PositionalValue<N, PositionalOf<N, Given>>,
         options?: OptionsOf<N, Given | PositionalOf<N, Given>>,
-      ) => Promise<OperationOutput<N>>;
+      ) => Promise<AnswerOf<N>>;
+
+/** What a method resolves with: the output of its operation, in camel case. */
+export type AnswerOf<N extends OperationName> = Answer<OperationOutput<N>>;
 
 type PositionalValue<N extends OperationName, Positional extends string> = CamelCased<
   OperationWritten<N>[Positional & keyof OperationWritten<N>]
@@ -71,7 +83,7 @@ export type Ask = <N extends OperationName>(
   options?: object,
   /** Its approver answers where the options name none. */
   more?: CallContext & { readonly onApproval?: OnApproval | undefined },
-) => Promise<OperationOutput<N>>;
+) => Promise<AnswerOf<N>>;
 
 /** Sentences that say what to do, by the code of the error they take the place of. */
 export type Advice = Partial<Record<ErrorCode, string>>;
@@ -86,7 +98,7 @@ export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
     try {
       const output = await dispatch(name, fields, { ...context, ...unattended, ...approver?.context });
       approver?.requireUsable();
-      return output;
+      return fromWire(output, WIRE_TABLE[name].answer) as AnswerOf<typeof name>; // By the same schema as the type.
     } catch (thrown) {
       approver?.requireUsable();
       throw thrown instanceof RuntimeError ? inWords(thrown, name, advice[thrown.code]) : thrown;

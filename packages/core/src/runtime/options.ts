@@ -10,22 +10,25 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : true) : never;
 
 /**
- * A wire input in TypeScript's spelling, at every depth. User data keeps its keys, and unions, such as messages, keep
- * their wire names.
+ * What the wire carries in TypeScript's spelling, at every depth. User data keeps its keys, and unions, such as events
+ * and messages, keep their wire names.
  */
-export type CamelCased<T> =
+export type CamelCased<T, Role extends "input" | "output" = "input"> =
   IsUnion<Exclude<T, null | undefined>> extends true
     ? T
     : T extends readonly (infer Item)[]
-      ? readonly CamelCased<Item>[]
+      ? readonly CamelCased<Item, Role>[]
       : T extends object
         ? string extends keyof T
           ? Readonly<T>
-          : { readonly [K in keyof T as K extends string ? Camel<K> : K]: Either<T[K]> }
+          : { readonly [K in keyof T as K extends string ? Camel<K> : K]: CamelCased<T[K], Role> | Also<T[K], Role> }
         : T;
 
 /** Older programs spell nested options as the wire does; both are accepted. */
-type Either<T> = CamelCased<T> | T;
+type Also<T, Role extends "input" | "output"> = Role extends "input" ? T : never;
+
+/** What the SDK answers for a value of the wire; `createSession` answers one of two. */
+export type Answer<T> = T extends unknown ? CamelCased<T, "output"> : never;
 
 export function camelOf(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -45,6 +48,17 @@ export function toWire(options: object, fields: FieldNames): Record<string, unkn
 function valueToWire(value: unknown, fields: FieldNames | null): unknown {
   if (fields === null || typeof value !== "object" || value === null) return value;
   return Array.isArray(value) ? value.map((item) => valueToWire(item, fields)) : toWire(value, fields);
+}
+
+/** An output in TypeScript's spelling; names that are not in the schema stay as they are. */
+export function fromWire(value: unknown, fields: FieldNames | null): unknown {
+  if (fields === null || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => fromWire(item, fields));
+  const entries = Object.entries(value).map(([name, inner]) => {
+    const known = fields[name];
+    return known === undefined ? [name, inner] : [camelOf(name), fromWire(inner, known)];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** A sentence with field names in TypeScript's spelling. */

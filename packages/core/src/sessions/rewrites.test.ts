@@ -72,7 +72,9 @@ describe("rewriting a transcript", () => {
       },
     });
     await session.rewrite({ start: 1, end: 3 }, []);
-    const { last_assistant_text, message_count } = await runtime.readSession(session.id);
+    const { lastAssistantText: last_assistant_text, messageCount: message_count } = await runtime.readSession(
+      session.id,
+    );
     expect([last_assistant_text, message_count]).toEqual([undefined, 1]);
     expect((await session.turn("Are you there?")).text).toBe("ok");
   });
@@ -158,7 +160,7 @@ describe("rewriting a transcript", () => {
       refused(/^expectedParentRevision: sha256:\w+ is not the current revision, which is sha256:/),
     );
     await other.rewrite({ start: 1, end: 2 }, [user("theirs")]);
-    expect((await session.rewrites()).map(({ parent_revision }) => parent_revision)[0]).toBe(revision);
+    expect((await session.rewrites()).map(({ parentRevision: parent_revision }) => parent_revision)[0]).toBe(revision);
     expect(await said(session)).toContain("theirs");
   });
 
@@ -194,7 +196,7 @@ describe("rewriting what was compacted", () => {
     for (const bird of more) await session.turn(bird);
     const outcome = await session.compact();
     expect(outcome.compacted, outcome.reason).toBe(true);
-    return { ...opened, session, id: String(outcome.compaction?.compaction_id) };
+    return { ...opened, session, id: String(outcome.compaction?.compactionId) };
   }
 
   it("[C13] takes the summary away with what it speaks of; a restore brings both back, byte for byte", async () => {
@@ -214,7 +216,7 @@ describe("rewriting what was compacted", () => {
   it("[C13] leaves a compaction alone that was made from other messages; an undo gives the rewritten transcript", async () => {
     const { session, id } = await compacted();
     await session.turn("And then?");
-    const { message_count } = await session.history();
+    const { messageCount: message_count } = await session.history();
     await session.rewrite({ start: message_count - 2, end: message_count - 1 }, [user("And now?")]);
     expect((await session.compactions())[0]?.undone).toBe(false);
     expect((await session.context()).parts.map(({ kind }) => kind)).toContain("summary");
@@ -277,7 +279,7 @@ describe("a fork with a message replaced", () => {
     });
     expect((await result.history()).messages.at(-1)).toMatchObject({ results: [{ content: "a crane" }] });
     expect(await runtime.readSession(result.id)).toMatchObject({ last_assistant_text: "hm" });
-    expect((await session.history()).message_count).toBe(5);
+    expect((await session.history()).messageCount).toBe(5);
   });
 
   it("[H1] refuses an index, a role or a block that is not there, and what a provider would reject", async () => {

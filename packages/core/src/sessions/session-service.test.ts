@@ -45,7 +45,7 @@ describe("the session service", () => {
 
     await runtime.session(session.id).archive();
     expect(await runtime.listSessions()).toEqual([]);
-    expect((await runtime.session(session.id).history()).message_count).toBe(7);
+    expect((await runtime.session(session.id).history()).messageCount).toBe(7);
     await expect(runtime.session(session.id).turn("More?")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
@@ -55,7 +55,7 @@ describe("the session service", () => {
     const { runtime } = scriptedRuntime(steps, { store: createInMemoryStore(), tools: [look] });
     const budgetLimits = { maxTokens: 1_000, maxToolCalls: 5, maxDurationMs: 60_000 };
     const limited = await runtime.createSession("Look.", { budgetLimits });
-    const { title, budgets, total_tokens } = await runtime.readSession(limited.id);
+    const { title, budgets, totalTokens: total_tokens } = await runtime.readSession(limited.id);
     expect({ title, budgets }).toEqual({
       title: "Look.",
       budgets: [

@@ -348,7 +348,7 @@ describe("the tool agent", () => {
       if (event.type !== "sub_agent_event" || event.event.type !== "tool_approval_requested") continue;
       const { approvals } = await runtime.listApprovals();
       expect(approvals).toMatchObject([{ session_id: event.child_id, approval_id: event.event.approval_id }]);
-      const { session_id, approval_id } = approvals[0] ?? { session_id: "", approval_id: "" };
+      const { sessionId: session_id, approvalId: approval_id } = approvals[0] ?? { session_id: "", approval_id: "" };
       await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
     }
     expect((await stream.result).text).toBe("Done.");

@@ -145,8 +145,8 @@ describe("budgets", () => {
     const { runtime, clock } = scriptedRuntime(() => ({ text: "ok", usage }));
     const session = await runtime.createSession("One.", { budgetLimits: { max_tokens: 800, max_duration: "10s" } });
     clock.advance(60_000);
-    expect(session.lastResult?.terminal_cause_kind).toBeUndefined();
-    expect((await session.turn("Two.")).terminal_cause_kind).toBe("budget_exhausted");
+    expect(session.lastResult?.terminalCauseKind).toBeUndefined();
+    expect((await session.turn("Two.")).terminalCauseKind).toBe("budget_exhausted");
   });
 
   it("[B2] the warning for time comes when it is due, also in the middle of a call or a tool", async () => {
@@ -179,8 +179,8 @@ describe("budgets", () => {
     const session = await runtime.createSession("Go. ".repeat(40), { budgetLimits: limits });
     const { usage: reported } = session.lastResult ?? {};
     expect(reported).toMatchObject({ estimated: true, output_tokens: 6 });
-    expect(reported?.input_tokens).toBeGreaterThanOrEqual(40);
-    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: reported?.total_tokens });
+    expect(reported?.inputTokens).toBeGreaterThanOrEqual(40);
+    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: reported?.totalTokens });
     expect(await session.turn("Go on.")).toMatchObject({ turns: 0, terminal_cause_kind: "budget_exhausted" });
   });
 
@@ -193,14 +193,14 @@ describe("budgets", () => {
     const session = await runtime.createSession("Go.");
     const first = session.lastResult?.usage;
     expect(first).toMatchObject({ estimated: true, output_tokens: 6 });
-    expect(first?.input_tokens).toBeGreaterThan(10);
+    expect(first?.inputTokens).toBeGreaterThan(10);
     await expect(session.turn("Refused.")).rejects.toMatchObject({ code: "PROVIDER_ERROR" });
-    const { total_tokens } = await runtime.readSession(session.id);
-    expect(total_tokens).toBe(first?.total_tokens);
+    const { totalTokens: total_tokens } = await runtime.readSession(session.id);
+    expect(total_tokens).toBe(first?.totalTokens);
     const stream = session.stream("Stop.");
     for await (const event of stream) if (event.type === "text_delta") await session.interrupt();
     await expect(stream.result).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
-    expect((await runtime.readSession(session.id)).total_tokens).toBeGreaterThan(total_tokens);
+    expect((await runtime.readSession(session.id)).totalTokens).toBeGreaterThan(total_tokens);
   });
 
   it("[B3] time that runs out in a tool stops the tool and ends gracefully", async () => {
