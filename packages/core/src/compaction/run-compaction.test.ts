@@ -118,8 +118,8 @@ describe("one compaction, step by step", () => {
     const { runtime } = reader();
     const { session, page } = await untilCompaction(runtime);
     expect(session.lastResult?.usage).toMatchObject({
-      input_tokens: 10 * (page + 1) + 700,
-      output_tokens: 5 * (page + 1) + 33,
+      inputTokens: 10 * (page + 1) + 700,
+      outputTokens: 5 * (page + 1) + 33,
     });
   });
 
@@ -176,8 +176,8 @@ describe("one compaction, step by step", () => {
     const info = await runtime.readSession(session.id);
     const index = info.sessionCompactionCadence?.sessionBoundaryIndex ?? 0;
     expect(info.sessionCompactionCadence).toEqual({
-      session_boundary_index: index,
-      last_compaction_attempt_boundary_index: index - 1,
+      sessionBoundaryIndex: index,
+      lastCompactionAttemptBoundaryIndex: index - 1,
     });
     const other = reader(WRITTEN, { store }).runtime.session(session.id);
     const kinds: string[] = [];
@@ -252,7 +252,7 @@ describe("a compaction that fails", () => {
       expect(pick(events)).toEqual([]);
     }
     const { sessionCompactionCadence: session_compaction_cadence } = await runtime.readSession(session.id);
-    expect(session_compaction_cadence).toEqual({ session_boundary_index: 10 });
+    expect(session_compaction_cadence).toEqual({ sessionBoundaryIndex: 10 });
   });
 });
 
@@ -305,7 +305,7 @@ describe("a context that does not fit", () => {
       "turn_completed",
       "run_completed",
     ]);
-    expect(await session.compactions()).toMatchObject([{ trigger: "overflow", messages_after: 2 }]);
+    expect(await session.compactions()).toMatchObject([{ trigger: "overflow", messagesAfter: 2 }]);
   });
 
   it("[C4] [C9] one enormous message of the user: the turn says what fills the window, the session goes on", async () => {
@@ -335,7 +335,7 @@ describe("a context that does not fit", () => {
     const session = await runtime.createSession("Read it.");
     expect(session.text).toContain("Page:");
     const [compaction] = await session.compactions();
-    expect(compaction).toMatchObject({ trigger: "overflow", summary_by: "none", summary: "", discarded: [] });
+    expect(compaction).toMatchObject({ trigger: "overflow", summaryBy: "none", summary: "", discarded: [] });
     const { messages } = await session.context();
     expect(JSON.stringify(messages)).toMatch(
       /the whole result of read \(about 12,\d+ tokens\) is in the log at seq \d+/,
@@ -367,7 +367,7 @@ describe("a context that does not fit", () => {
     const { session } = await untilCompaction(runtime);
     const [compaction] = await session.compactions();
     expect(compaction).toMatchObject({
-      summary_by: "extractive",
+      summaryBy: "extractive",
       summary: expect.stringMatching(/^\(This summary was made without a model/),
     });
     expect(compaction?.notes).toEqual([
@@ -383,7 +383,7 @@ describe("a context that does not fit", () => {
     const full = await untilCompaction(runtime, 40);
     const last = (await listen(full.session.stream(PAGE.repeat(6)))).events;
     expect(last.at(-1)).toMatchObject({ type: "run_completed" });
-    expect(await full.session.compactions()).toMatchObject([{ summary_by: "extractive", trigger: "overflow" }]);
+    expect(await full.session.compactions()).toMatchObject([{ summaryBy: "extractive", trigger: "overflow" }]);
   });
 
   it("[C9] a summary request never exceeds the window of the model that is asked for it", async () => {

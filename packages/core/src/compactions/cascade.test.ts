@@ -60,9 +60,9 @@ describe("compacting by cascade", () => {
       const before = asked().length;
       const { compaction, reason } = round === 0 ? await session.compact() : await goOn(session, round);
       expect(reason).toBeUndefined();
-      expect(compaction).toMatchObject({ strategy: "cascade", summary_by: "model", notes: [] });
+      expect(compaction).toMatchObject({ strategy: "cascade", summaryBy: "model", notes: [] });
       const count = asked().length - before;
-      expect(compaction?.usage).toEqual({ input_tokens: 100 * count, output_tokens: 7 * count });
+      expect(compaction?.usage).toEqual({ inputTokens: 100 * count, outputTokens: 7 * count });
       expect(compaction?.summaryTokens).toBe(7 * count);
       calls.push(count);
       summaries.push(compaction?.summary ?? "");
@@ -178,7 +178,7 @@ describe("compacting by cascade", () => {
     const { events } = await listen(session.stream(`This is fact 9. ${LINE.repeat(30)}`));
     expect(typesOf(events)).toContain("compaction_completed");
     const compaction = (await session.compactions()).at(-1);
-    expect(compaction).toMatchObject({ trigger: "overflow", strategy: "cascade", summary_by: "model" });
+    expect(compaction).toMatchObject({ trigger: "overflow", strategy: "cascade", summaryBy: "model" });
     expect(compaction?.summary).toMatch(
       /^## Older Memories \(Summary\)\nThey noted fact 1\.\n\n## Recent Past \(Summary\)\n\(This summary was made without/,
     );
@@ -188,7 +188,7 @@ describe("compacting by cascade", () => {
   it("[E9] previews what both calls would cost, and asks nobody", async () => {
     const { session, asked } = await noted();
     const first = await session.compact({ preview: true });
-    expect(first.compaction).toMatchObject({ strategy: "cascade", cost: { max_output_tokens: 200 } });
+    expect(first.compaction).toMatchObject({ strategy: "cascade", cost: { maxOutputTokens: 200 } });
     await session.compact();
     for (const fact of [3, 4]) await session.turn(`This is fact ${fact}. ${LINE}`);
     const before = await session.context();
@@ -262,7 +262,7 @@ describe("compacting by cascade", () => {
     });
     await session.compact();
     const { compaction } = await goOn(session, 1);
-    expect(compaction).toMatchObject({ strategy: "cascade", summary_by: "curator" });
+    expect(compaction).toMatchObject({ strategy: "cascade", summaryBy: "curator" });
     expect(compaction?.summary).toBe("Kept: fact 1 (Kept: fact 1 (nothing))");
     expect(asked()).toEqual([]);
     const compactor = {

@@ -42,7 +42,7 @@ describe("compacting by hand", () => {
     const result = await session.compact({ instructions: "Keep every build number." });
     expect(result).toMatchObject({
       compacted: true,
-      compaction: { trigger: "manual", messages_before: 17, messages_after: 6 },
+      compaction: { trigger: "manual", messagesBefore: 17, messagesAfter: 6 },
     });
     const asked = model.requests.map(summaryPromptOf).findLast((prompt) => prompt !== undefined);
     expect(asked).toBe(`${COMPACTION_PROMPT}\n\nAdditional instructions: Keep every build number.`);
@@ -65,12 +65,12 @@ describe("compacting by hand", () => {
     const { compacted, compaction } = await session.compact({ preview: true });
     expect(compacted).toBe(false);
     expect(compaction).toMatchObject({
-      compaction_id: "preview",
+      compactionId: "preview",
       summary: "",
-      messages_before: 17,
-      messages_after: 6,
-      cost: { max_output_tokens: 200 },
-      receipt: { lost: 0, in_summary: 0 },
+      messagesBefore: 17,
+      messagesAfter: 6,
+      cost: { maxOutputTokens: 200 },
+      receipt: { lost: 0, inSummary: 0 },
     });
     expect(compaction?.cost?.inputTokens).toBeGreaterThan(before.estimatedTokens);
     expect(compaction?.receipt.recoverable).toBeGreaterThan(10);
@@ -158,7 +158,7 @@ describe("compacting by hand", () => {
     expect(plans[1]).toMatchObject({
       sessionId: session.id,
       trigger: "manual",
-      discarded: compaction?.discarded,
+      discarded: compaction?.discarded.map(({ fromSeq, toSeq }) => ({ from_seq: fromSeq, to_seq: toSeq })),
       messagesBefore: 17,
     });
   });
@@ -261,12 +261,12 @@ describe("receipts", () => {
     const { session } = await noted({}, poisoned);
     const { compaction } = await session.compact();
     expect(compaction?.summary).toBe(SUMMARY);
-    expect(compaction?.receipt).toMatchObject({ invented_cut: true });
+    expect(compaction?.receipt).toMatchObject({ inventedCut: true });
     expect(compaction?.receipt.invented.map(({ text }) => text).join()).toContain("db-prod-77");
     const { session: other } = await noted({ compaction: { ...BIG, cutInvented: false } }, poisoned);
     const kept = (await other.compact()).compaction;
     expect(kept?.summary).toBe(poisoned);
-    expect(kept?.receipt).toMatchObject({ invented_cut: false });
+    expect(kept?.receipt).toMatchObject({ inventedCut: false });
     expect(kept?.receipt.invented.length).toBeGreaterThan(0);
   });
 });
@@ -328,7 +328,7 @@ describe("a compactor of one's own", () => {
       },
     });
     const { compaction } = await session.compact();
-    expect(compaction).toMatchObject({ summary_by: "curator", summary: "12 messages, 200 tokens, before: nothing" });
+    expect(compaction).toMatchObject({ summaryBy: "curator", summary: "12 messages, 200 tokens, before: nothing" });
     expect(model.requests.some((request) => summaryPromptOf(request) !== undefined)).toBe(false);
   });
 });

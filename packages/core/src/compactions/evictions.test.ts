@@ -90,12 +90,12 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect(eviction).toMatchObject({
       strategy: "eviction",
       trigger: "eviction",
-      summary_by: "none",
+      summaryBy: "none",
       summary: "",
       discarded: [],
       reshape: "as_is",
-      usage: { input_tokens: 0, output_tokens: 0 },
-      receipt: { lost: 0, in_summary: 0, pruned: [{}, {}] },
+      usage: { inputTokens: 0, outputTokens: 0 },
+      receipt: { lost: 0, inSummary: 0, pruned: [{}, {}] },
     });
     expect(eviction?.receipt.recoverable).toBeGreaterThan(0);
     const context = await session.context();
@@ -282,8 +282,8 @@ describe("tool output leaves the context before anything is summarised", () => {
       message: expect.stringContaining(`took out the seqs ${a?.seq}`),
     });
     expect(await session.expandCompaction(id, { ...range, maxTokens: 10_000 })).toMatchObject({
-      expanded: [{ from_seq: b?.seq, to_seq: b?.seq }],
-      left_out: [],
+      expanded: [{ fromSeq: b?.seq, toSeq: b?.seq }],
+      leftOut: [],
     });
     expect(outputsIn((await session.context()).messages)[1]).toMatch(/^\/\/ b120/);
     opened.script.push(...opened.reading("d120"));
@@ -347,7 +347,7 @@ describe("tool output leaves the context before anything is summarised", () => {
     await session.turn("And now?");
     // Nor is it asked before the call: the line that is left names the output.
     const [eviction] = await session.compactions();
-    expect(eviction?.receipt).toMatchObject({ lost: 0, found_by_search: 0 });
+    expect(eviction?.receipt).toMatchObject({ lost: 0, foundBySearch: 0 });
     const asked = { query: "b120", session_id: session.id, scope: "session", explain: true } as const;
     const { results } = await opened.runtime.dispatch("searchMemory", asked);
     expect(results[0]).toMatchObject({ content: expect.stringContaining("b120"), in_context: false });

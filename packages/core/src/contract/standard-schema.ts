@@ -43,7 +43,10 @@ export function jsonSchemaOf(name: string, schema: StandardSchema): JsonObject {
 }
 
 function notJson(name: string, vendor: string, why: string, cause?: unknown): RuntimeError {
-  return invalid(`${name}: this ${vendor} schema cannot be written as a JSON schema: ${why}; give the JSON schema`, cause);
+  return invalid(
+    `${name}: this ${vendor} schema cannot be written as a JSON schema: ${why}; give the JSON schema`,
+    cause,
+  );
 }
 
 /** A value as a schema reads it, or a sentence on what it refuses; one that only describes reads everything. */

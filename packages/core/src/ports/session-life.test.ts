@@ -121,7 +121,7 @@ describe("a session's life", () => {
     const found = createInMemoryStore();
     await found.log.append(session.id, 0, await store.log.read(session.id, 1, 100));
     const { runtime, model } = scriptedRuntime([{ text: "back again" }], { store: found });
-    expect(await runtime.readSession(session.id)).toMatchObject({ state: "interrupted", is_active: false });
+    expect(await runtime.readSession(session.id)).toMatchObject({ state: "interrupted", isActive: false });
     await runtime.session(session.id).turn("Go on.");
     expect(await runtime.readSession(session.id)).toMatchObject({ state: "idle" });
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });

@@ -1,5 +1,6 @@
-import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { isStandard, readBy, type StandardSchema } from "../contract/standard-schema.ts";
 import type { FieldNames } from "../contract/wire/wire-table.ts";
 
 /** A wire name in TypeScript's spelling: `max_tokens` is `maxTokens`. */
@@ -106,43 +107,15 @@ function sharedLetters(a: string, b: string): number {
   return start + end;
 }
 
-/**
- * The part of Standard Schema 1 (standardschema.dev) that results need; zod, Valibot, ArkType and others implement it.
- */
-interface StandardSchema<T> {
-  readonly "~standard": {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly types?: { readonly input: T } | undefined;
-    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => JsonObject };
-  };
-}
-
 /** The shape of a result: a JSON schema, or a library's schema that can be converted to one. */
 export type OutputSchema<T = unknown> = StandardSchema<T> | Readonly<JsonObject>;
 
-/** The JSON schema for the model; throws INVALID_PARAMS with advice if there is none. */
-export function jsonSchemaOf(schema: unknown): unknown {
-  if (!isStandard(schema)) return schema;
-  const { jsonSchema, vendor } = schema["~standard"];
-  if (jsonSchema === undefined) throw notJson(vendor, "this version of it cannot");
-  try {
-    const made: unknown = jsonSchema.input({ target: "draft-2020-12" });
-    // A promise or a list would become a schema that accepts anything.
-    if (Object.getPrototypeOf(made) !== Object.prototype) throw new TypeError("its JSON schema gives no object");
-    // A validator that does not know the dialect's address rejects the whole schema.
-    const { $schema: _dialect, ...written } = made as JsonObject; // A plain object, by the line above.
-    return written;
-  } catch (cause) {
-    throw notJson(vendor, messageOf(cause), cause);
-  }
-}
-
-function isStandard(schema: unknown): schema is StandardSchema<unknown> {
-  return schema instanceof Object && "~standard" in schema && schema["~standard"] instanceof Object;
-}
-
-function notJson(vendor: string, why: string, cause?: unknown): RuntimeError {
-  const message = `outputSchema: give this ${vendor} schema as a JSON schema, which it is not written as by itself: ${why}`;
-  return invalid(message, cause);
+/** A result as the caller's schema reads it; where that refuses it, the reason instead of the output. */
+export async function readResult(result: object, schema: unknown): Promise<object> {
+  if (!("structuredOutput" in result) || !isStandard(schema)) return result;
+  const { structuredOutput, ...others } = result;
+  const read = await readBy(schema, structuredOutput);
+  if ("value" in read) return { ...others, structuredOutput: read.value };
+  const extractionError = { lastOutput: JSON.stringify(structuredOutput), attempts: 1, reason: read.problem };
+  return { ...others, extractionError };
 }

@@ -12,7 +12,14 @@ import {
 } from "../sessions/session-handle.ts";
 import type { MemoryResults, SessionInfo, SessionSummary } from "./answers.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
-import { type Advice, createAsk, createOtherMethods, type OptionsOf, type OtherMethods } from "./operation-calls.ts";
+import {
+  type Advice,
+  createAsk,
+  createOtherMethods,
+  type OptionsOf,
+  type OtherMethods,
+  type Standing,
+} from "./operation-calls.ts";
 
 /** Runs sessions. Operations that concern no session are methods with their own names; see `docs/operations.md`. */
 export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {
@@ -67,8 +74,8 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
-  // The session's approver answers for later turns, too; a value that is no function was rejected before.
-  const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
+  // They hold for later turns, too; what cannot be used was rejected before.
+  const keeping = ({ onApproval, outputSchema }: Standing = {}) => ({ ...calls, onApproval, outputSchema });
   const create = async <T>(prompt: Content, options?: object, context?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
     // Not deferred, so the first turn has run and its result is here.
@@ -76,7 +83,7 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   };
   const defer = async <T>(prompt: Content | undefined, options?: object): Promise<Session<T>> => {
     const { sessionId } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);
-    return createHandle<T>(withApprover(options), sessionId);
+    return createHandle<T>(keeping(options), sessionId);
   };
   return {
     ...methods,
@@ -85,11 +92,11 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
       const result = await create<T>(first as Content, options); // The schema rejects anything else.
-      return createHandle(withApprover(options), result.sessionId, result);
+      return createHandle(keeping(options), result.sessionId, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {
       const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
-      const session = stream.result.then((result) => createHandle(withApprover(options), result.sessionId, result));
+      const session = stream.result.then((result) => createHandle(keeping(options), result.sessionId, result));
       session.catch(() => {}); // The same failure as that of `result`.
       return { ...stream, session };
     },

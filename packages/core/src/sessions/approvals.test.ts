@@ -68,13 +68,13 @@ describe("a call that needs a person's word", () => {
       ["c3", "wipe", { what: "table" }, why, ["wipe"]],
     ]);
     expect(ran).toEqual([]);
-    expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", is_active: false });
+    expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", isActive: false });
     const session = runtime.session(session_id);
     const word = { approvalId: approval_id, decision: "allow" as const, calls: ["c2"] };
-    expect(await session.answerApproval(word)).toMatchObject({ answered: true, waiting_calls: 1 });
+    expect(await session.answerApproval(word)).toMatchObject({ answered: true, waitingCalls: 1 });
     const reason = "the table is needed";
     await session.answerApproval({ approvalId: approval_id, decision: "deny", reason });
-    expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, tool_calls: 2 });
+    expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, toolCalls: 2 });
     await received;
     expect(ran).toEqual(["look pond", "wipe disk"]);
     expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user denied it: ${reason}`]);
@@ -118,7 +118,7 @@ describe("a call that needs a person's word", () => {
       text: "Then not.",
       turns: 2,
       toolCalls: 1,
-      usage: { input_tokens: expect.any(Number) },
+      usage: { inputTokens: expect.any(Number) },
     });
     expect(await session.turn("Go.")).toMatchObject({ text: "Not again." });
     expect(ran).toEqual(["look pond", "look pond"]);
@@ -247,7 +247,7 @@ describe("a call that needs a person's word", () => {
       else leaving.abort();
       await left;
       const { runtime: other } = scriptedRuntime([], { store, tools: tools(ran) });
-      expect((await other.listApprovals()).approvals).toMatchObject([{ approval_id }]);
+      expect((await other.listApprovals()).approvals).toMatchObject([{ approvalId: approval_id }]);
       expect(ran).toEqual([]);
     }
   });

@@ -39,7 +39,7 @@ describe("tools that whoever asks runs", () => {
     const { events, result } = await listen(stream);
     expect(result).toMatchObject({
       text: "I look and count.",
-      pending_calls: [
+      pendingCalls: [
         { id: "c1", name: "look", args: { at: "pond" } },
         { id: "c3", name: "look", args: { at: "reeds" } },
       ],
@@ -49,7 +49,7 @@ describe("tools that whoever asks runs", () => {
     expect(await session.read()).toMatchObject({ state: "idle" });
     const toolResults = [answer("c3", "a second heron"), answer("c1", "a heron")];
     const further = await listen(session.stream("", { toolResults }));
-    expect(further.result).toMatchObject({ text: "Two herons.", turns: 1, tool_calls: 2 });
+    expect(further.result).toMatchObject({ text: "Two herons.", turns: 1, toolCalls: 2 });
     expect(further.result?.pendingCalls).toBeUndefined();
     expect(typesOf(further.events).slice(0, 2)).toEqual(["run_started", "tool_execution_completed"]);
     // In the order of the calls, each once, whoever ran it.

@@ -75,7 +75,7 @@ describe("a session's model calls", () => {
       expect(call).toMatchObject({
         parts: context.kinds,
         tokens: context.estimatedTokens,
-        tool_tokens: context.toolTokens,
+        toolTokens: context.toolTokens,
         threshold: context.autoCompactThreshold,
       });
       const turns = context.parts
@@ -100,7 +100,16 @@ describe("a session's model calls", () => {
       tokensBefore: tokens_before,
       tokensAfter: tokens_after,
     } = compaction ?? {};
-    expect(compactions).toEqual([{ seq, trigger: "manual", compaction_id, tokens_before, tokens_after, undone: true }]);
+    expect(compactions).toEqual([
+      {
+        seq,
+        trigger: "manual",
+        compactionId: compaction_id,
+        tokensBefore: tokens_before,
+        tokensAfter: tokens_after,
+        undone: true,
+      },
+    ]);
     expect(next_before_seq).toBeUndefined();
   });
 

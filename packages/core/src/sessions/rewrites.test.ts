@@ -40,7 +40,7 @@ describe("rewriting a transcript", () => {
       message.role === "user" && message.content === "One." ? user("1.") : message,
     );
     const done = await session.rewrite({ start: 0, end: 5 }, edited);
-    expect(done.commit).toMatchObject({ messages_before: 5, messages_after: 5, selection: { start: 0, end: 5 } });
+    expect(done.commit).toMatchObject({ messagesBefore: 5, messagesAfter: 5, selection: { start: 0, end: 5 } });
     expect((await store.log.read(session.id, 1, 1_000)).length).toBe(entries + 1);
     const after = await session.history();
     expect(
@@ -59,8 +59,8 @@ describe("rewriting a transcript", () => {
     const session = await runtime.createSession("One.");
     await session.turn("Two.");
     await session.rewrite({ start: 1, end: 5 }, [user("First."), answer("Yes.")], { reason: "tidy" });
-    expect(await runtime.readSession(session.id)).toMatchObject({ message_count: 3, last_assistant_text: "Yes." });
-    expect(await runtime.listSessions()).toMatchObject([{ title: "First.", message_count: 3 }]);
+    expect(await runtime.readSession(session.id)).toMatchObject({ messageCount: 3, lastAssistantText: "Yes." });
+    expect(await runtime.listSessions()).toMatchObject([{ title: "First.", messageCount: 3 }]);
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
     expect(events.at(-1)?.payload).toMatchObject({
       type: "transcript_rewrite_committed",
@@ -130,7 +130,7 @@ describe("rewriting a transcript", () => {
     }
     const many = Array.from({ length: 10_001 }, () => user("x"));
     await expect(session.rewrite({ start: 1, end: 2 }, many)).rejects.toMatchObject(refused(/at most 10000 messages/));
-    expect(await session.revision()).toMatchObject({ revision, message_count: 5 });
+    expect(await session.revision()).toMatchObject({ revision, messageCount: 5 });
     expect(await session.rewrites()).toEqual([]);
   });
 
@@ -175,7 +175,7 @@ describe("rewriting a transcript", () => {
     expect(await said(after)).toEqual(["Be brief.", "look", "block_assistant"]);
     const { revision } = await after.revision();
     const done = await after.rewrite({ start: 2, end: 3 }, [], { expectedParentRevision: revision });
-    expect(done.commit).toMatchObject({ parent_revision: revision, messages_before: 3, messages_after: 2 });
+    expect(done.commit).toMatchObject({ parentRevision: revision, messagesBefore: 3, messagesAfter: 2 });
     expect(await said(after)).toEqual(["Be brief.", "look"]);
     await after.rewrite({ start: 2, end: 2 }, [answer("no")]);
     await expect(after.restore(revision)).rejects.toMatchObject(refused(/has no result/));
@@ -278,7 +278,7 @@ describe("a fork with a message replaced", () => {
       block: text,
     });
     expect((await result.history()).messages.at(-1)).toMatchObject({ results: [{ content: "a crane" }] });
-    expect(await runtime.readSession(result.id)).toMatchObject({ last_assistant_text: "hm" });
+    expect(await runtime.readSession(result.id)).toMatchObject({ lastAssistantText: "hm" });
     expect((await session.history()).messageCount).toBe(5);
   });
 

@@ -11,6 +11,7 @@ import {
   type MethodsAbout,
   type OnApproval,
   type OptionsOf,
+  type Standing,
 } from "../runtime/operation-calls.ts";
 import type { Answer, OutputSchema } from "../runtime/options.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
@@ -28,8 +29,8 @@ export interface SessionOptions<T = unknown>
 
 /** Options of one further turn: the fields of `turn/start` in camel case. */
 export interface TurnOptions<T = unknown>
-  extends Omit<OptionsOf<"startTurn", "session_id" | "prompt">, "outputSchema"> {
-  /** As for a new session; only the first turn of a session created without it can set it. */
+  extends Omit<OptionsOf<"startTurn", "session_id" | "prompt" | "turn_output_schema">, "outputSchema"> {
+  /** The shape of this turn's result, also on a session that has run; without it, that of the session. */
   readonly outputSchema?: OutputSchema<T>;
   /** Answers when a tool call needs approval, instead of that of the session. */
   readonly onApproval?: OnApproval;
@@ -113,9 +114,8 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
 /** Methods that a session implements itself. */
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
-export interface SessionLink {
+export interface SessionLink extends Standing {
   readonly ask: Ask;
-  readonly onApproval?: OnApproval | undefined;
   readonly subscribe: (
     sessionId: string,
     options?: { after?: number; signal?: AbortSignal },
@@ -123,7 +123,7 @@ export interface SessionLink {
 }
 
 export function createHandle<T>(link: SessionLink, id: string, first?: TurnResult<T>): Session<T> {
-  const { ask, subscribe, onApproval } = link;
+  const { ask, subscribe, onApproval, outputSchema } = link;
   const methods = createMethodsAbout(ask, "session_id", id);
   const about = { session_id: id };
   const scope = { type: "session", ...about };
@@ -132,7 +132,7 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
   const lastResult = () => last as TurnResult<T> | undefined;
   const startTurn = async <U>(prompt: Content, options?: object, context?: CallContext): Promise<TurnResult<U>> => {
     const given = { ...about, prompt };
-    const result = (await ask("startTurn", given, options, { ...context, onApproval })) as TurnResult<U>; // As above.
+    const result = (await ask("startTurn", given, options, { ...context, onApproval, outputSchema })) as TurnResult<U>; // As above.
     last = result;
     return result;
   };
@@ -172,7 +172,7 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
       const made = await (replacement === undefined
         ? methods.fork(messageIndex)
         : methods.forkReplacing({ messageIndex, replacement }));
-      return createHandle(link, made.sessionId);
+      return createHandle<T>(link, made.sessionId);
     },
     compactions: async () => (await methods.compactions()).compactions,
     undoCompaction: async (compactionId) => (await methods.undoCompaction(compactionId)).compactionIds,

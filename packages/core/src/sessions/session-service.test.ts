@@ -30,16 +30,16 @@ describe("the session service", () => {
       "user",
     ]);
     expect(await runtime.readSession(session.id)).toMatchObject({
-      session_id: session.id,
-      message_count: 7,
-      is_active: false,
+      sessionId: session.id,
+      messageCount: 7,
+      isActive: false,
       model: "scripted",
       provider: "scripted",
-      last_assistant_text: "three",
+      lastAssistantText: "three",
       labels: { team: "a" },
     });
     expect(await runtime.listSessions({ labels: { team: "a" } })).toMatchObject([
-      { session_id: session.id, total_tokens: 45 },
+      { sessionId: session.id, totalTokens: 45 },
     ]);
     expect(await runtime.listSessions({ labels: { team: "b" } })).toEqual([]);
 
@@ -86,7 +86,7 @@ describe("the session service", () => {
     const session = await runtime.createSession("one");
     await session.turn("two");
     const page = await session.history({ offset: 1, limit: 2 });
-    expect(page).toMatchObject({ message_count: 4, offset: 1, limit: 2, has_more: true });
+    expect(page).toMatchObject({ messageCount: 4, offset: 1, limit: 2, hasMore: true });
     expect(page.messages.map((message) => message.role)).toEqual(["block_assistant", "user"]);
     const [first, second] = page.messages;
     expect(first?.seq).toBeLessThan(second?.seq ?? 0);

@@ -31,7 +31,7 @@ describe("structured output", () => {
       { text: JSON.stringify(oslo) },
     ]);
     const { events, result } = await listen(runtime.createSessionStreaming("Where?", { outputSchema }));
-    expect(result).toMatchObject({ text: "Oslo, with 700,000 people.", structured_output: oslo });
+    expect(result).toMatchObject({ text: "Oslo, with 700,000 people.", structuredOutput: oslo });
     expect(model.requests[1]).toMatchObject({ tools: [], outputSchema });
     expect(JSON.stringify(model.requests[2]?.messages.at(-1))).toContain("does not have required property");
     expect(events.filter((event) => event.type === "text_delta")).toHaveLength(1);
@@ -46,8 +46,8 @@ describe("structured output", () => {
     expect(model.requests).toHaveLength(3);
     expect(result).toMatchObject({
       text: "no JSON here",
-      terminal_cause_kind: "structured_output_validation_failed",
-      extraction_error: { last_output: "no JSON here", attempts: 2, reason: "the output is not JSON" },
+      terminalCauseKind: "structured_output_validation_failed",
+      extractionError: { lastOutput: "no JSON here", attempts: 2, reason: "the output is not JSON" },
     });
     expect(events.at(-1)).toMatchObject({ type: "extraction_failed", attempts: 2 });
   });
@@ -75,7 +75,7 @@ describe("structured output", () => {
       const { events, result } = await listen(
         runtime.createSessionStreaming("Where?", { outputSchema, budgetLimits: limits }),
       );
-      expect(result).toMatchObject({ text: "Oslo.", terminal_cause_kind: cause, extraction_error: { reason } });
+      expect(result).toMatchObject({ text: "Oslo.", terminalCauseKind: cause, extractionError: { reason } });
       expect(events.at(-1)).toMatchObject({ type: "extraction_failed", reason });
     }
   });
@@ -86,7 +86,7 @@ describe("structured output", () => {
     const stream = runtime.createSessionStreaming("Where?", { outputSchema, signal: controller.signal });
     for await (const event of stream) if (event.type === "run_completed") controller.abort();
     const result = await stream.result;
-    expect(result.extractionError).toEqual({ last_output: "Oslo.", attempts: 1, reason: "interrupted" });
+    expect(result.extractionError).toEqual({ lastOutput: "Oslo.", attempts: 1, reason: "interrupted" });
     expect(result.terminalCauseKind).toBeUndefined();
   });
 
