@@ -30,14 +30,14 @@ describe("agents of a runtime", () => {
     expect(await ada.status()).toMatchObject({
       agent: "ada",
       count: 13,
-      immediate_window: 4,
-      recent_window: 4,
-      immediate_count: 4,
-      recent_range: { from_seq: 6, to_seq: 9 },
-      longterm_range: { from_seq: 1, to_seq: 5 },
+      immediateWindow: 4,
+      recentWindow: 4,
+      immediateCount: 4,
+      recentRange: { fromSeq: 6, toSeq: 9 },
+      longtermRange: { fromSeq: 1, toSeq: 5 },
       compactions: 2,
-      next_compaction_at: 17,
-      compaction_due: false,
+      nextCompactionAt: 17,
+      compactionDue: false,
     });
     const { prompt, immediate, recentSummary: recent_summary, longtermSummary: longterm_summary } = await ada.context();
     expect(immediate.map(({ seq }) => seq)).toEqual([10, 11, 12, 13]);
@@ -52,7 +52,7 @@ describe("agents of a runtime", () => {
     ]);
     expect(summaries.slice(0, 2).map(({ summary }) => summary)).toEqual([recent_summary, longterm_summary]);
     const newest = await ada.history({ limit: 1 });
-    expect(newest).toEqual({ summaries: summaries.slice(0, 2), next_before_seq: summaries[0]?.seq });
+    expect(newest).toEqual({ summaries: summaries.slice(0, 2), nextBeforeSeq: summaries[0]?.seq });
     expect(await ada.history({ beforeSeq: newest.nextBeforeSeq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
     expect(await runtime.agent("eve").history()).toEqual({ summaries: [] });
     expect((await ada.context({ immediate: 2 })).immediate.map(({ seq }) => seq)).toEqual([12, 13]);
@@ -80,7 +80,7 @@ describe("agents of a runtime", () => {
       reason: "no memory has left the immediate window of 4 yet: there are 0",
     });
     await rememberMany(runtime, "ada", 1, 6);
-    expect(await ada.compact()).toEqual({ compacted: true, recent_summary: "Something was seen." });
+    expect(await ada.compact()).toEqual({ compacted: true, recentSummary: "Something was seen." });
     expect(await ada.compact()).toMatchObject({
       compacted: false,
       reason: expect.stringContaining("no memory has left"),
@@ -96,15 +96,15 @@ describe("agents of a runtime", () => {
     await rememberMany(runtime, "ada", 1, 9);
     expect(await runtime.agent("ada").status()).toMatchObject({
       compactions: 0,
-      last_error: "the model returned no usable summary",
-      compaction_due: false,
+      lastError: "the model returned no usable summary",
+      compactionDue: false,
     });
     isBroken = false;
     await rememberMany(runtime, "ada", 10, 10);
     expect(await runtime.agent("ada").status()).toMatchObject({
       compactions: 1,
-      recent_summary: "A fox was seen.",
-      recent_range: { from_seq: 1, to_seq: 6 },
+      recentSummary: "A fox was seen.",
+      recentRange: { fromSeq: 1, toSeq: 6 },
     });
   });
 
@@ -146,7 +146,7 @@ describe("agents of a runtime", () => {
     const { runtime } = scriptedRuntime([], { store: createInMemoryStore(), config });
     try {
       await rememberMany(runtime, "ada", 1, 3);
-      expect(await runtime.agent("ada").status()).toMatchObject({ recent_summary: "Ada watched birds." });
+      expect(await runtime.agent("ada").status()).toMatchObject({ recentSummary: "Ada watched birds." });
       expect(bodies).toEqual([
         {
           url: "/api/generate",

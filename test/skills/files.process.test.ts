@@ -71,8 +71,8 @@ describe("skills that lie in folders", () => {
       (await createRuntime({ skills: (await load()).skills, env: {}, model: "offline" }).listSkills()).skills;
     const [first] = await rows();
     expect(first?.source).toMatchObject({
-      display_name: join(".rkat", "skills"),
-      transport_kind: "filesystem",
+      displayName: join(".rkat", "skills"),
+      transportKind: "filesystem",
       status: "active",
     });
     write(join(folder, "more", "notes.md"), "More.");
@@ -148,7 +148,7 @@ describe("skills that lie in folders", () => {
     const { skills, problems } = await load();
     expect(problems).toEqual([expect.stringMatching(/allowed-tools is left out: .*names no tool of rkat/)]);
     const runtime = createRuntime({ skills, env: {}, model: "offline" });
-    expect(await runtime.readSkill("one")).toMatchObject({ allowed_tools: ["shell(git *)", "datetime"] });
+    expect(await runtime.readSkill("one")).toMatchObject({ allowedTools: ["shell(git *)", "datetime"] });
   });
 
   it("[M1] files beside one are read whole by their names, and what is no text is refused", async () => {

@@ -22,7 +22,7 @@ it("[S3] on a folder, a model may be one that the configuration names, as far as
   const project = mkdtempSync(join(tmpdir(), "rkat-models-"));
   onTestFinished(() => rmSync(project, { recursive: true }));
   const text = `[self_hosted.servers.local]
-base_url = "http://127.0.0.1:1/v1"
+base_url = "https://models.example.com/v1"
 [self_hosted.models.mine]
 server = "local"
 remote_model = "qwen3-32b"
