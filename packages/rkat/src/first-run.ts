@@ -115,10 +115,9 @@ async function choosePlace(invocation: Invocation): Promise<string | undefined> 
   if (project !== undefined) return project;
   if (place.projectRoot === place.userRoot) return user;
   const isUsersThere = loaded.sources.includes(user);
-  const hides = isUsersThere ? `; it then replaces, for this project, ${shownPath(invocation, user)}` : "";
   const own = join(place.projectRoot, "rkat.toml");
   const choices: readonly Choice<string>[] = [
-    { value: own, label: "for this project", note: `${shownPath(invocation, own)}${hides}` },
+    { value: own, label: "for this project", note: shownPath(invocation, own) },
     { value: user, label: "for all my projects", note: shownPath(invocation, user) },
   ];
   return pickOne(invocation.io, {
