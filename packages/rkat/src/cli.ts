@@ -124,6 +124,7 @@ function terminal(): Terminal {
   return {
     input: process.stdin,
     output: process.stdout.isTTY ? process.stdout : process.stderr,
+    interrupt: () => void process.kill(process.pid, "SIGINT"),
     suspend: (resumed) => {
       process.kill(process.pid, "SIGTSTP");
       // Timers do not run in a stopped process. Without job control the signal has no effect, and the timer fires at once.

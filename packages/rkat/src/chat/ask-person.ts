@@ -30,7 +30,7 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
-/** Takes keys until `press` resolves; Ctrl-C interrupts the process. */
+/** Takes keys until `press` resolves; Ctrl-C interrupts the command, as elsewhere. */
 async function withKeys<T>(
   terminal: Terminal,
   signal: AbortSignal,
@@ -41,7 +41,7 @@ async function withKeys<T>(
   const done = Promise.withResolvers<T>();
   const keys = openKeys(terminal, {
     press: (text, key) => {
-      if (key.ctrl && key.name === "c") process.kill(process.pid, "SIGINT");
+      if (key.ctrl && key.name === "c") terminal.interrupt?.();
       else press(text ?? "", key, done.resolve);
     },
     paste: (text) => press(text, {}, done.resolve),
