@@ -122,7 +122,9 @@ async function readMessage(
   for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
     await yieldToEventLoop();
     const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
-    if (words.size > 0) passages.push(words);
+    // What has none of the words has no names either.
+    if (words.size === 0) continue;
+    passages.push(words);
     if (names.size === 0) continue;
     const said = canonical(text);
     const offers = new Set<string>();
