@@ -3,8 +3,8 @@ import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import type { Remember } from "../contract/permission.ts";
-import { isStandard, jsonSchemaOf } from "../contract/standard-schema.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
+import { isStandard, jsonSchemaOf } from "../ports/standard-schema.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import {

@@ -1,7 +1,7 @@
 import { invalid } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
-import { isStandard, readBy, type StandardSchema } from "../contract/standard-schema.ts";
 import type { FieldNames } from "../contract/wire/wire-table.ts";
+import { isStandard, readBy, type StandardSchema } from "../ports/standard-schema.ts";
 
 /** A wire name in TypeScript's spelling: `max_tokens` is `maxTokens`. */
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`

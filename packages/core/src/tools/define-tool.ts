@@ -2,7 +2,7 @@ import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
-import { isStandard, readBy, type StandardSchema, jsonSchemaOf as writtenAs } from "../contract/standard-schema.ts";
+import { isStandard, readBy, type StandardSchema, jsonSchemaOf as writtenAs } from "../ports/standard-schema.ts";
 import type { Effects, Tool, ToolCallContext } from "../ports/tool.ts";
 
 /** The schema of a tool's arguments: that of zod or another library of Standard Schema, or a JSON Schema. */

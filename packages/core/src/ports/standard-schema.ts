@@ -1,5 +1,5 @@
-import { invalid, messageOf, type RuntimeError } from "./error.ts";
-import type { JsonObject } from "./session.ts";
+import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
+import type { JsonObject } from "../contract/session.ts";
 
 /** The part of Standard Schema 1 (standardschema.dev) that is used; zod, Valibot, ArkType and others implement it. */
 export interface StandardSchema<Output = unknown> {
