@@ -46,7 +46,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     ]);
     const [compaction] = await session.compactions();
     expect(compaction).toMatchObject({
-      compaction_id: prepared.compaction_id,
+      compactionId: prepared.compaction_id,
       trigger: "threshold",
       summary: SUMMARY,
       prepared: { seq: expect.any(Number) },
@@ -73,12 +73,12 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       answers += 1;
     }
     const all = {
-      input_tokens: answers * ANSWER.input_tokens + SUMMARY_USAGE.input_tokens,
-      output_tokens: answers * ANSWER.output_tokens + SUMMARY_USAGE.output_tokens,
+      inputTokens: answers * ANSWER.input_tokens + SUMMARY_USAGE.input_tokens,
+      outputTokens: answers * ANSWER.output_tokens + SUMMARY_USAGE.output_tokens,
     };
     expect((await runtime.readUsage()).total.usage).toMatchObject(all);
     expect((await session.read()).usage).toMatchObject(all);
-    expect((await session.turn("And?")).usage.inputTokens).toBe(all.input_tokens + ANSWER.input_tokens);
+    expect((await session.turn("And?")).usage.inputTokens).toBe(all.inputTokens + ANSWER.input_tokens);
     await runtime.close();
   });
 
@@ -256,10 +256,10 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     model.release();
     const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     const { compaction: previewed } = await session.compact({ preview: true });
-    expect(previewed).toMatchObject({ compaction_id, cost: { input_tokens: 0, max_output_tokens: 0 } });
+    expect(previewed).toMatchObject({ compactionId: compaction_id, cost: { inputTokens: 0, maxOutputTokens: 0 } });
     expect(await session.compact()).toMatchObject({
       compacted: true,
-      compaction: { compaction_id, trigger: "manual" },
+      compaction: { compactionId: compaction_id, trigger: "manual" },
     });
     expect(model.asked()).toBe(1);
     model.hold();

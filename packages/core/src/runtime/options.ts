@@ -56,8 +56,7 @@ export function fromWire(value: unknown, fields: FieldNames | null): unknown {
   if (fields === null || typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => fromWire(item, fields));
   const entries = Object.entries(value).map(([name, inner]) => {
-    const known = fields[name];
-    return known === undefined ? [name, inner] : [camelOf(name), fromWire(inner, known)];
+    return Object.hasOwn(fields, name) ? [camelOf(name), fromWire(inner, fields[name] ?? null)] : [name, inner];
   });
   return Object.fromEntries(entries);
 }
