@@ -17,9 +17,9 @@ async function openJsonStore(path: string): Promise<Store> {
   let now = Date.now();
   // The file is the truth, the store in memory a fold of it that is made again at every start.
   const folded = createInMemoryStore({ now: () => now });
-  const apply = ({ at_ms, sessionId, after, entries }: Line) => {
+  const apply = ({ at_ms, session_id, after, entries }: Line) => {
     now = at_ms;
-    return folded.log.append(sessionId, after, entries);
+    return folded.log.append(session_id, after, entries);
   };
   const lines = async (): Promise<readonly Line[]> =>
     existsSync(path)
@@ -36,16 +36,16 @@ async function openJsonStore(path: string): Promise<Store> {
     forgettings: undefined,
     log: {
       read: folded.log.read,
-      append: async (sessionId, after, entries) => {
-        const line: Line = { at_ms: Date.now(), sessionId, after, entries };
-        const end = (await folded.sessions.get(sessionId))?.last_seq ?? 0;
+      append: async (session_id, after, entries) => {
+        const line: Line = { at_ms: Date.now(), session_id, after, entries };
+        const end = (await folded.sessions.get(session_id))?.last_seq ?? 0;
         if (end !== after) return apply(line); // It rejects, and nothing is written.
         await file.appendFile(`${JSON.stringify(line)}\n`);
         await file.datasync(); // What is acknowledged is on the disk.
         return apply(line);
       },
-      rewrite: async (sessionId, entries) => {
-        await folded.log.rewrite(sessionId, entries);
+      rewrite: async (session_id, entries) => {
+        await folded.log.rewrite(session_id, entries);
         const bodies = new Map(entries.map(({ seq, body }) => [seq, body]));
         const rewritten = (await lines()).map((line) => {
           let seq = line.after + 1;
@@ -54,7 +54,7 @@ async function openJsonStore(path: string): Promise<Store> {
             seq += span;
             return entry;
           });
-          return JSON.stringify(line.session_id === sessionId ? { ...line, entries: now } : line);
+          return JSON.stringify(line.session_id === session_id ? { ...line, entries: now } : line);
         });
         await writeFile(`${path}.new`, `${rewritten.join("\n")}\n`, { mode: 0o600, flush: true });
         await rename(`${path}.new`, path);
@@ -78,7 +78,7 @@ const second = createRuntime({ model: "offline", store: await openJsonStore(path
 const { text } = await second.session(id).turn("What is my name?");
 console.log(text);
 assert.match(text, /Ada/);
-assert.equal((await second.readSession(id)).messageCount, 4);
+assert.equal((await second.readSession(id)).message_count, 4);
 assert.deepEqual(
   (await second.listSessions()).map(({ sessionId }) => sessionId),
   [id],
