@@ -25,6 +25,7 @@ const tool = (name: string, execute: Tool["execute"]): Tool => ({
 const TOOLS: readonly Tool[] = [
   tool("shell", ({ code = 0 }) => JSON.stringify({ exit_code: code, stdout: "Zeile – 行", stderr: "" })),
   tool("remote__run", ({ code = 0 }) => JSON.stringify({ exit_code: code })),
+  tool("box__exec", ({ code = 0 }) => ({ content: "two herons", isError: code !== 0 })),
   tool("task_create", ({ id, subject }) => JSON.stringify({ id, subject, status: "pending" })),
   tool("task_update", ({ id, subject, status }) => JSON.stringify({ id, subject, status })),
   tool("apply_patch", ({ path }) => `M ${path}`),
@@ -65,6 +66,13 @@ function expectedFrom(entries: readonly Entry[]): ReadonlySet<string> {
           `c${command}`,
           `ran ${JSON.stringify(command)}: exit code ${code}${code === 0 ? "" : ", NOT successful since"}`,
         );
+      if (name === "box__exec")
+        facts.set(
+          `c${command}`,
+          code === 0
+            ? `ran ${JSON.stringify(command)}`
+            : `tried ${JSON.stringify(command)}: failed, NOT successful since`,
+        );
       if (name === "task_create") facts.set(`t${id}`, `task ${id} pending: ${JSON.stringify(subject)}`);
       if (name === "task_update")
         facts.set(
@@ -95,6 +103,7 @@ describe("the state of the work of any session", () => {
         const made: { name: string; args: Record<string, unknown> } = pick(random, [
           { name: "shell", args: { command: `npm run "s${n}"`, code: below(random, 3) } },
           { name: "remote__run", args: { command: `make t${n}`, code: below(random, 2) } },
+          { name: "box__exec", args: { command: `count ${n}`, code: below(random, 2) } },
           { name: "task_create", args: { id: `${n}`, subject } },
           { name: "task_update", args: { id: `${n}`, subject, status: pick(random, ["completed", "in_progress"]) } },
           { name: "apply_patch", args: { path: `src/ä${n}.ts` } },

@@ -13,7 +13,7 @@ type Line = WorkState["lines"][number];
 interface Work {
   readonly tasks: Map<string, { seq: number; subject: string; status: string }>;
   readonly files: Map<string, { seq: number; verb: string }>;
-  readonly commands: Map<string, { seq: number; exitCode: number | undefined }>;
+  readonly commands: Map<string, { seq: number; verb: string; end: string; hasFailed: boolean }>;
   readonly jobs: Map<string, { seq: number; command: string }>;
   readonly subAgents: Map<string, { seq: number; agent: string; session: string; hasFailed: boolean }>;
   readonly skills: Map<string, { seq: number }>;
@@ -109,16 +109,22 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   if (job !== undefined) putLast(work.jobs, job, { seq, command: args.command });
   else {
     const place = typeof args.working_dir === "string" ? ` in ${args.working_dir}` : "";
-    const exitCode = EXIT_CODE.exec(output)?.[1];
-    putLast(work.commands, args.command + place, {
-      seq,
-      exitCode: exitCode === undefined ? undefined : Number(exitCode),
-    });
+    putLast(work.commands, args.command + place, { seq, ...endOf(result, output) });
   }
 }
 
+/** How a command ended. A shell that is not ours need not say an exit code; it did not fail unless it says so. */
+function endOf({ is_error }: ToolResult, output: string) {
+  const exitCode = EXIT_CODE.exec(output)?.[1];
+  // Perhaps it was not even run: a refused call is an error, too.
+  if (exitCode === undefined && is_error) return { verb: "tried", end: ": failed", hasFailed: true };
+  if (exitCode === undefined) return { verb: "ran", end: "", hasFailed: false };
+  const end = exitCode === "null" ? "ended without an exit code" : `exit code ${exitCode}`;
+  return { verb: "ran", end: `: ${end}`, hasFailed: exitCode !== "0" };
+}
+
 /** The beginning of a report: the rest, the command's output, may be long. */
-const EXIT_CODE = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9})\b/u;
+const EXIT_CODE = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9}|null)\b/u;
 /** The end of a sub-agent's report. */
 const REFERENCE = /\[sub-agent ([^,\]]{1,100}), session ([\w-]{1,100}), [^\]]{1,300}\]\s{0,9}$/u;
 const REFERENCE_CHARS_MAX = 600;
@@ -208,12 +214,11 @@ function linesOf(state: Source, redact: (text: string) => string): readonly (rea
         seq,
         text: isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
       }));
-  const commands = (hasFailed: boolean) =>
+  const commands = (failed: boolean) =>
     newest(work.commands)
-      .filter(([, { exitCode }]) => (exitCode !== 0) === hasFailed)
-      .map(([command, { seq, exitCode }]) => {
-        const end = exitCode === undefined ? "ended without an exit code" : `exit code ${exitCode}`;
-        return { seq, text: `ran ${quote(command)}: ${end}${hasFailed ? ", NOT successful since" : ""}` };
+      .filter(([, { hasFailed }]) => hasFailed === failed)
+      .map(([command, { seq, verb, end }]) => {
+        return { seq, text: `${verb} ${quote(command)}${end}${failed ? ", NOT successful since" : ""}` };
       });
   const ended = newest(work.jobs).flatMap(([id, { seq, command }]) => {
     const job = state.jobs.find(({ jobId, status }) => jobId === id && status !== "running");
