@@ -117,7 +117,7 @@ interface Place extends Statement {
   readonly at: Located;
 }
 
-const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection];
+const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection, isPermuted];
 
 const CLAUSE_END =
   /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|aber|sondern|während|mais|pero)\s|但是?/giu;
@@ -238,6 +238,34 @@ function isOtherDirection(own: Place, other: Place): boolean {
     const link = linkOf(own, second);
     return !/^(?:and|or|und|oder|et|ou|和|、|と)?$/u.test(link) && link === linkOf(other, there);
   });
+}
+
+const BETWEEN_LISTED = /^(?:and|or|und|oder|et|ou|y|o|&|\/)$/u;
+
+/** Whether all words are in their places, but names or figures have changed theirs: "104 before 99", "99 before 104". */
+function isPermuted({ text, at }: Place, other: Place): boolean {
+  const tokens = matchesOf(/\S+/gu, text);
+  const [mine, theirs] = [text, other.text].map((one) => one.split(/\s+/u).filter(Boolean).map(canonicalPiece));
+  if (mine === undefined || theirs === undefined || mine.length !== theirs.length) return false;
+  const moved = mine.flatMap((word, index) => (word === theirs[index] ? [] : [index]));
+  const words = (of: readonly string[]): string =>
+    moved
+      .map((index) => of[index])
+      .sort()
+      .join(" ");
+  if (moved.length < 2 || words(mine) !== words(theirs)) return false;
+  // Words move freely; figures do not.
+  if (moved.length > 2 && !moved.every((index) => /\d/u.test(mine[index] ?? ""))) return false;
+  const between = mine
+    .slice(moved[0], (moved.at(-1) ?? 0) + 1)
+    .filter((_, index) => !moved.includes(index + (moved[0] ?? 0)));
+  return (
+    between.some((word) => !BETWEEN_LISTED.test(word)) &&
+    moved.some((index) => {
+      const { index: start = 0, 0: word = "" } = tokens[index] ?? {};
+      return start < at.end && at.start < start + word.length;
+    })
+  );
 }
 
 /** The words between two names. */
