@@ -23,7 +23,7 @@ const made = mkdtempSync(join(tmpdir(), "rkat-bench-due-"));
 try {
   await recordLongWork(made);
   const files = [recorded, made].flatMap((folder) => globSync(`${folder}/${only}.jsonl`).sort());
-  const readings = [];
+  const readings: Awaited<ReturnType<typeof measure>>[] = [];
   for (const file of files) readings.push(await measure(file));
   for (const file of files.filter((one) => one.startsWith(recorded))) readings.push(await measure(file, SMALL_WINDOW));
   const sum = (of: (reading: (typeof readings)[number]) => number): number =>

@@ -1,4 +1,5 @@
 import type { WorkState } from "../contract/compaction.ts";
+import { exitCodeIn } from "../contract/entry.ts";
 import type { ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
@@ -17,6 +18,8 @@ interface Work {
   readonly jobs: Map<string, { seq: number; command: string }>;
   readonly subAgents: Map<string, { seq: number; agent: string; session: string; hasFailed: boolean }>;
   readonly skills: Map<string, { seq: number }>;
+  /** Successful calls of other tools that may have changed something. */
+  readonly others: Map<string, { seq: number; name: string; args: string }>;
   request: Line | undefined;
   calls: ReadonlyMap<string, ToolUseBlock["data"]>;
   callsSeq: number;
@@ -35,6 +38,7 @@ function workIn(transcript: readonly Placed[]): Work {
     jobs: new Map(),
     subAgents: new Map(),
     skills: new Map(),
+    others: new Map(),
     request: undefined,
     calls: new Map(),
     callsSeq: 0,
@@ -104,7 +108,20 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   }
   const written = result.is_error ? [] : writtenBy(name, args, output);
   for (const { path, verb } of written) putLast(work.files, path, { seq, verb });
-  if (written.length > 0 || typeof args.command !== "string" || pathIn(args) !== undefined) return;
+  if (written.length > 0) return;
+  if (typeof args.command !== "string" || pathIn(args) !== undefined) {
+    if (result.is_error || isReading(name)) return;
+    // Omitted, not cut: the beginning of a secret would not be recognised.
+    const short = JSON.stringify(args, (_, value) =>
+      typeof value === "string" && value.length > ARG_CHARS_MAX ? "…" : value,
+    );
+    putLast(work.others, `${name} ${short.slice(0, ARGS_CHARS_MAX)}`, {
+      seq,
+      name,
+      args: short.slice(0, ARGS_CHARS_MAX),
+    });
+    return;
+  }
   const job = STARTED.exec(output)?.[1];
   if (job !== undefined) putLast(work.jobs, job, { seq, command: args.command });
   else {
@@ -115,16 +132,14 @@ function readCall(work: Work, { seq, call, result }: Called): void {
 
 /** How a command ended. A shell that is not ours need not say an exit code; it did not fail unless it says so. */
 function endOf({ is_error }: ToolResult, output: string) {
-  const exitCode = EXIT_CODE.exec(output)?.[1];
+  const exitCode = exitCodeIn(output);
   // Perhaps it was not even run: a refused call is an error, too.
   if (exitCode === undefined && is_error) return { verb: "tried", end: ": failed", hasFailed: true };
   if (exitCode === undefined) return { verb: "ran", end: "", hasFailed: false };
-  const end = exitCode === "null" ? "ended without an exit code" : `exit code ${exitCode}`;
-  return { verb: "ran", end: `: ${end}`, hasFailed: exitCode !== "0" };
+  const end = exitCode === null ? "ended without an exit code" : `exit code ${exitCode}`;
+  return { verb: "ran", end: `: ${end}`, hasFailed: exitCode !== 0 };
 }
 
-/** The beginning of a report: the rest, the command's output, may be long. */
-const EXIT_CODE = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9}|null)\b/u;
 /** The end of a sub-agent's report. */
 const REFERENCE = /\[sub-agent ([^,\]]{1,100}), session ([\w-]{1,100}), [^\]]{1,300}\]\s{0,9}$/u;
 const REFERENCE_CHARS_MAX = 600;
@@ -148,13 +163,32 @@ function writtenBy(name: string, args: Readonly<Record<string, unknown>>, output
   }
   const path = pathIn(args);
   if (path === undefined || READS.has(args.command)) return [];
-  const words = name
-    .replaceAll(/([a-z])([A-Z])/gu, "$1 $2")
-    .toLowerCase()
-    .split(/[^a-z]+/u);
+  const words = wordsOf(name);
   if (!words.some((word) => WRITES.has(word))) return [];
   return [{ path, verb: words.some((word) => DELETES.has(word)) ? "deleted" : "wrote" }];
 }
+
+function wordsOf(name: string): readonly string[] {
+  return name
+    .replaceAll(/([a-z])([A-Z])/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/u);
+}
+
+const ARG_CHARS_MAX = 100;
+const ARGS_CHARS_MAX = 2_000;
+
+/** Whether the name of a tool says that it only reads; other tools may have changed something. */
+function isReading(name: string): boolean {
+  const words = wordsOf(name);
+  return words.some((word) => LOOKS.has(word)) && !words.some((word) => WRITES.has(word));
+}
+
+const LOOKS: ReadonlySet<string> = new Set(
+  "read get list search find fetch view show query look lookup describe inspect browse grep glob check count status datetime load recall jobs".split(
+    " ",
+  ),
+);
 
 function pathIn(args: Readonly<Record<string, unknown>>): string | undefined {
   const path = PATHS.map((name) => args[name]).find((value) => typeof value === "string");
@@ -178,7 +212,7 @@ function jsonOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-type Source = Pick<WholeState, "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
+type Source = Pick<WholeState, "readOnlyTools" | "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
 
 /** The lines of the work state by class, the most relevant class first; within a class the newest first. */
 function linesOf(state: Source, redact: (text: string) => string): readonly (readonly Line[])[] {
@@ -231,6 +265,9 @@ function linesOf(state: Source, redact: (text: string) => string): readonly (rea
     newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: `${verb} ${quote(path)}` })),
     tasks(true),
     [...commands(false), ...ended],
+    newest(work.others)
+      .filter(([, { name }]) => !state.readOnlyTools.has(name))
+      .map(([, { seq, name, args }]) => ({ seq, text: `called ${oneLine(name, ARG_CHARS_MAX)} with ${quote(args)}` })),
     newest(work.subAgents).map(([task, { seq, agent, session, hasFailed }]) => ({
       seq,
       text: `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
