@@ -1,6 +1,6 @@
 import type { WorkState } from "../contract/compaction.ts";
 import { exitCodeIn } from "../contract/entry.ts";
-import type { ToolResult, ToolUseBlock } from "../contract/message.ts";
+import { splitPiped, type ToolResult, type ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
 import type { WholeState } from "../state/whole-state.ts";
@@ -66,7 +66,7 @@ function readNext(work: Work, transcript: readonly Placed[]): void {
   if (placed === undefined) return;
   const { seq, message } = placed;
   if (message.role === "user" && message.compaction_id === undefined)
-    work.request = { seq, text: contentText(message.content) };
+    work.request = { seq, text: askedIn(contentText(message.content)) };
   if (message.role === "block_assistant") {
     work.calls = new Map(
       message.blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data]] : [])),
@@ -82,6 +82,12 @@ function readNext(work: Work, transcript: readonly Placed[]): void {
   }
 }
 
+/** What the user asked; what was piped to it is quoted if it is all. */
+function askedIn(text: string): string {
+  const asked = splitPiped(text).asked.trim();
+  return asked === "" && text !== "" ? JSON.stringify(oneLine(text, QUOTED_CHARS_MAX)) : asked;
+}
+
 interface Called {
   readonly seq: number;
   readonly call: ToolUseBlock["data"];
@@ -94,8 +100,8 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   const output = contentText(result.content);
   if (name === "task_create" || name === "task_update") {
     const { id, subject, status } = result.is_error ? {} : jsonOf(output);
-    if (typeof id === "string" && typeof subject === "string" && typeof status === "string") {
-      putLast(work.tasks, id, { seq, subject, status });
+    if (ID.test(String(id)) && typeof subject === "string" && ID.test(String(status))) {
+      putLast(work.tasks, String(id), { seq, subject, status: String(status) });
     }
     return;
   }
@@ -110,16 +116,13 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   for (const { path, verb } of written) putLast(work.files, path, { seq, verb });
   if (written.length > 0) return;
   if (typeof args.command !== "string" || pathIn(args) !== undefined) {
-    if (result.is_error || isReading(name)) return;
+    if (result.is_error || !ID.test(name) || isReading(name)) return;
     // Omitted, not cut: the beginning of a secret would not be recognised.
-    const short = JSON.stringify(args, (_, value) =>
-      typeof value === "string" && value.length > ARG_CHARS_MAX ? "…" : value,
-    );
-    putLast(work.others, `${name} ${short.slice(0, ARGS_CHARS_MAX)}`, {
-      seq,
-      name,
-      args: short.slice(0, ARGS_CHARS_MAX),
-    });
+    const isLong = (value: unknown): boolean => typeof value === "object" || String(value).length > ARG_CHARS_MAX;
+    const short = JSON.stringify(
+      Object.fromEntries(Object.entries(args).map(([key, value]) => [key, isLong(value) ? "…" : value])),
+    ).slice(0, ARGS_CHARS_MAX);
+    putLast(work.others, `${name} ${short}`, { seq, name, args: short });
     return;
   }
   const job = STARTED.exec(output)?.[1];
@@ -143,7 +146,9 @@ function endOf({ is_error }: ToolResult, output: string) {
 /** The end of a sub-agent's report. */
 const REFERENCE = /\[sub-agent ([^,\]]{1,100}), session ([\w-]{1,100}), [^\]]{1,300}\]\s{0,9}$/u;
 const REFERENCE_CHARS_MAX = 600;
-const STARTED = /^\{"job_id":"([^"\\]{1,100})","status":"running"/u;
+const STARTED = /^\{"job_id":"([\w-]{1,100})","status":"running"/u;
+/** Ids and names stand in lines as they are. */
+const ID = /^[\w.:-]{1,128}$/u;
 
 const PATHS = ["path", "file_path", "filePath", "filename", "target_file", "destination"];
 const WRITES: ReadonlySet<string> = new Set(
@@ -214,31 +219,38 @@ function jsonOf(text: string): Readonly<Record<string, unknown>> {
 
 type Source = Pick<WholeState, "readOnlyTools" | "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
 
-/** The lines of the work state by class, the most relevant class first; within a class the newest first. */
-function linesOf(state: Source, redact: (text: string) => string): readonly (readonly Line[])[] {
+/** A fact whose line is written if it is needed: a long session has thousands. */
+interface Fact {
+  readonly seq: number;
+  text(): string;
+}
+
+/** The facts about the work by class, the most relevant class first; within a class the newest first. */
+function factsOf(state: Source, redact: (text: string) => string): readonly (readonly Fact[])[] {
   const work = workIn(state.transcript);
   while (work.read < state.transcript.length) readNext(work, state.transcript);
-  const quote = (text: string): string => JSON.stringify(oneLine(redact(text), QUOTED_CHARS_MAX));
+  const quote = (text: string): string =>
+    JSON.stringify(oneLine(redact(text.slice(0, READ_CHARS_MAX)), QUOTED_CHARS_MAX));
   const newest = <V>(map: ReadonlyMap<string, V>): readonly (readonly [string, V])[] => [...map].reverse();
   const { approval, openCallsSeq } = state;
   const waiting = approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
   const running = [
     ...waiting.map(({ name, args }) => ({
       seq: approval?.seqs[0] ?? 0,
-      text: `waiting for approval ${approval?.asked.approval_id}: ${name} ${quote(JSON.stringify(args))}`,
+      text: () => `waiting for approval ${approval?.asked.approval_id}: ${name} ${quote(JSON.stringify(args))}`,
     })),
     ...state.jobs
       .filter(({ status }) => status === "running")
       .map(({ jobId, seq }) => {
         const started = work.jobs.get(jobId);
         const command = started === undefined ? "" : `: ${quote(started.command)}`;
-        return { seq: started?.seq ?? seq, text: `running job ${jobId}${command}` };
+        return { seq: started?.seq ?? seq, text: () => `running job ${jobId}${command}` };
       }),
     ...state.children
       .filter(({ isOpen }) => isOpen)
       .map(({ agent, childId }) => ({
         seq: openCallsSeq,
-        text: `running sub-agent ${quote(agent)}, session ${childId}`,
+        text: () => `running sub-agent ${quote(agent)}, session ${childId}`,
       })),
   ];
   const tasks = (isDone: boolean) =>
@@ -246,43 +258,52 @@ function linesOf(state: Source, redact: (text: string) => string): readonly (rea
       .filter(([, { status }]) => (status === "completed") === isDone)
       .map(([id, { seq, subject, status }]) => ({
         seq,
-        text: isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
+        text: () =>
+          isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
       }));
   const commands = (failed: boolean) =>
     newest(work.commands)
       .filter(([, { hasFailed }]) => hasFailed === failed)
       .map(([command, { seq, verb, end }]) => {
-        return { seq, text: `${verb} ${quote(command)}${end}${failed ? ", NOT successful since" : ""}` };
+        return { seq, text: () => `${verb} ${quote(command)}${end}${failed ? ", NOT successful since" : ""}` };
       });
+  const jobs = new Map(state.jobs.map((job) => [job.jobId, job]));
   const ended = newest(work.jobs).flatMap(([id, { seq, command }]) => {
-    const job = state.jobs.find(({ jobId, status }) => jobId === id && status !== "running");
-    return job === undefined ? [] : [{ seq, text: `job ${id} ${job.status.replace("_", " ")}: ${quote(command)}` }];
+    const job = jobs.get(id);
+    return job === undefined || job.status === "running"
+      ? []
+      : [{ seq, text: () => `job ${id} ${job.status.replace("_", " ")}: ${quote(command)}` }];
   });
   return [
     running,
     tasks(false),
     commands(true),
-    newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: `${verb} ${quote(path)}` })),
+    newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: () => `${verb} ${quote(path)}` })),
     tasks(true),
     [...commands(false), ...ended],
     newest(work.others)
       .filter(([, { name }]) => !state.readOnlyTools.has(name))
-      .map(([, { seq, name, args }]) => ({ seq, text: `called ${oneLine(name, ARG_CHARS_MAX)} with ${quote(args)}` })),
+      .map(([, { seq, name, args }]) => ({ seq, text: () => `called ${name} with ${quote(args)}` })),
     newest(work.subAgents).map(([task, { seq, agent, session, hasFailed }]) => ({
       seq,
-      text: `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
+      text: () => `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
     })),
-    newest(work.skills).map(([name, { seq }]) => ({ seq, text: `skill ${quote(name)} is loaded` })),
+    newest(work.skills).map(([name, { seq }]) => ({ seq, text: () => `skill ${quote(name)} is loaded` })),
   ];
 }
 
 const QUOTED_CHARS_MAX = 160;
+/** Of a text; a secret that this cuts is not shown. */
+const READ_CHARS_MAX = 2_000;
 const REQUEST_CHARS_MAX = 400;
 
 /** The beginning of a text on one line, which it cannot end. */
 export function oneLine(text: string, charsMax: number): string {
   const read = text.slice(0, charsMax * 2);
-  const line = read.replaceAll(/[\p{C}\p{Z}\s]+/gu, " ").trim();
+  const line = read
+    .replaceAll(/[\p{C}\p{Z}\s]+/gu, " ")
+    .replaceAll(/\[(?= ?(?:work state|end of|said by tools))/giu, "(")
+    .trim();
   const isWhole = line.length <= charsMax && read.length === text.length;
   return isWhole ? line : `${line.slice(0, charsMax).toWellFormed()}…`;
 }
@@ -296,11 +317,16 @@ export function workFor(
   { workStateTokens: tokensMax }: { readonly workStateTokens: number },
   redact: (text: string) => string,
 ): { work_state?: WorkState } {
-  const classes = tokensMax === 0 ? [] : linesOf(state, redact);
-  const count = classes.reduce((sum, lines) => sum + lines.length, 0);
+  const facts = tokensMax === 0 ? [] : factsOf(state, redact);
+  const count = facts.reduce((sum, { length }) => sum + length, 0);
   if (count === 0) return {};
+  // A line has at least one token.
+  const classes = facts.map((one) => one.slice(0, tokensMax).map(lineOf));
   const { request } = workIn(state.transcript);
-  const first = request && { seq: request.seq, text: `last request of the user: ${bounded(redact(request.text))}` };
+  const first = request && {
+    seq: request.seq,
+    text: `last request of the user: ${bounded(redact(request.text.slice(0, READ_CHARS_MAX)))}`,
+  };
   const chosen = new Set<Line>();
   const total = count + (first === undefined ? 0 : 1);
   let left = tokensMax - contentTokens(workStateText({ lines: [], left_out: total })) - 1;
@@ -328,7 +354,21 @@ function bounded(text: string): string {
   return said.length <= REQUEST_CHARS_MAX ? said : `${said.slice(0, REQUEST_CHARS_MAX).toWellFormed()}…`;
 }
 
-/** All facts about the work, the most relevant first. */
-export function allWork(state: Source, redact: (text: string) => string): readonly Line[] {
-  return linesOf(state, redact).flat();
+function lineOf({ seq, text }: Fact): Line {
+  return { seq, text: text() };
+}
+
+/** All facts about the work, the most relevant first, without blocking the event loop. */
+export async function allWork(
+  state: Source,
+  redact: (text: string) => string,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly Line[]> {
+  await readWork(state, yieldToEventLoop);
+  const lines: Line[] = [];
+  for (const fact of factsOf(state, redact).flat()) {
+    lines.push(lineOf(fact));
+    await yieldToEventLoop();
+  }
+  return lines;
 }
