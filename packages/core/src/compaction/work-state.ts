@@ -66,7 +66,7 @@ function readNext(work: Work, transcript: readonly Placed[]): void {
   if (placed === undefined) return;
   const { seq, message } = placed;
   if (message.role === "user" && message.compaction_id === undefined)
-    work.request = { seq, text: askedIn(contentText(message.content)) };
+    work.request = { seq, text: splitPiped(contentText(message.content)).asked.trim() || "(no text)" };
   if (message.role === "block_assistant") {
     work.calls = new Map(
       message.blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data]] : [])),
@@ -80,12 +80,6 @@ function readNext(work: Work, transcript: readonly Placed[]): void {
     const call = work.calls.get(result.tool_use_id);
     if (call !== undefined) readCall(work, { seq: work.callsSeq, call, result });
   }
-}
-
-/** What the user asked; what was piped to it is quoted if it is all. */
-function askedIn(text: string): string {
-  const asked = splitPiped(text).asked.trim();
-  return asked === "" && text !== "" ? JSON.stringify(oneLine(text, QUOTED_CHARS_MAX)) : asked;
 }
 
 interface Called {
@@ -190,9 +184,7 @@ function isReading(name: string): boolean {
 }
 
 const LOOKS: ReadonlySet<string> = new Set(
-  "read get list search find fetch view show query look lookup describe inspect browse grep glob check count status datetime load recall jobs".split(
-    " ",
-  ),
+  "read get list search find fetch view show query look describe grep check count status datetime load".split(" "),
 );
 
 function pathIn(args: Readonly<Record<string, unknown>>): string | undefined {
@@ -267,12 +259,12 @@ function factsOf(state: Source, redact: (text: string) => string): readonly (rea
       .map(([command, { seq, verb, end }]) => {
         return { seq, text: () => `${verb} ${quote(command)}${end}${failed ? ", NOT successful since" : ""}` };
       });
-  const jobs = new Map(state.jobs.map((job) => [job.jobId, job]));
+  const statuses = new Map(state.jobs.map(({ jobId, status }) => [jobId, status]));
   const ended = newest(work.jobs).flatMap(([id, { seq, command }]) => {
-    const job = jobs.get(id);
-    return job === undefined || job.status === "running"
+    const status = statuses.get(id) ?? "running";
+    return status === "running"
       ? []
-      : [{ seq, text: () => `job ${id} ${job.status.replace("_", " ")}: ${quote(command)}` }];
+      : [{ seq, text: () => `job ${id} ${status.replace("_", " ")}: ${quote(command)}` }];
   });
   return [
     running,

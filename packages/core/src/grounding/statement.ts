@@ -245,27 +245,20 @@ const BETWEEN_LISTED = /^(?:and|or|und|oder|et|ou|y|o|&|\/)$/u;
 /** Whether all words are in their places, but names or figures have changed theirs: "104 before 99", "99 before 104". */
 function isPermuted({ text, at }: Place, other: Place): boolean {
   const tokens = matchesOf(/\S+/gu, text);
-  const [mine, theirs] = [text, other.text].map((one) => one.split(/\s+/u).filter(Boolean).map(canonicalPiece));
-  if (mine === undefined || theirs === undefined || mine.length !== theirs.length) return false;
-  const moved = mine.flatMap((word, index) => (word === theirs[index] ? [] : [index]));
-  const words = (of: readonly string[]): string =>
-    moved
-      .map((index) => of[index])
-      .sort()
-      .join(" ");
-  if (moved.length < 2 || words(mine) !== words(theirs)) return false;
+  const mine = tokens.map(([word]) => canonicalPiece(word));
+  const theirs = matchesOf(/\S+/gu, other.text).map(([word]) => canonicalPiece(word));
+  const moved = mine.flatMap((word, index) => (word === theirs[index] ? [] : [{ word, index }]));
+  const [first, last] = [moved[0]?.index ?? 0, moved.at(-1)?.index ?? 0];
+  const isSwap = moved.every(({ word }) => moved.some(({ index }) => theirs[index] === word));
+  if (mine.length !== theirs.length || first === last || !isSwap) return false;
   // Words move freely; figures do not.
-  if (moved.length > 2 && !moved.every((index) => /\d/u.test(mine[index] ?? ""))) return false;
-  const between = mine
-    .slice(moved[0], (moved.at(-1) ?? 0) + 1)
-    .filter((_, index) => !moved.includes(index + (moved[0] ?? 0)));
-  return (
-    between.some((word) => !BETWEEN_LISTED.test(word)) &&
-    moved.some((index) => {
-      const { index: start = 0, 0: word = "" } = tokens[index] ?? {};
-      return start < at.end && at.start < start + word.length;
-    })
-  );
+  if (moved.length > 2 && !moved.every(({ word }) => /\d/u.test(word))) return false;
+  const isLinked = mine
+    .slice(first, last)
+    .some((word, at) => word === theirs[first + at] && !BETWEEN_LISTED.test(word));
+  const isHere = ({ index: start = 0, 0: word }: RegExpExecArray): boolean =>
+    start < at.end && at.start < start + word.length;
+  return isLinked && tokens.some((token, at) => moved.some(({ index }) => index === at) && isHere(token));
 }
 
 /** The words between two names. */
