@@ -29,34 +29,27 @@ export async function quoteInstructions(
   },
 ): Promise<{ readonly summary: string; readonly quoted: Quoted }> {
   const { transcript, compacting, asking } = by;
-  const instructions = new Set<string>();
+  const only: string[] = [];
   cutSentences(summary, (sentence) => {
-    if (isInstruction(sentence)) instructions.add(sentence);
+    if (isInstruction(sentence)) only.push(sentence);
     return false;
   });
   // Many summaries give none, which is seen without reading their sources.
-  if (instructions.size === 0) return { summary, quoted: inherited };
-  // Sources are those of sentences; a heading is none.
-  const given = { summary: [...instructions].map(plain).join("\n\n"), messages: transcript };
+  if (only.length === 0) return { summary, quoted: inherited };
+  const given = { summary, messages: transcript, only };
   const sources = await (compacting.reading === undefined
-    ? summarySources(given.summary, given.messages, asking.clock.yieldToEventLoop)
+    ? summarySources(given, asking.clock.yieldToEventLoop)
     : compacting.reading("sources", given, asking.signal));
   const outputs = new Set(transcript.flatMap(({ seq, message }) => (message.role === "tool_results" ? [seq] : [])));
-  const moved = new Map<string, number>();
-  for (const sentence of instructions) {
-    const seqs = sources.flatMap((source) => (plain(sentence).includes(source.text) ? source.seqs : []));
-    const [first] = seqs;
-    if (first !== undefined && seqs.every((seq) => outputs.has(seq))) moved.set(sentence, first);
-  }
+  const moved = new Map(
+    sources.flatMap(({ text, seqs }) =>
+      seqs.length > 0 && seqs.every((seq) => outputs.has(seq)) ? [[text, seqs[0] ?? 0]] : [],
+    ),
+  );
   if (moved.size === 0) return { summary, quoted: inherited };
   const cut = (text: string): string => cutSentences(text, (sentence) => moved.has(sentence));
   const left = compacting.strategy === CASCADE ? cutInSections(summary, cut) : cut(summary);
   const quoted = [...moved].map(([text, seq]) => ({ seq, text: oneLine(text, QUOTED_CHARS_MAX) }));
   const all = new Map([...inherited, ...quoted].map((one) => [one.text, one]));
   return { summary: left === "" ? NOTHING_ELSE : left, quoted: [...all.values()].slice(-QUOTED_MAX) };
-}
-
-/** A sentence without the marks of headings, quotations and tables around it. */
-function plain(sentence: string): string {
-  return sentence.replaceAll(/^[\s#>*_|`~-]+|[\s*_|`~]+$/gu, "").replaceAll(/\s+/gu, " ");
 }
