@@ -8,15 +8,7 @@ import { askingFor, composeFor, cpuMs, foldHistory } from "./compaction-stage.ts
 import { median } from "./report.ts";
 
 /** The steps of a compaction in their order. */
-export const STEPS = [
-  "prepare",
-  "request",
-  "model",
-  "groundedness",
-  "plan again",
-  "receipt",
-  "append",
-] as const;
+export const STEPS = ["prepare", "request", "model", "groundedness", "plan again", "receipt", "append"] as const;
 type Step = (typeof STEPS)[number];
 
 export interface Reading {
