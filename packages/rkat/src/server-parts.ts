@@ -10,5 +10,9 @@ export const serverParts: AcpParts & Required<RestParts> = {
   keylessProviders: async (...given) =>
     (await import("@rkat/core/providers/provider-settings")).keylessProviders(...given),
   openServers: async (...given) => (await import("@rkat/node/open-runtime")).openMcpServers(...given),
-  loadMounts: async (...given) => (await import("@rkat/server/openai/mount")).loadMounts(...given),
+  loadMounts: async (...given) => {
+    const { loadMounts } = await import("@rkat/server/openai/mount");
+    const { mountMcp } = await import("@rkat/server/mcp/mount");
+    return [...(await loadMounts(...given)), mountMcp];
+  },
 };

@@ -77,7 +77,8 @@ export function createFileTools({ root, clock, lock }: FileToolOptions): readonl
         const before = await readExisting(target, name);
         const pieces = decodeText(before.bytes, name).split(old_text);
         const places = pieces.length - 1;
-        if (places === 0) throw invalid(`old_text is not in ${name}; read the file and write it exactly as it is there`);
+        if (places === 0)
+          throw invalid(`old_text is not in ${name}; read the file and write it exactly as it is there`);
         if (places > 1 && !all)
           throw invalid(`old_text is in ${name} ${places} times; write more of the text around it, or set all`);
         const after = { bytes: Buffer.from(pieces.join(new_text)), mode: before.mode };
@@ -96,7 +97,10 @@ export function createFileTools({ root, clock, lock }: FileToolOptions): readonl
   ];
 }
 
-function numbered(text: string, range: { readonly name: string; readonly from: number; readonly lines: number }): string {
+function numbered(
+  text: string,
+  range: { readonly name: string; readonly from: number; readonly lines: number },
+): string {
   const { name, from } = range;
   const all = text.split("\n");
   // The end of the last line does not begin another.
@@ -105,7 +109,8 @@ function numbered(text: string, range: { readonly name: string; readonly from: n
   const shown: string[] = [];
   let chars = 0;
   for (const line of all.slice(from - 1, from - 1 + range.lines)) {
-    const cut = line.length > LINE_CHARS_MAX * 4 ? `${line.slice(0, LINE_CHARS_MAX * 4)}… (${line.length} characters)` : line;
+    const cut =
+      line.length > LINE_CHARS_MAX * 4 ? `${line.slice(0, LINE_CHARS_MAX * 4)}… (${line.length} characters)` : line;
     chars += cut.length;
     if (chars > CHARS_MAX && shown.length > 0) break;
     shown.push(`${from + shown.length}\t${cut}`);

@@ -84,7 +84,12 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const compose = layersOver(settings?.admitted ?? {});
   const config = compose(ofRealm?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
-  const sources = [...[own, project, realm].flatMap((one) => one?.path ?? []), ...mcp.files, ...found.files, ...variables];
+  const sources = [
+    ...[own, project, realm].flatMap((one) => one?.path ?? []),
+    ...mcp.files,
+    ...found.files,
+    ...variables,
+  ];
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
   const skilled = config.skills.enabled ? await loadSkills(places, trust) : NO_SKILLS;
   const files = [settings?.brought, ofRealm?.brought, mcp.brought, found.brought, link].filter(
@@ -134,7 +139,9 @@ function readUsersFile(own: FoundFile): UsersFile {
   const { permissions, hooks } = composeLayers({ name: own.path, table }, {})({}, own.path);
   const { permissions: _rules, hooks: _hooks, ...others } = table;
   const userRules = permissions.map(({ rules }) => ({ from: "user" as const, rules }));
-  const limits = isJsonTable(_hooks) ? Object.fromEntries(Object.entries(_hooks).filter(([key]) => key !== "entries")) : {};
+  const limits = isJsonTable(_hooks)
+    ? Object.fromEntries(Object.entries(_hooks).filter(([key]) => key !== "entries"))
+    : {};
   return {
     table: Object.keys(limits).length === 0 ? others : { ...others, hooks: limits },
     userRules,

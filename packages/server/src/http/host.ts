@@ -72,6 +72,11 @@ async function featuresOf(runtime: Pick<Runtime, "dispatch">): Promise<Readonly<
   };
 }
 
+export function packageVersion(): string {
+  // Our own manifest, whose version npm insists on.
+  return (createRequire(import.meta.url)("@rkat/server/package.json") as { version: string }).version;
+}
+
 /** Where the console's page and its files are: in the package they are there; in a clone they are made by the build. */
 export function builtConsoleFolder(): string {
   return join(dirname(createRequire(import.meta.url).resolve("@rkat/server/package.json")), "dist", "console");

@@ -1,10 +1,10 @@
 import { statfs, unlink, writeFile } from "node:fs/promises";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Observer, Vitals } from "@rkat/core/ports/telemetry";
 import { type AuditFact, currentRequest, onBehalfOf, type RequestRecord, recordOf } from "./calls.ts";
+import type { HttpRequest, HttpResponse } from "./exchange.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
 import { countTurns, createMetrics, failureFacts, measureProcess } from "./metrics.ts";
 
@@ -12,7 +12,7 @@ import { countTurns, createMetrics, failureFacts, measureProcess } from "./metri
 export interface Operator extends Observer {
   audit(fact: AuditFact): void;
   /** Starts a request: it gets an id, and a log line when it is over. */
-  begin(request: IncomingMessage, response: ServerResponse): SeenRequest;
+  begin(request: HttpRequest, response: HttpResponse): SeenRequest;
   /** Counts an answer to input that never became a request. */
   refuseBroken(status: number): void;
   ready(): Promise<Readiness>;
@@ -140,8 +140,8 @@ export function createOperator(parts: OperatorParts): Operator {
 }
 
 interface Seen {
-  readonly response: ServerResponse;
-  readonly socket: IncomingMessage["socket"];
+  readonly response: HttpResponse;
+  readonly socket: HttpRequest["socket"];
   readonly sentBefore: number;
   readonly begunMs: number;
   isStream: boolean;
