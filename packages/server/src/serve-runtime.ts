@@ -9,7 +9,7 @@ import { type Admission, originOf } from "./http/guard.ts";
 import { packageVersion } from "./http/host.ts";
 import { errorAnswer } from "./http/http-answer.ts";
 import { createJournal } from "./http/journal.ts";
-import { createOperator } from "./http/operator.ts";
+import { createOperator, vitalsOf } from "./http/operator.ts";
 import { digestOf } from "./http/token-files.ts";
 import { mountMcp } from "./mcp/mount.ts";
 import { mountOpenAi, mountUi } from "./openai/mount.ts";
@@ -119,12 +119,7 @@ function serviceOf(runtime: CallerRuntime, options: ServeOptions, host: string):
   const form = log === undefined ? "off" : "text";
   const journal = createJournal({ stream, form, command: "rkat", now: clock.now });
   const operator = createOperator({ journal, clock, version, stateFolder: undefined });
-  operator.attach({
-    probeStore: async () => void (await runtime.dispatch("listSessions", { limit: 1 })),
-    probeModel: async () => {},
-    memory: () => undefined,
-    redact: (text) => text,
-  });
+  operator.attach(vitalsOf(runtime));
   const { openai, ui } = defaultConfig();
   return {
     runtime,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Observer, Vitals } from "@rkat/core/ports/telemetry";
+import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { type AuditFact, currentRequest, onBehalfOf, type RequestRecord, recordOf } from "./calls.ts";
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
@@ -136,6 +137,16 @@ export function createOperator(parts: OperatorParts): Operator {
       isEnding = true;
     },
     numbers: metrics.text,
+  };
+}
+
+/** What can be known of a runtime that a program composed, without an observer. */
+export function vitalsOf({ dispatch }: Pick<Runtime, "dispatch">): Vitals {
+  return {
+    probeStore: async () => void (await dispatch("listSessions", { limit: 1 })),
+    probeModel: async () => {},
+    memory: () => undefined,
+    redact: (text) => text,
   };
 }
 
