@@ -53,7 +53,7 @@ const agent = (word: string, more = ""): string => `
 import { openRuntime } from "rkat";
 import { WORD } from "./word.ts";
 ${more}
-const say = { name: "say", description: "Says a word.", inputSchema: { type: "object" }, run: async () => WORD };
+const say = { name: "say", description: "Says a word.", inputSchema: { type: "object" }, execute: async () => WORD };
 export default () => openRuntime({ stateFolder: "./.state", tools: [say], systemPrompt: "${word}", env: process.env });
 `;
 

@@ -27,7 +27,7 @@ export interface Grant {
   readonly maxCostPerDay?: number;
 }
 
-type Refused = undefined | null | false;
+type Refused = undefined | null | false | "";
 
 export interface ServeOptions {
   /** Identifies the caller of a request; a request for which it returns nothing is refused. */
@@ -118,7 +118,7 @@ function serviceOf(runtime: CallerRuntime, options: ServeOptions, host: string):
   const stream = { write: (text: string) => log?.(text.trimEnd()) };
   const form = log === undefined ? "off" : "text";
   const journal = createJournal({ stream, form, command: "rkat", now: clock.now });
-  const operator = createOperator({ journal, clock, version, stateFolder: undefined });
+  const operator = createOperator({ journal, clock, version, stateFolder: undefined, hasDatabase: true });
   operator.attach(vitalsOf(runtime));
   const { openai, ui } = defaultConfig();
   return {

@@ -1,6 +1,6 @@
 import { statfs, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf } from "@rkat/core/contract/error";
+import { asRuntimeError, messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Observer, Vitals } from "@rkat/core/ports/telemetry";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
@@ -143,7 +143,14 @@ export function createOperator(parts: OperatorParts): Operator {
 /** What can be known of a runtime that a program composed, without an observer. */
 export function vitalsOf({ dispatch }: Pick<Runtime, "dispatch">): Vitals {
   return {
-    probeStore: async () => void (await dispatch("listSessions", { limit: 1 })),
+    probeStore: async () => {
+      try {
+        await dispatch("listSessions", { limit: 1 });
+      } catch (thrown) {
+        // Without a store there is nothing to probe.
+        if (asRuntimeError(thrown).code !== "SESSION_PERSISTENCE_DISABLED") throw thrown;
+      }
+    },
     probeModel: async () => {},
     memory: () => undefined,
     redact: (text) => text,

@@ -182,8 +182,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
       journal,
       clock,
       version: io.version,
-      stateFolder: keeps ? stateFolder : undefined,
-      hasDatabase: config.store.url !== undefined,
+      stateFolder: keeps && app === undefined ? stateFolder : undefined,
+      hasDatabase: app !== undefined || config.store.url !== undefined,
     }),
   };
   if (kind.mayKeepInProject && keeps && app === undefined) {
