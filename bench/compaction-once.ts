@@ -14,7 +14,6 @@ export const STEPS = [
   "model",
   "groundedness",
   "plan again",
-  "gates",
   "receipt",
   "append",
 ] as const;
@@ -123,7 +122,7 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
       clock: {
         ...asking.clock,
         newId: () => {
-          begin("gates");
+          begin("request");
           return asking.clock.newId();
         },
       },
@@ -133,7 +132,6 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
   const appendWatched: typeof append = async (bodies) => {
     if (marks.at(-1)?.step === "receipt") begin("append");
     await append(bodies);
-    if (marks.at(-1)?.step === "prepare") begin("request");
   };
   begin("prepare");
   const outcome = await runCompaction({ state, ...watched, trigger: "manual", append: appendWatched });

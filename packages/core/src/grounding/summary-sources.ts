@@ -15,6 +15,13 @@ export interface SummarySource {
   readonly seqs: readonly number[];
 }
 
+export interface SummaryToRead {
+  readonly summary: string;
+  readonly messages: readonly NumberedMessage[];
+  /** The sentences to find; all of the summary's by default. */
+  readonly only?: readonly string[];
+}
+
 interface NumberedMessage {
   readonly seq: number;
   readonly message: Message;
@@ -38,13 +45,12 @@ const WORDS_MIN = 2;
 /** The share that a further message must add. */
 const GAIN_MIN = 0.15;
 
-/** Finds the source messages of each sentence of a summary by names, numbers and words. */
+/** Finds the source messages of each sentence of a summary, or of some, by names, numbers and words. */
 export async function summarySources(
-  summary: string,
-  messages: readonly NumberedMessage[],
+  { summary, messages, only }: SummaryToRead,
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly SummarySource[]> {
-  const claims = claimsOf(summary);
+  const claims = claimsOf(summary, only && new Set(only));
   const wanted = new Set(claims.flatMap(({ words }) => [...words]));
   const names = new Map(claims.flatMap((claim) => [...claim.names]));
   const read: Read[] = [];
@@ -70,10 +76,11 @@ interface Claim {
 /** Whether a message, in canonical form and with the readings of its numbers, contains a name. */
 type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
 
-function claimsOf(summary: string): readonly Claim[] {
+function claimsOf(summary: string, only?: ReadonlySet<string>): readonly Claim[] {
   return blocksOf(summary)
     .filter(({ kind }) => kind !== "heading")
     .flatMap(({ sentences }) => sentences)
+    .filter(({ text }) => only?.has(text) ?? true)
     .slice(0, SENTENCES_MAX)
     .map(({ text }) => {
       const names = new Map(atomsIn(text).map((atom) => [`${atom.kind} ${atom.text}`, finderOf(atom)]));
@@ -115,7 +122,9 @@ async function readMessage(
   for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
     await yieldToEventLoop();
     const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
-    if (words.size > 0) passages.push(words);
+    // What has none of the words has no names either.
+    if (words.size === 0) continue;
+    passages.push(words);
     if (names.size === 0) continue;
     const said = canonical(text);
     const offers = new Set<string>();
