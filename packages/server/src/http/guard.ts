@@ -36,14 +36,20 @@ export function createGuard(admission: Admission, callers: Pick<Callers, "identi
     const host = hostOf(request);
     // DNS rebinding: a page whose name resolves to this machine still sends its own name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
-      throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
+      throw forbidden(
+        `the Host ${quoted(host)} is not one of this server; use its address, or allow it with --allowed-host or allowedHosts`,
+      );
     }
     const isAllowed = origin !== undefined && origins.has(origin);
     if (origin !== undefined && !isAllowed && !isOwnPage(origin, host)) {
-      throw forbidden(`the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin`);
+      throw forbidden(
+        `the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin or allowedOrigins`,
+      );
     }
     if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
-      throw forbidden("this request comes from a page of another origin; allow it with --allow-origin");
+      throw forbidden(
+        "this request comes from a page of another origin; allow it with --allow-origin or allowedOrigins",
+      );
     }
     if (isOpen) return NOBODY;
     return admission.identify === undefined ? callers.identify(authorization) : admission.identify(request);
