@@ -4,7 +4,14 @@ import type { ReadableStream as WebStream } from "node:stream/web";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { OPERATION_NAMES, operationOf } from "@rkat/core/contract/operations";
+import { defaultConfig } from "@rkat/core/config/settings";
+import { OPERATION_NAMES } from "@rkat/core/contract/operations";
+import { createRuntime } from "@rkat/core/create-runtime";
+import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import type { OpenMount } from "@rkat/server/http/router";
+import { mountMcp } from "@rkat/server/mcp/mount";
+import { mountOpenAi, mountUi } from "@rkat/server/openai/mount";
+import { createSurface } from "@rkat/server/rest/serve";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PausedModel, usePausedModel } from "../support/paused-model.ts";
 
@@ -19,15 +26,23 @@ export interface PlacedHandler {
 export const BASE_PATH = "/api/agent";
 export const SECRET = "a-secret-of-the-test";
 
-/** Routes besides those of operations. */
-const OTHER_ROUTES = [
-  ...["GET /", "GET /docs", "GET /assets/x.js", "GET /health", "GET /ready", "GET /metrics", "GET /openapi.json"],
-  ...["GET /runtime/host_info", "GET /runtime/capabilities", "GET /runtime/health", "GET /nothing"],
-  ...["GET /sessions/x/events", "GET /sessions/x/status", "POST /requests/x/cancel"],
-  ...["POST /v1/responses", "POST /v1/chat/completions", "GET /v1/models", "POST /v1/conversations"],
-  ...["POST /ui/chat", "GET /ui/chat/x", "GET /ui/chat/x/stream", "DELETE /ui/chat/x/stream"],
-  ...["POST /mcp", "GET /mcp", "DELETE /mcp"],
-];
+/** Every route that a handler has, those of the operator and one that is not there included. */
+function everyRoute(): readonly string[] {
+  const { openai, ui } = defaultConfig();
+  const runtime = createRuntime({ env: {} });
+  const mounts: OpenMount[] = [(parts) => mountOpenAi(openai, parts), (parts) => mountUi(ui, parts), mountMcp];
+  const place = { host: "127.0.0.1", allowedHosts: [], token: undefined, about: { realm: "test" }, version: "0" };
+  const { routes } = createSurface({
+    ...place,
+    runtime,
+    mounts,
+    clock: createSystemClock(),
+    log: () => {},
+    console: true,
+  });
+  const found = routes.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, "x")}`);
+  return [...new Set([...found, "GET /assets/x.js", "GET /docs", "GET /ready", "GET /metrics", "GET /nothing"])];
+}
 
 const JSON_TYPE = { "content-type": "application/json" };
 const LARGE_BYTES = 17 * 1_024 * 1_024;
@@ -57,14 +72,19 @@ export function describeHandler(
       return { ...placed, ask };
     };
     const chat = (text: string) =>
-      JSON.stringify({ id: "c1", trigger: "submit-message", messages: [{ id: "m1", role: "user", parts: [{ type: "text", text }] }] });
+      JSON.stringify({
+        id: "c1",
+        trigger: "submit-message",
+        messages: [{ id: "m1", role: "user", parts: [{ type: "text", text }] }],
+      });
 
     it("[S1] answers no route to a request without a caller", async () => {
       const { ask } = await place();
-      const routes = [...OPERATION_NAMES.map((operation) => operationOf(operation).http), ...OTHER_ROUTES];
+      const routes = everyRoute();
+      expect(routes.length).toBeGreaterThan(OPERATION_NAMES.length);
       for (const route of routes) {
         for (const secret of ["", "another-secret-of-16"]) {
-          const { status } = await ask(route.replaceAll(/\{\w+\}/g, "x"), {}, secret);
+          const { status } = await ask(route, {}, secret);
           expect({ route, status }).toEqual({ route, status: 401 });
         }
       }
