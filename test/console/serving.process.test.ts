@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { browserWords } from "@rkat/server/rest/start";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
@@ -92,6 +93,18 @@ describe("rkat console", () => {
     const address = await startConsole();
     expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
     expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
+  });
+
+  it("[S2] opens the state folder of a program that runs", async () => {
+    const stateFolder = mkdtempSync(join(tmpdir(), "rkat-console-state-"));
+    onTestFinished(() => rmSync(stateFolder, { recursive: true, maxRetries: 10 }));
+    const runtime = await openRuntime({ stateFolder, model: "offline", env: {} });
+    const { id } = await runtime.createSession("The staging port is 4711.");
+    const address = await startConsole(stateFolder, "--no-open");
+    expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
+    const { sessions } = (await (await fetch(`${address}sessions`)).json()) as { sessions: unknown };
+    expect(sessions).toMatchObject([{ session_id: id }]);
+    await runtime.close();
   });
 
   it("[G8] prints a token behind the number sign, also as JSON", async () => {

@@ -4,7 +4,7 @@ import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";
-import { BASE_URL, client, fetchRoute } from "../server.ts";
+import { BASE_URL, call, client, fetchRoute } from "../server.ts";
 
 export function ServerScreen(): JSX.Element {
   return (
@@ -34,7 +34,7 @@ function Health(): JSX.Element {
   const request = useRequest(async () => {
     const [ready, { contract_version: contract }, access, about] = await Promise.all([
       readReady(),
-      client().readCapabilities(),
+      call("readCapabilities", {}),
       client().readAccess(),
       fetchRoute("/openapi.json").then((response) => response.json() as Promise<{ info: { version: string } }>),
     ]);
@@ -89,8 +89,8 @@ function Usage(): JSX.Element {
   const request = useRequest(async () => {
     const from = since.value === "" ? {} : { since: since.value };
     const [days, models] = await Promise.all([
-      client().readUsage({ by: "day", ...from }),
-      client().readUsage({ by: "model", ...from }),
+      call("readUsage", { by: "day", ...from }),
+      call("readUsage", { by: "model", ...from }),
     ]);
     return { days, models };
   }, [since.value]);
@@ -192,7 +192,7 @@ const MODEL_COLUMNS = [
 ] as const;
 
 function Models(): JSX.Element {
-  const request = useRequest(() => client().readModels(), []);
+  const request = useRequest(() => call("readModels", {}), []);
   return (
     <section class="card" aria-labelledby="models">
       <h2 id="models">Models</h2>
@@ -230,7 +230,7 @@ function Model({ provider, model }: { provider: Provider; model: Provider["model
 }
 
 function Configuration(): JSX.Element {
-  const request = useRequest(() => client().readConfig(), []);
+  const request = useRequest(() => call("readConfig", {}), []);
   return (
     <section class="card" aria-labelledby="configuration">
       <h2 id="configuration">Configuration</h2>

@@ -6,7 +6,7 @@ import { classOf, Receipt } from "../compaction-receipt.tsx";
 import { formatCost, formatCount, formatSize, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Note, useRequest } from "../parts.tsx";
 import { linkTo, route } from "../router.ts";
-import { hasScope } from "../server.ts";
+import { call, hasScope } from "../server.ts";
 import { isIn, type Message, type SessionView } from "../session-view.ts";
 import { MessageBody, ROLE_NAMES } from "../transcript-message.tsx";
 import { VirtualList } from "../virtual-list.tsx";
@@ -335,7 +335,7 @@ function RemovedMessages(props: {
     for (const { compaction_id, discarded } of [...earlier, compaction]) {
       const removedHere = seqs.filter((seq) => isIn(discarded, seq));
       for (const { from_seq, to_seq } of rangesOf(removedHere, messages)) {
-        results.push(await view.handle.expandCompaction(compaction_id, { fromSeq: from_seq, toSeq: to_seq }));
+        results.push(await call("expandCompaction", { session_id: view.id, compaction_id, from_seq, to_seq }));
       }
     }
     await view.refresh();
