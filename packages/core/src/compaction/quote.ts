@@ -34,7 +34,7 @@ export async function quoteInstructions(
     if (isInstruction(sentence)) only.push(sentence);
     return false;
   });
-  // Most summaries give none, which is seen without reading their sources.
+  // Many summaries give none, which is seen without reading their sources.
   if (only.length === 0) return { summary, quoted: inherited };
   const given = { summary, messages: transcript, only };
   const sources = await (compacting.reading === undefined

@@ -79,7 +79,7 @@ type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
 
 function claimsOf(summary: string, only?: ReadonlySet<string>): readonly Claim[] {
   return blocksOf(summary)
-    .filter(({ kind }) => kind !== "heading")
+    .filter(({ kind }) => kind !== "heading" || only !== undefined)
     .flatMap(({ sentences }) => sentences)
     .filter(({ text }) => only?.has(text) ?? true)
     .slice(0, SENTENCES_MAX)
