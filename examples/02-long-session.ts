@@ -23,10 +23,10 @@ for (let day = 1; day <= 20; day += 1) {
 
 // What each compaction did with every path, number and rule it took out of the context.
 const compactions = await session.compactions();
-for (const { receipt, tokensBefore: tokens_before, tokensAfter: tokens_after } of compactions) {
-  const { total, inSummary: in_summary, recoverable, lost } = receipt;
+for (const { receipt, tokensBefore, tokensAfter } of compactions) {
+  const { total, inSummary, recoverable, lost } = receipt;
   console.log(
-    `${tokens_before} → ${tokens_after} tokens: ${total} specifics, ${in_summary} in the summary, ${recoverable} recoverable, ${lost} lost`,
+    `${tokensBefore} → ${tokensAfter} tokens: ${total} specifics, ${inSummary} in the summary, ${recoverable} recoverable, ${lost} lost`,
   );
   assert.equal(lost, 0);
 }

@@ -18,17 +18,9 @@ await first.close(); // Waits for a compaction that runs.
 
 // Another process. What the agent is shown is bounded, and nothing is in no tier.
 const second = await open();
-const { recentRange: recent_range, longtermRange: longterm_range, count } = await second.agent("ada").status();
-assert.deepEqual(
-  [longterm_range, recent_range, count],
-  [{ from_seq: 1, to_seq: 65 }, { from_seq: 66, to_seq: 129 }, 200],
-);
-const {
-  immediate,
-  prompt,
-  longtermSummary: longterm_summary,
-  recentSummary: recent_summary,
-} = await second.agent("ada").context();
+const { recentRange, longtermRange, count } = await second.agent("ada").status();
+assert.deepEqual([longtermRange, recentRange, count], [{ fromSeq: 1, toSeq: 65 }, { fromSeq: 66, toSeq: 129 }, 200]);
+const { immediate, prompt, longtermSummary, recentSummary } = await second.agent("ada").context();
 assert.equal(immediate[0]?.seq, 130);
 assert(prompt.startsWith("You are ada.") && prompt.includes("## Older Memories (Summary)"));
 
@@ -37,8 +29,8 @@ const situated = assembleAgentPrompt({
   name: "ada",
   profile: "A gardener who counts birds.",
   commands: ["look", "go EXIT"],
-  longtermSummary: longterm_summary,
-  recentSummary: recent_summary,
+  longtermSummary,
+  recentSummary,
   immediate: immediate.map(({ content }) => content),
   situation: "You are ada in the North Greenhouse. It is dusk.\nExits: gate",
 });

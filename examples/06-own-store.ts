@@ -80,7 +80,7 @@ console.log(text);
 assert.match(text, /Ada/);
 assert.equal((await second.readSession(id)).messageCount, 4);
 assert.deepEqual(
-  (await second.listSessions()).map(({ sessionId: session_id }) => session_id),
+  (await second.listSessions()).map(({ sessionId }) => sessionId),
   [id],
 );
 await second.close();

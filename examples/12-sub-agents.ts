@@ -41,7 +41,7 @@ const runtime = createRuntime({
     },
   ],
 });
-const session = await runtime.createSession({ enableAgents: true, budgetLimits: { max_tokens: 5_000 } });
+const session = await runtime.createSession({ enableAgents: true, budgetLimits: { maxTokens: 5_000 } });
 const stream = session.stream("Survey the ponds.");
 for await (const event of stream) {
   if (event.type === "sub_agent_started") console.log(`${event.agent} begins: ${event.task}`);
@@ -52,5 +52,5 @@ const { text, usage, delegated } = await stream.result;
 console.log(text);
 assert.equal(text, "3 herons at the north pond, 2 herons at the mill pond, 4 herons at the far pond");
 assert.equal(usage.totalTokens, 220);
-assert.deepEqual(delegated, { usage: { input_tokens: 600, output_tokens: 60 }, tool_calls: 3 });
+assert.deepEqual(delegated, { usage: { inputTokens: 600, outputTokens: 60 }, toolCalls: 3 });
 await runtime.close();
