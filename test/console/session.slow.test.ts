@@ -76,7 +76,7 @@ withBrowser("a session in the console", () => {
     await page.keyboard.press("Enter");
     await page.getByText("Arguments").waitFor();
     expect(await line.getAttribute("aria-expanded")).toBe("true");
-    expect(await page.locator(".fold-inside pre").first().textContent()).toContain("feed the cat");
+    expect(await page.locator(".fold-inside .json").first().textContent()).toContain("feed the cat");
   });
 
   it("[G8] pins, forks, and forks with another message in the place of one", async () => {
@@ -163,7 +163,8 @@ withBrowser("a session in the console", () => {
     await page.getByText("THE END").waitFor();
     expect(await page.evaluate("window.evil")).toBeUndefined();
     expect(await page.locator("main script, main img, main b").count()).toBe(0);
-    expect(await page.locator(".message.user .text").textContent()).toBe(hostile);
+    const shown = hostile.replace("\u202E", "‹U+202E›").replace("\u2066", "‹U+2066›");
+    expect(await page.locator(".message.user .text").textContent()).toBe(shown);
     const bidi = "getComputedStyle(document.querySelector('.message .text')).unicodeBidi";
     expect(await page.evaluate(bidi)).toBe("isolate");
   });
