@@ -2,10 +2,11 @@ import { useSignal } from "@preact/signals";
 import type { MessageInput } from "@rkat/client";
 import type { AssistantBlock, ToolResult } from "@rkat/core/contract/message";
 import type { JSX } from "preact";
+import { comparisonLink } from "./comparison.tsx";
 import { formatTime } from "./format.ts";
 import { Action, Badge, Fold, textField } from "./parts.tsx";
 import { linkTo, navigate } from "./router.ts";
-import { hasCapability, hasScope } from "./server.ts";
+import { client, hasCapability, hasScope } from "./server.ts";
 import type { Message, SessionView } from "./session-view.ts";
 import { ToolFold } from "./tool-call.tsx";
 import { ContentView, excerpt, LongText, MarkdownText, plainText } from "./transcript-text.tsx";
@@ -117,10 +118,10 @@ function MessageActions(props: {
           type="button"
           class="quiet"
           title="Start a new session with another text here"
-          aria-label={`Replace ${of} in a fork`}
+          aria-label={`Edit ${of} in a fork`}
           onClick={props.onReplace}
         >
-          Replace
+          Edit
         </button>
       )}
     </span>
@@ -135,14 +136,29 @@ function Replace(props: { view: SessionView; message: Message; index: number; on
     const made = await view.handle.fork(index, { type: "message", message: replacement });
     navigate(linkTo(["sessions", made.id]));
   };
+  const runAgain = async (): Promise<void> => {
+    const fork = { session_id: view.id, message_index: index, asks_again: true };
+    const { session_id } = await client().dispatch("forkSession", fork);
+    // The session's screen shows the turn, and its error.
+    client()
+      .session(session_id)
+      .turn(text.value)
+      .catch(() => {});
+    navigate(comparisonLink(session_id, { id: view.id, index }));
+  };
   return (
     <div class="stack">
       <label>
-        New text (the new session ends with this message)
+        New text (in a new session)
         <textarea rows={5} {...textField(text)} />
       </label>
       <div class="row">
-        <Action class="primary" run={fork}>
+        {message.role === "user" && (
+          <Action class="primary" run={runAgain} disabled={text.value.trim() === ""}>
+            Run again
+          </Action>
+        )}
+        <Action run={fork} title="The new session ends with this message">
           Fork with new text
         </Action>
         <button type="button" onClick={onCancel}>

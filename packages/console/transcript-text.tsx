@@ -70,9 +70,9 @@ function Blob({ id }: { id: string }): JSX.Element {
 }
 
 /** Image formats that cannot contain scripts. */
-const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+export const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-function base64Of(data: Uint8Array): string {
+export function base64Of(data: Uint8Array): string {
   let binary = "";
   for (const byte of data) binary += String.fromCharCode(byte);
   return btoa(binary);

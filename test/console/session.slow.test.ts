@@ -22,7 +22,7 @@ withBrowser("a session in the console", () => {
     const { session_id } = (await call("POST /sessions", { initial_turn: "deferred" })).body;
     const page = await openPage(`${url}/#/sessions/${session_id}`);
     await page.getByLabel("Your message").fill("Tell me a story.");
-    await page.keyboard.press("Control+Enter");
+    await page.keyboard.press("Enter");
     await page.getByText("Once upon", { exact: true }).waitFor();
     await page.getByText("running", { exact: true }).waitFor();
     expect(await page.getByLabel("Your message").inputValue()).toBe("");
@@ -41,7 +41,7 @@ withBrowser("a session in the console", () => {
     await page.getByLabel("Your message").fill("Tell me a story.");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("Once upon", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Interrupt" }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("Turn interrupted.").waitFor();
     await page.getByRole("button", { name: "Send" }).waitFor();
   });
@@ -54,7 +54,7 @@ withBrowser("a session in the console", () => {
     await server.stop();
     await page.getByText("Connection lost").waitFor();
     await page.getByLabel("Your message").fill("What is 20 + 22?");
-    await page.keyboard.press("Control+Enter");
+    await page.keyboard.press("Enter");
     await page.getByText("Not sent").waitFor();
     expect(await page.getByLabel("Your message").inputValue()).toBe("What is 20 + 22?");
     await server.start();
@@ -99,7 +99,7 @@ withBrowser("a session in the console", () => {
     await page
       .locator(".message")
       .first()
-      .getByRole("button", { name: /^Replace message/ })
+      .getByRole("button", { name: /^Edit message/ })
       .click();
     await page.getByLabel(/^New text/).fill("The port is 9000.");
     await page.getByRole("button", { name: "Fork with new text" }).click();

@@ -1,11 +1,14 @@
-import { type Signal, signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
+import type { Content } from "@rkat/core/contract/message";
 import type { SessionInfo } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
+import { Comparison } from "../comparison.tsx";
 import { formatCost, formatCount, formatDuration, formatId, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Note, Spinner, textField } from "../parts.tsx";
+import { PromptBox } from "../prompt-box.tsx";
 import { linkTo, route } from "../router.ts";
-import { client, handleError, hasCapability, hasScope } from "../server.ts";
+import { client, hasCapability, hasScope } from "../server.ts";
 import { openSessionView, type SessionView } from "../session-view.ts";
 import { parentageOf } from "../sub-agents.ts";
 import { Transcript } from "../transcript.tsx";
@@ -50,8 +53,9 @@ function Body(props: { view: SessionView; part: string | undefined; which: strin
       <ContextStrip view={view} />
       <Transcript key={view.id} view={view} seq={numberOf(route.value.query.get("seq") ?? undefined)} />
       <div class="session-foot">
+        <Comparison view={view} />
         <Approvals view={view} />
-        <PromptBox view={view} />
+        <SessionPrompt view={view} />
       </div>
     </>
   );
@@ -272,96 +276,34 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
   );
 }
 
-const DRAFT_KEY = "rkat-draft-";
-const drafts = new Map<string, Signal<string>>();
-
-/** The unsent message of a session. It survives navigation and a reload of the page. */
-function draftOf(id: string): Signal<string> {
-  const draft = drafts.get(id) ?? signal(sessionStorage.getItem(DRAFT_KEY + id) ?? "");
-  drafts.set(id, draft);
-  return draft;
-}
-
-function saveDraft(id: string, text: string): void {
-  draftOf(id).value = text;
-  if (text === "") sessionStorage.removeItem(DRAFT_KEY + id);
-  else sessionStorage.setItem(DRAFT_KEY + id, text);
-}
-
-function PromptBox({ view }: { view: SessionView }): JSX.Element | null {
-  const isSending = useSignal(false);
-  const problem = useSignal<string | undefined>(undefined);
-  const draft = draftOf(view.id);
+function SessionPrompt({ view }: { view: SessionView }): JSX.Element | null {
   const info = view.info.value;
   if (!hasScope("run") || info === undefined || info.state === "archived") return null;
-  const isRunning = info.state === "running";
-  const send = async (): Promise<void> => {
-    const text = draft.value;
-    if (text.trim() === "" || isSending.value) return;
-    isSending.value = true;
-    problem.value = undefined;
-    let hasStarted = false;
-    const onStart = (): void => {
-      if (hasStarted) return;
-      hasStarted = true;
-      isSending.value = false;
-      // If the user has typed more in the meantime, the draft stays.
-      if (draft.value === text) saveDraft(view.id, "");
-    };
-    try {
-      // The session view shows the response; the stream only tells that the turn has started.
-      for await (const _ of view.handle.stream(text)) onStart();
-      onStart();
-    } catch (thrown) {
-      // The transcript shows the error of a turn that has started.
-      if (!hasStarted) problem.value = handleError(thrown);
-    } finally {
-      isSending.value = false;
-      view.refresh().catch(() => {}); // The session view reports a lost connection.
-    }
+  const stop = async (): Promise<void> => {
+    await view.handle.interrupt();
+    await view.refresh();
   };
   return (
-    <form
-      class="prompt"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
-      <textarea
-        aria-label="Your message"
-        placeholder="Type a message. Ctrl+Enter sends it."
-        rows={Math.min(8, Math.max(2, draft.value.split("\n").length))}
-        value={draft}
-        onInput={(event) => saveDraft(view.id, event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          void send();
-        }}
-      />
-      <div class="prompt-side">
-        {isRunning ? (
-          <Action
-            class="danger"
-            run={async () => {
-              await view.handle.interrupt();
-              await view.refresh();
-            }}
-          >
-            Interrupt
-          </Action>
-        ) : (
-          <button type="submit" class="primary" disabled={isSending.value || draft.value.trim() === ""}>
-            {isSending.value ? "Sending …" : "Send"}
-          </button>
-        )}
-      </div>
-      {problem.value !== undefined && (
-        <p class="note bad" role="alert">
-          Not sent: <bdi>{problem}</bdi>
-        </p>
-      )}
-    </form>
+    <PromptBox
+      draft={view.id}
+      send={(content) => startTurn(view, content)}
+      {...(info.state === "running" ? { stop } : {})}
+    />
   );
+}
+
+/** Resolves when the turn has started; the transcript shows the rest, and the error of a turn that fails later. */
+function startTurn(view: SessionView, content: Content): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const run = async (): Promise<void> => {
+    try {
+      for await (const _ of view.handle.stream(content)) resolve();
+      resolve();
+    } catch (thrown) {
+      reject(thrown);
+    }
+    view.refresh().catch(() => {}); // The session view reports a lost connection.
+  };
+  void run();
+  return promise;
 }

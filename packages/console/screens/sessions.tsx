@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Table, type Tone, useRequest } from "../parts.tsx";
-import { linkTo, navigate, replaceRoute, route } from "../router.ts";
+import { linkTo, replaceRoute, route } from "../router.ts";
 import { client, handleError, hasScope } from "../server.ts";
 import { parentageOf } from "../sub-agents.ts";
 
@@ -81,9 +81,9 @@ export function SessionsScreen(): JSX.Element {
           Hide sub-agents
         </label>
         {hasScope("run") && (
-          <Action class="primary" run={createSession}>
+          <a class="button primary" href={linkTo(["sessions", "new"])}>
             New session
-          </Action>
+          </a>
         )}
       </div>
       <Loaded request={request}>
@@ -210,11 +210,6 @@ function Row({ session, reload }: { session: SessionSummary; reload: () => void 
       )}
     </tr>
   );
-}
-
-async function createSession(): Promise<void> {
-  const session = await client().createSession();
-  navigate(linkTo(["sessions", session.id]));
 }
 
 /** Replaces the newest sessions of a loaded list by the polled ones. */
