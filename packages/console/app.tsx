@@ -129,7 +129,10 @@ function Login({ problem }: { problem: string | undefined }): JSX.Element {
   };
   return (
     <LoginCard>
-      <p>This server requires a token. The token is stored for this tab only and removed when the tab is closed.</p>
+      <p>
+        This server requires a token. <code>rkat console</code> prints an address that holds one. The token is stored
+        for this tab only and removed when the tab is closed.
+      </p>
       {problem !== undefined && <Note kind="bad">{problem}</Note>}
       <form onSubmit={submit}>
         <label>

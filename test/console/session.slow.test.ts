@@ -143,6 +143,47 @@ withBrowser("a session in the console", () => {
     await turn;
   });
 
+  it("[G8] answers each waiting call by itself: one with a reason, and one for the whole session", async () => {
+    const ran: string[] = [];
+    const tool = (name: string): Tool => ({
+      name,
+      description: name,
+      inputSchema: { type: "object" },
+      needsApproval: true,
+      execute: ({ what }) => {
+        ran.push(`${name} ${what}`);
+        return "done";
+      },
+    });
+    const calls = ["copy", "wipe"].map((name) => ({ id: name, name, args: { what: "disk" } }));
+    const scripted = createScriptedModel([
+      { calls },
+      { calls: [{ id: "again", name: "copy", args: { what: "table" } }] },
+      { text: "Copied both." },
+    ]);
+    const tools = [tool("copy"), tool("wipe")];
+    const { url, runtime } = await serveRest({ model: scripted, tools }, { console: true, token: "secret" });
+    const session = await runtime.createSession();
+    const turn = session.turn("Copy and wipe.", { onApproval: () => undefined });
+    const page = await openPage(`${url}/#token=secret`);
+    await page.goto(`${url}/#/sessions/${session.id}`);
+    await page.getByText("2 tool calls are waiting for approval").waitFor();
+    await page.setViewportSize({ width: 360, height: 740 });
+    await expectAccessible(page);
+    const call = (name: string) => page.locator(".approval-call", { hasText: `${name} wants to run` });
+    await call("wipe")
+      .getByLabel(/^Reason/)
+      .fill("keep it");
+    await call("wipe").getByRole("button", { name: "Deny" }).click();
+    await page.getByText("A tool call is waiting for approval").waitFor();
+    expect(ran).toEqual([]);
+    await call("copy").getByRole("button", { name: "Always in this session" }).click();
+    await page.getByText("Copied both.").waitFor();
+    expect(ran).toEqual(["copy disk", "copy table"]);
+    expect(JSON.stringify(scripted.requests[1]?.messages)).toContain("keep it");
+    await turn;
+  });
+
   it("[G8] keeps markup, tricks of direction and a megabyte of output what they are: text", async () => {
     const hostile =
       "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>\u202Edesrever\u2066<b>bold</b>";

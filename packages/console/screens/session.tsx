@@ -206,19 +206,21 @@ function Approvals({ view }: { view: SessionView }): JSX.Element | null {
   );
 }
 
+type Reply = {
+  readonly decision: "allow" | "deny";
+  readonly remember?: "session" | "project";
+  readonly reason?: string;
+};
+
 function ApprovalCard({ view, approval }: { view: SessionView; approval: Approval }): JSX.Element {
   const { session_id, approval_id, calls, expires_at } = approval;
-  const reason = useSignal("");
-  const always = [...new Set(calls.flatMap((call) => call.always ?? []))];
-  const answer =
-    (decision: "allow" | "deny", remember: "once" | "session" | "project" = "once") =>
-    async (): Promise<void> => {
-      const given = decision === "deny" && reason.value.trim() !== "" ? { reason: reason.value.trim() } : {};
-      await client()
-        .session(session_id)
-        .answerApproval({ approvalId: approval_id, decision, remember, ...given });
-      await view.refresh();
-    };
+  const answer = async (ids: readonly string[], reply: Reply): Promise<void> => {
+    await client()
+      .session(session_id)
+      .answerApproval({ approvalId: approval_id, calls: [...ids], ...reply });
+    await view.refresh();
+  };
+  const all = calls.map(({ id }) => id);
   return (
     <div class="card approval">
       <h2>
@@ -232,39 +234,61 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
             <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
           </p>
           <LongText text={JSON.stringify(call.args, null, 2)} isCode />
+          {hasScope("approve") && <CallReplies call={call} reply={(given) => answer([call.id], given)} />}
         </div>
       ))}
       {!hasScope("approve") && (
         <p class="soft">
-          To answer here, use a token with the approve scope. On the server, you can also run{" "}
-          <code>rkat session approve {session_id}</code>.
+          To answer here, use a token with the approve scope; <code>rkat console</code> makes one. On the server, you
+          can also run <code>rkat session approve {session_id}</code>.
         </p>
       )}
-      {hasScope("approve") && (
+      {hasScope("approve") && calls.length > 1 && (
         <div class="row">
-          <Action class="primary" run={answer("allow")}>
-            Allow once
-          </Action>
-          {always.length > 0 &&
-            (["session", "project"] as const).map((reach) => (
-              <Action key={reach} run={answer("allow", reach)}>
-                Allow for this {reach}
-              </Action>
-            ))}
-          <span class="grow" />
-          <input
-            aria-label="Reason for denying, sent to the model"
-            placeholder="Reason (sent to the model)"
-            {...textField(reason)}
-          />
-          <Action class="danger" run={answer("deny")}>
-            Deny
+          <Action run={() => answer(all, { decision: "allow" })}>Allow all {calls.length} once</Action>
+          <Action class="danger" run={() => answer(all, { decision: "deny" })}>
+            Deny all
           </Action>
         </div>
       )}
-      {hasScope("approve") && always.length > 0 && (
+    </div>
+  );
+}
+
+/** The answers to one call: once, always within a reach, or no, with a reason. */
+function CallReplies(props: { call: Approval["calls"][number]; reply: (given: Reply) => Promise<void> }): JSX.Element {
+  const { call, reply } = props;
+  const reason = useSignal("");
+  const { always = [] } = call;
+  const deny = (): Promise<void> => {
+    const given = reason.value.trim();
+    return reply({ decision: "deny", ...(given === "" ? {} : { reason: given }) });
+  };
+  return (
+    <>
+      <div class="row">
+        <Action class="primary" run={() => reply({ decision: "allow" })}>
+          Allow once
+        </Action>
+        {always.length > 0 &&
+          (["session", "project"] as const).map((remember) => (
+            <Action key={remember} run={() => reply({ decision: "allow", remember })}>
+              Always in this {remember}
+            </Action>
+          ))}
+        <span class="grow" />
+        <input
+          aria-label={`Reason for denying ${call.name}, sent to the model`}
+          placeholder="Reason (sent to the model)"
+          {...textField(reason)}
+        />
+        <Action class="danger" run={deny}>
+          Deny
+        </Action>
+      </div>
+      {always.length > 0 && (
         <p class="soft">
-          Allowing for this session or project will also allow:{" "}
+          Always will also allow:{" "}
           {always.map((rule) => (
             <bdi key={rule} class="mono">
               {rule}{" "}
@@ -272,7 +296,7 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
           ))}
         </p>
       )}
-    </div>
+    </>
   );
 }
 
