@@ -33,6 +33,9 @@ export function openSessionView(id: string) {
   const remarks = new Map<number, Remark>();
   /** Durations of tool calls in milliseconds, by the ids of the calls. */
   const durations = new Map<string, number>();
+  /** When the first token of a model call arrived, by the seq of the call; only live events tell it. */
+  const firstTokens = new Map<number, number>();
+  let callSeq = 0;
   const requestedPages = new Set<number>();
   const info = signal<SessionInfo | undefined>(undefined);
   const problem = signal<string | undefined>(undefined);
@@ -83,6 +86,9 @@ export function openSessionView(id: string) {
     const remark = remarkOf(event);
     subAgents.handleEvent(seq, event);
     if (event.type === "tool_execution_completed") durations.set(event.id, event.duration_ms);
+    if (event.type === "turn_started") callSeq = seq;
+    const isToken = event.type === "text_delta" || event.type === "reasoning_delta";
+    if (isToken && !firstTokens.has(callSeq)) firstTokens.set(callSeq, atMs);
     if (remark !== undefined && seq !== 0) remarks.set(seq, { ...remark, seq, atMs });
   };
 
@@ -314,6 +320,7 @@ export function openSessionView(id: string) {
       return found;
     },
     indexOf,
+    firstTokenOf: (seq: number): number | undefined => firstTokens.get(seq),
     durationOf: (callId: string): number | undefined => durations.get(callId),
     /** The messages of ranges of seqs, the first `max` of them. */
     messagesIn: async (ranges: readonly SeqRange[], max: number): Promise<readonly Message[]> => {

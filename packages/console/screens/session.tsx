@@ -16,6 +16,7 @@ import { LongText } from "../transcript-text.tsx";
 import { CompactionScreen } from "./session-compaction.tsx";
 import { CompactionsScreen } from "./session-compactions.tsx";
 import { ContextScreen, ContextStrip } from "./session-context.tsx";
+import { TimelineScreen } from "./session-timeline.tsx";
 import { TONES } from "./sessions.tsx";
 
 /** The route `#/sessions/ID` and those below it. All of them share one view of the session. */
@@ -45,6 +46,7 @@ export function SessionScreen({ path }: { path: readonly string[] }): JSX.Elemen
 
 function Body(props: { view: SessionView; part: string | undefined; which: string | undefined }): JSX.Element {
   const { view, part, which } = props;
+  if (part === "timeline") return <TimelineScreen view={view} />;
   if (part === "context") return <ContextScreen view={view} seq={numberOf(which)} />;
   if (part === "compactions" && which !== undefined) return <CompactionScreen key={which} view={view} id={which} />;
   if (part === "compactions") return <CompactionsScreen view={view} />;
@@ -67,6 +69,7 @@ function numberOf(text: string | undefined): number | undefined {
 
 const TABS = [
   ["Transcript", undefined],
+  ["Timeline", "timeline"],
   ["Context", "context"],
   ["Compactions", "compactions"],
 ] as const;
@@ -129,6 +132,12 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
           <Gauge key={budget.type} budget={budget} />
         ))}
       </div>
+      {state === "failed" && (
+        <Note kind="bad">
+          The last turn failed; the <a href={linkTo(["sessions", view.id, "timeline"])}>timeline</a> shows its error.
+          The next message continues from there.
+        </Note>
+      )}
       {state === "interrupted" && (
         <Note kind="plain">
           The process ended during a turn. The messages up to that point are kept; the next message continues from

@@ -222,7 +222,7 @@ function merge(newest: readonly SessionSummary[], loaded: readonly SessionSummar
   return [...newest, ...loaded.filter(isOlder)];
 }
 
-function labelsOf(label: string): { labels: Record<string, string> } {
+export function labelsOf(label: string): { labels: Record<string, string> } {
   const [key = "", ...value] = label.split("=");
   return { labels: { [key]: value.join("=") } };
 }
