@@ -156,6 +156,10 @@ withBrowser("the reference", () => {
     await page.getByText("requires scope run").waitFor();
     await expectAccessible(page);
     expect(await page.locator("pre").first().textContent()).toContain(`curl ${url}/sessions`);
+    expect(await page.locator(".fields code").first().textContent()).toBe("prompt");
+    expect(await page.getByText("enable_mob").isVisible()).toBe(false);
+    await page.getByText(/fields that need not be sent/).click();
+    await page.getByText("enable_mob").waitFor();
     await page.getByRole("button", { name: "TypeScript" }).click();
     await page.getByText('import { connect } from "rkat/client"').waitFor();
     await page.getByRole("button", { name: "Python" }).click();

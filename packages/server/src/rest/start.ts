@@ -48,7 +48,7 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
 
 /**
  * The server of `rkat console`: on a free port, without a log, its address on stdout. Unless it is given a token it
- * makes one for its run: whoever has it may also answer approvals, and no other process of the machine has it.
+ * makes one for its run. The token may also answer approvals; other processes of the machine do not have it.
  */
 export function startConsole(
   io: ServerIo,
@@ -189,7 +189,7 @@ const OPENED_MS = 60_000;
 /** A file that only this user can read and that leads to the address: other users can read a command's arguments. */
 function writeForward(url: string): { readonly url: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), "rkat-open-"));
-  const path = join(folder, "console.html");
+  const path = join(folder, "open.html");
   const page = `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}">`;
   writeFileSync(path, page, { mode: 0o600 });
   return { url: pathToFileURL(path).href, remove: () => rmSync(folder, { recursive: true, force: true }) };
