@@ -69,7 +69,7 @@ function isPatch(text: string): boolean {
 
 function diffLines(text: string): ComponentChildren {
   return text.split("\n").map((line, index) => (
-    <span key={index} class={`diff-line ${DIFF_KINDS[line[0] ?? ""] ?? ""}`}>
+    <span key={index} class={`diff-line ${/^(?:---|\+\+\+) /.test(line) ? "meta" : (DIFF_KINDS[line[0] ?? ""] ?? "")}`}>
       {line}
       {"\n"}
     </span>

@@ -22,6 +22,7 @@ withBrowser("the screen of memory", () => {
       expect(await hit.locator(".meter", { hasText: part }).textContent()).toMatch(/^\w+\d+ %$/);
     }
     await hit.getByText("in context").waitFor();
+    expect(await hit.locator("mark").allTextContents()).toEqual(["staging", "port"]);
     await expectAccessible(page);
     await page.getByRole("link", { name: "Turn 1 of" }).first().click();
     await page.waitForURL(new RegExp(`#/sessions/${body.session_id}\\?seq=\\d+$`));
