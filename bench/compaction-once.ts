@@ -8,16 +8,7 @@ import { askingFor, composeFor, cpuMs, foldHistory } from "./compaction-stage.ts
 import { median } from "./report.ts";
 
 /** The steps of a compaction in their order. */
-export const STEPS = [
-  "prepare",
-  "request",
-  "model",
-  "groundedness",
-  "plan again",
-  "gates",
-  "receipt",
-  "append",
-] as const;
+export const STEPS = ["prepare", "request", "model", "groundedness", "plan again", "receipt", "append"] as const;
 type Step = (typeof STEPS)[number];
 
 export interface Reading {
@@ -123,7 +114,7 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
       clock: {
         ...asking.clock,
         newId: () => {
-          begin("gates");
+          begin("request");
           return asking.clock.newId();
         },
       },
@@ -133,7 +124,6 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
   const appendWatched: typeof append = async (bodies) => {
     if (marks.at(-1)?.step === "receipt") begin("append");
     await append(bodies);
-    if (marks.at(-1)?.step === "prepare") begin("request");
   };
   begin("prepare");
   const outcome = await runCompaction({ state, ...watched, trigger: "manual", append: appendWatched });

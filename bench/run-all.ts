@@ -17,6 +17,8 @@ const BENCHES = [
   "growth.ts",
   "compaction.ts",
   "compaction-loop.ts",
+  "compaction-redo.ts",
+  "compaction-due.ts",
   "memory-store.ts",
   "recall.ts",
   "tiers.ts",

@@ -246,7 +246,10 @@ export default defineConfig([
   },
   {
     input: Object.fromEntries(
-      ["index", "client", "client-browser", "ai-sdk"].map((name) => [name, `packages/rkat/src/${name}.ts`]),
+      ["index", "doors/client", "doors/client-browser", "doors/ai-sdk", "doors/server"].map((name) => [
+        name,
+        `packages/rkat/src/${name}.ts`,
+      ]),
     ),
     external: [OURS],
     output: outputTo("rkat"),

@@ -76,13 +76,18 @@ const other: string = (await client.createSession("Hi.")).text;
 console.log(text, other);
 `;
 
+/** The oldest line of Node that is supported, as its package on npm. */
+const OLDEST = `node-${process.platform}-${process.arch}`;
+
 let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "rkat-packed-"));
   for (const name of PACKAGES) await run("npm", ["pack", join(packed, name), "--pack-destination", folder]);
   writeFileSync(join(folder, "package.json"), '{ "type": "module", "private": true }');
   const tarballs = globSync("*.tgz", { cwd: folder }).map((name) => `./${name}`);
-  await run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...tarballs], { cwd: folder });
+  await run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", `${OLDEST}@22`, ...tarballs], {
+    cwd: folder,
+  });
 }, 300_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -95,11 +100,13 @@ describe("the packages, installed from their tarballs into an empty folder", () 
     expect(messages.filter(({ type }) => type === "error")).toEqual([]);
   });
 
-  it.each(Object.entries(PROGRAMS))("%s runs a program", async (name, [program, output]) => {
+  it.each(Object.entries(PROGRAMS))("%s runs a program in Node 22 and in this one", async (name, [program, output]) => {
     const file = join(folder, `${name.replaceAll("/", "-")}.mjs`);
     writeFileSync(file, program);
-    const env = { PATH: process.env.PATH, HOME: folder };
-    expect(await run(process.execPath, [file], { cwd: folder, env })).toEqual({ stdout: output, stderr: "" });
+    for (const node of [join(folder, "node_modules", OLDEST, "bin/node"), process.execPath]) {
+      const env = { PATH: `${join(node, "..")}:${process.env.PATH}`, HOME: folder };
+      expect(await run(node, [file], { cwd: folder, env })).toEqual({ stdout: output, stderr: "" });
+    }
   });
 
   it.each(Object.entries(LACKING))(

@@ -40,7 +40,14 @@ describe("kill -9 of a process that keeps checkpoints", () => {
         sessionId ??= begun;
         const store = await openEmbeddedStore(folder);
         const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
-        const { transcript: _t, rewrites: _r, compactions: _c, holes: _h, ...whole } = foldSession(sessionId, entries);
+        const {
+          transcript: _t,
+          rewrites: _r,
+          compactions: _c,
+          holes: _h,
+          readOnlyTools: _o,
+          ...whole
+        } = foldSession(sessionId, entries);
         const state = await createCheckpoints({
           log: store.log,
           store: store.checkpoints as CheckpointStore, // An embedded store has them.

@@ -109,8 +109,16 @@ function resume(before: SessionState, entries: readonly Entry[]): SessionState {
 
 /** Everything a state has that a turn needs, as a text; the context also by its hash. */
 function textOf(state: SessionState): string {
-  const all = state as SessionState & Record<"transcript" | "rewrites" | "compactions" | "holes", unknown>; // A whole one has these.
-  const { transcript: _said, rewrites: _rewrites, compactions: _compactions, holes: _holes, ...light } = all;
+  const all = state as SessionState &
+    Record<"transcript" | "rewrites" | "compactions" | "holes" | "readOnlyTools", unknown>; // A whole one has these.
+  const {
+    transcript: _said,
+    rewrites: _rewrites,
+    compactions: _compactions,
+    holes: _holes,
+    readOnlyTools: _tools,
+    ...light
+  } = all;
   const plain = (_name: string, value: unknown): unknown =>
     value instanceof Set || value instanceof Map ? [...value] : value;
   const fields = Object.entries(light).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -1,5 +1,4 @@
 import { COMPACTION_PROMPT } from "@rkat/core/compaction/shown-messages";
-import type { Entry } from "@rkat/core/contract/entry";
 import type { Message } from "@rkat/core/contract/message";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Tool } from "@rkat/core/ports/tool";
@@ -10,6 +9,7 @@ import { byEffort } from "../support/effort.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 import { testSeed } from "../support/seed.ts";
 import { below, pick } from "./chances.ts";
+import { expectedFrom } from "./expected-work.ts";
 
 const HISTORIES = byEffort({ quick: 4, usual: 20, full: 200 });
 const COMPACTIONS = byEffort({ quick: 25, usual: 100, full: 100 });
@@ -25,11 +25,15 @@ const tool = (name: string, execute: Tool["execute"]): Tool => ({
 const TOOLS: readonly Tool[] = [
   tool("shell", ({ code = 0 }) => JSON.stringify({ exit_code: code, stdout: "Zeile – 行", stderr: "" })),
   tool("remote__run", ({ code = 0 }) => JSON.stringify({ exit_code: code })),
+  tool("box__exec", ({ code = 0 }) => ({ content: "two herons", isError: code !== 0 })),
   tool("task_create", ({ id, subject }) => JSON.stringify({ id, subject, status: "pending" })),
   tool("task_update", ({ id, subject, status }) => JSON.stringify({ id, subject, status })),
   tool("apply_patch", ({ path }) => `M ${path}`),
   tool("files__write_file", () => "ok"),
   tool("read_file", () => "text"),
+  tool("tickets__create_issue", ({ code = 0 }) => ({ content: "Ticket 7443", isError: code !== 0 })),
+  tool("pager", () => "paged"),
+  { ...tool("weather", () => "rain"), effects: "none" },
 ];
 
 const isSummaryCall = (messages: readonly Message[]): boolean => {
@@ -44,40 +48,6 @@ function open(steps: ScriptedStep[], compaction: object) {
     { store, toolPreset: "none", tools: TOOLS, compaction: { recentTurnBudget: 1, ...compaction } },
   );
   return { ...opened, store };
-}
-
-/** What is known of the work by reading the log once, without the product's code. */
-function expectedFrom(entries: readonly Entry[]): ReadonlySet<string> {
-  const calls = new Map<string, { name: string; args: Record<string, unknown> }>();
-  const facts = new Map<string, string>();
-  let request = "";
-  for (const { body } of entries) {
-    if (body.kind === "turn_opened") request = String(body.message.content);
-    if (body.kind === "assistant")
-      for (const block of body.message.blocks)
-        if (block.block_type === "tool_use") calls.set(block.data.id, block.data);
-    if (body.kind !== "tool_results") continue;
-    for (const { tool_use_id } of body.message.results) {
-      const { name, args } = calls.get(tool_use_id) ?? { name: "", args: {} };
-      const { command, code, id, subject, status, path } = args;
-      if (name === "shell" || name === "remote__run")
-        facts.set(
-          `c${command}`,
-          `ran ${JSON.stringify(command)}: exit code ${code}${code === 0 ? "" : ", NOT successful since"}`,
-        );
-      if (name === "task_create") facts.set(`t${id}`, `task ${id} pending: ${JSON.stringify(subject)}`);
-      if (name === "task_update")
-        facts.set(
-          `t${id}`,
-          status === "completed"
-            ? `task done: ${JSON.stringify(subject)}`
-            : `task ${id} in progress: ${JSON.stringify(subject)}`,
-        );
-      if (name === "apply_patch" || name === "files__write_file")
-        facts.set(`f${path}`, `wrote ${JSON.stringify(path)}`);
-    }
-  }
-  return new Set(facts.size === 0 ? [] : [`last request of the user: ${request}`, ...facts.values()]);
 }
 
 describe("the state of the work of any session", () => {
@@ -95,11 +65,15 @@ describe("the state of the work of any session", () => {
         const made: { name: string; args: Record<string, unknown> } = pick(random, [
           { name: "shell", args: { command: `npm run "s${n}"`, code: below(random, 3) } },
           { name: "remote__run", args: { command: `make t${n}`, code: below(random, 2) } },
+          { name: "box__exec", args: { command: `count ${n}`, code: below(random, 2) } },
           { name: "task_create", args: { id: `${n}`, subject } },
           { name: "task_update", args: { id: `${n}`, subject, status: pick(random, ["completed", "in_progress"]) } },
           { name: "apply_patch", args: { path: `src/ä${n}.ts` } },
           { name: "files__write_file", args: { path: `docs/${n}.md`, content: "x" } },
           { name: "read_file", args: { path: `docs/${n}.md` } },
+          { name: "tickets__create_issue", args: { subject, ...(n % 3 === 0 ? { code: 1 } : {}) } },
+          { name: "pager", args: { subject } },
+          { name: "weather", args: { subject } },
         ]) ?? { name: "read_file", args: {} };
         return { calls: [{ id: `c${ids}`, ...made }] };
       };

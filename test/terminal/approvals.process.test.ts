@@ -60,6 +60,8 @@ withTerminal("[G5] a question about a tool in a chat", () => {
     await terminal.enter("Clean up.");
     (await model.next()).callTool("shell", { command: "rm -rf build" });
     await terminal.until((text) => text.split("rm -rf build").length > 2);
+    await terminal.type("r");
+    await terminal.until("Why not?");
     await terminal.enter("not before the backup is done");
     const reported = await model.next();
     expect(reported.newest).toContain("not before the backup is done");

@@ -69,11 +69,10 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
   const recallOutput = createRecallOutput(
     async (id) => (await wholeOf(id)).transcript,
     async (id) => {
-      const { allWork, readWork } = await import("./compaction/work-state.ts");
-      const state = await wholeOf(id);
-      await readWork(state, clock.yieldToEventLoop);
+      const { allWork } = await import("./compaction/work-state.ts");
       // Like every output it is redacted when it is recorded.
-      return allWork(state, (text) => text).map(({ text }) => text);
+      const work = await allWork(await wholeOf(id), (text) => text, clock.yieldToEventLoop);
+      return work.map(({ text }) => text);
     },
   );
   const loadSkillTool = createLoadSkill((...asked) => sessions().loadSkill(...asked));

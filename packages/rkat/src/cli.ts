@@ -52,7 +52,9 @@ async function main(): Promise<void> {
     process.exitCode = 2;
     return;
   }
-  const io = createIo(listenForInterrupts());
+  const { withStoredKeys } = await import("@rkat/node/config/keys-file");
+  const env = withStoredKeys(process.env, homeFolder(), (sentence) => process.stderr.write(`${sentence}\n`));
+  const io = createIo(listenForInterrupts(), env);
   const { runCommandLine } = await import("./command-line.ts");
   const { serverParts } = await import("./server-parts.ts");
   const exitCode = await runCommandLine(io, parts(io, serverParts));
@@ -92,12 +94,12 @@ function endAt(name: string, exitCode: number, interrupt: AbortController): void
   });
 }
 
-function createIo(controller: AbortController): Io {
+function createIo(controller: AbortController, env: Io["env"]): Io {
   const { signal: interrupt } = controller;
   let isHeld = false;
   return {
     args,
-    env: process.env,
+    env,
     cwd: workingFolder() ?? "/",
     home: homeFolder(),
     version: readVersion(),
@@ -122,6 +124,7 @@ function terminal(): Terminal {
   return {
     input: process.stdin,
     output: process.stdout.isTTY ? process.stdout : process.stderr,
+    interrupt: () => void process.kill(process.pid, "SIGINT"),
     suspend: (resumed) => {
       process.kill(process.pid, "SIGTSTP");
       // Timers do not run in a stopped process. Without job control the signal has no effect, and the timer fires at once.

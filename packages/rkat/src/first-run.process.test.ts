@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { keysFileOf, storeKey, withStoredKeys } from "@rkat/node/config/keys-file";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { typedTo } from "../../../test/support/keyboard.ts";
@@ -121,15 +122,36 @@ describe("[G5] the first run", () => {
     expect(readdirSync(project)).toEqual([]);
   });
 
-  it("never takes a key: it says the line that sets one", async () => {
-    const { code, stderr } = await type(["run", "hello", "there"], ["1"], { ...NOWHERE, SHELL: "/bin/zsh" });
-    expect(code).toBe(2);
-    expect(stderr).toMatch(
-      /\nNothing was changed\. Put one of these lines into ~\/\.zshrc, .*\n {2}export ANTHROPIC_API_KEY=YOUR_KEY\n/,
-    );
-    const fish = await type(["run", "hello", "there"], ["1"], { ...NOWHERE, SHELL: "/usr/bin/fish" });
-    expect(fish.stderr).toMatch(/config\.fish, .*\n {2}set -gx ANTHROPIC_API_KEY YOUR_KEY\n/);
-    expect(readdirSync(project)).toEqual([]);
+  it("takes a key, stores it where only its owner can read it, and goes on with the turn", async () => {
+    const { url, asked } = await ollama([]);
+    const env = (): Record<string, string> => ({ ...NOWHERE, OPENAI_BASE_URL: `${url}/v1` });
+    const { code, stdout, stderr } = await type(["run", "hello", "there"], ["1", "2", " sk-test-1 ", "1"], env());
+    expect(stderr).toMatch(/\nWhose key\?\n +1 +anthropic .*\n +2 +openai .*\n[\s\S]*\nthe key is stored in .*keys\n/);
+    expect({ code, stdout, asked: asked.length }).toEqual({ code: 0, stdout: "Served locally.\n", asked: 1 });
+    const path = keysFileOf(line.cwd);
+    expect({ text: written(path), mode: statSync(path).mode & 0o777 }).toEqual({
+      text: "OPENAI_API_KEY=sk-test-1\n",
+      mode: 0o600,
+    });
+    expect(stdout + stderr).not.toContain("sk-test-1");
+    // Used for one run, it is written nowhere.
+    const once = await type(["run", "hello", "there"], ["1", "2", "sk-test-2", "2"], env());
+    expect(once).toMatchObject({ code: 0, stdout: "Served locally.\n" });
+    expect(written(path)).toBe("OPENAI_API_KEY=sk-test-1\n");
+    expect(readdirSync(project)).toEqual([".rkat"]);
+  });
+
+  it("reads stored keys below the environment, and leaves out a file that others can read", () => {
+    storeKey(line.cwd, "OPENAI_API_KEY", "sk-a");
+    storeKey(line.cwd, "GEMINI_API_KEY", "sk-b");
+    const warnings: string[] = [];
+    const read = (env: Record<string, string>) => withStoredKeys(env, line.cwd, (one) => warnings.push(one));
+    expect(read({ OPENAI_API_KEY: "sk-c" })).toEqual({ OPENAI_API_KEY: "sk-c", GEMINI_API_KEY: "sk-b" });
+    chmodSync(keysFileOf(line.cwd), 0o644);
+    expect(read({})).toEqual({});
+    expect(warnings).toEqual([
+      expect.stringMatching(/keys is left out, since other users can read its keys; run: chmod/),
+    ]);
   });
 
   it("asks nobody where nobody sits, where JSON is wanted, or where something says which model", async () => {

@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
-import { asRuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid } from "@rkat/core/contract/error";
 import type { LocalServer } from "@rkat/core/providers/local-servers";
+import { keysFileOf, storeKey } from "@rkat/node/config/keys-file";
 import { withoutControls } from "@rkat/server/http/terminal-text";
-import { canAsk } from "./chat/ask-person.ts";
+import { askSecret, canAsk } from "./chat/ask-person.ts";
 import { pickOne } from "./chat/pick-one.ts";
 import type { Choice } from "./chat/picker.ts";
 import { type ConfigText, changeConfigFile, projectFileOf, shownPath, userFileOf, withKey } from "./commands/config.ts";
@@ -39,7 +40,7 @@ export async function lacksModel({ parts }: Invocation, config: Config): Promise
   );
 }
 
-/** What can be chosen: a model, or how to set a key. */
+/** What can be chosen: a model, or to give a key. */
 type Offer =
   | { readonly kind: "model"; readonly model: string; readonly server?: LocalServer }
   | { readonly kind: "key" };
@@ -57,7 +58,7 @@ export async function chooseModel(invocation: Invocation): Promise<string | unde
       title: "Choose a model",
       choices: [...configuredOffers(config), ...offersOf(servers, providers)],
     });
-    if (offer?.kind === "key") return printKeys(io, providers);
+    if (offer?.kind === "key") return takeKey(invocation, providers);
     const path = offer && (await choosePlace(invocation));
     if (offer === undefined || path === undefined) return printUnchanged(io);
     await changeConfigFile(invocation, path, (before) => withOffer(before, offer));
@@ -98,7 +99,7 @@ function offersOf(servers: readonly LocalServer[], providers: ModelOutlook["prov
   return [
     ...keyed,
     ...local.slice(0, MODELS_SHOWN_MAX),
-    { value: { kind: "key" }, label: "a provider's model", note: `${names}: shows how to set a key${rest}` },
+    { value: { kind: "key" }, label: "a provider's model", note: `${names}: asks for a key${rest}` },
     {
       value: { kind: "model", model: "offline" },
       label: "offline",
@@ -115,10 +116,9 @@ async function choosePlace(invocation: Invocation): Promise<string | undefined> 
   if (project !== undefined) return project;
   if (place.projectRoot === place.userRoot) return user;
   const isUsersThere = loaded.sources.includes(user);
-  const hides = isUsersThere ? `; it then replaces, for this project, ${shownPath(invocation, user)}` : "";
   const own = join(place.projectRoot, "rkat.toml");
   const choices: readonly Choice<string>[] = [
-    { value: own, label: "for this project", note: `${shownPath(invocation, own)}${hides}` },
+    { value: own, label: "for this project", note: shownPath(invocation, own) },
     { value: user, label: "for all my projects", note: shownPath(invocation, user) },
   ];
   return pickOne(invocation.io, {
@@ -134,21 +134,38 @@ function withOffer(before: ConfigText, { model, server }: Extract<Offer, { kind:
   return withKey(named, ["self_hosted", "servers", server.name, "base_url"], server.baseUrl);
 }
 
-/** Keys are never written to a file: every reader of the project would have them. */
-function printKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): undefined {
-  const isFish = env.SHELL?.endsWith("fish") === true;
-  const profile = isFish
-    ? "~/.config/fish/config.fish"
-    : env.SHELL?.endsWith("zsh") === true
-      ? "~/.zshrc"
-      : "~/.bashrc";
-  const lines = providers.map(({ keyVariable }) => {
-    return isFish ? `  set -gx ${keyVariable} YOUR_KEY` : `  export ${keyVariable}=YOUR_KEY`;
+const KEY_CHARS_MAX = 1_000;
+
+/** Takes a provider's key and, if the user wants, stores it; resolves with what was done, or undefined if nothing was. */
+async function takeKey({ io }: Invocation, providers: ModelOutlook["providers"]): Promise<string | undefined> {
+  const provider = await pickOne(io, {
+    title: "Whose key?",
+    choices: providers.map((row): Choice<typeof row> => {
+      return { value: row, label: row.provider, note: `as ${row.keyVariable} has it` };
+    }),
   });
-  stderr.write(
-    `Nothing was changed. Put one of these lines into ${profile}, open a new shell, and start rkat again:\n${lines.join("\n")}\n`,
-  );
-  return undefined;
+  if (provider === undefined) return printUnchanged(io);
+  const { keyVariable } = provider;
+  const key = (await askSecret(io, `The key for ${provider.provider} (it is not shown): `)).trim();
+  if (key === "") return printUnchanged(io);
+  if (/\s/.test(key) || key.length > KEY_CHARS_MAX) throw invalid(`${keyVariable}: this is no key; copy the key alone`);
+  const path = keysFileOf(io.home);
+  const isStored = await pickOne(io, {
+    title: "Where should the key be kept?",
+    choices: [
+      { value: true, label: "in a file", note: `${path}, which only you can read` },
+      { value: false, label: "nowhere", note: "it is used for this run only" },
+    ],
+  });
+  if (isStored === undefined) return printUnchanged(io);
+  if (isStored) storeKey(io.home, keyVariable, key);
+  // What follows in this process reads it as if it had been set.
+  Object.assign(io.env, { [keyVariable]: key });
+  const done = isStored
+    ? `the key is stored in ${path}`
+    : `the key is used for this run only; set ${keyVariable} to keep it`;
+  io.stderr.write(`${withoutControls(done)}\n`);
+  return done;
 }
 
 function printUnchanged({ stderr }: Io): undefined {

@@ -41,6 +41,8 @@ export interface Terminal {
   readonly output: NodeJS.WriteStream;
   /** Suspends the process as Ctrl-Z would, and calls back when it continues; absent without job control. */
   suspend?(resumed: () => void): void;
+  /** Interrupts the command as Ctrl-C does where the terminal reads lines. */
+  interrupt?(): void;
 }
 
 const EXIT_INTERRUPTED = 130;

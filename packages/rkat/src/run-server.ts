@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { nodeFault } from "@rkat/core/runtime/node-version";
+import { withStoredKeys } from "@rkat/node/config/keys-file";
 import type { ServerIo } from "@rkat/server/http/start";
 import { serverParts } from "./server-parts.ts";
 
@@ -37,7 +38,7 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
   const exitCode = await start(
     {
       args: process.argv.slice(2),
-      env: process.env,
+      env: withStoredKeys(process.env, homedir(), (sentence) => process.stderr.write(`${sentence}\n`)),
       cwd: process.cwd(),
       home: homedir(),
       version: manifest.version,

@@ -29,21 +29,21 @@ export async function quoteInstructions(
   },
 ): Promise<{ readonly summary: string; readonly quoted: Quoted }> {
   const { transcript, compacting, asking } = by;
-  let gives = false;
+  const only: string[] = [];
   cutSentences(summary, (sentence) => {
-    gives ||= isInstruction(sentence);
+    if (isInstruction(sentence)) only.push(sentence);
     return false;
   });
-  // Most summaries give none, which is seen without reading their sources.
-  if (!gives) return { summary, quoted: inherited };
-  const given = { summary, messages: transcript };
+  // Many summaries give none, which is seen without reading their sources.
+  if (only.length === 0) return { summary, quoted: inherited };
+  const given = { summary, messages: transcript, only };
   const sources = await (compacting.reading === undefined
-    ? summarySources(given.summary, given.messages, asking.clock.yieldToEventLoop)
+    ? summarySources(given, asking.clock.yieldToEventLoop)
     : compacting.reading("sources", given, asking.signal));
   const outputs = new Set(transcript.flatMap(({ seq, message }) => (message.role === "tool_results" ? [seq] : [])));
   const moved = new Map(
     sources.flatMap(({ text, seqs }) =>
-      seqs.length > 0 && seqs.every((seq) => outputs.has(seq)) && isInstruction(text) ? [[text, seqs[0] ?? 0]] : [],
+      seqs.length > 0 && seqs.every((seq) => outputs.has(seq)) ? [[text, seqs[0] ?? 0]] : [],
     ),
   );
   if (moved.size === 0) return { summary, quoted: inherited };

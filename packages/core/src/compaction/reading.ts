@@ -2,7 +2,7 @@ import type { Message } from "../contract/message.ts";
 import type { Checked } from "../grounding/groundedness.ts";
 import type { ReceiptItem } from "../grounding/occurrence.ts";
 import type { Specific } from "../grounding/specifics.ts";
-import type { SummarySource } from "../grounding/summary-sources.ts";
+import type { SummarySource, SummaryToRead } from "../grounding/summary-sources.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
 
@@ -26,7 +26,7 @@ export interface Readings {
   };
   account: { readonly given: Accounting; readonly answer: readonly ReceiptItem[] };
   sources: {
-    readonly given: { readonly summary: string; readonly messages: readonly Placed[] };
+    readonly given: SummaryToRead;
     readonly answer: readonly SummarySource[];
   };
 }

@@ -36,7 +36,7 @@ import {
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { CASCADE, isSummary, wholeSummary, withoutMarkers } from "./shown-messages.ts";
+import { CASCADE, isSummary, wholeSummary, withFenceClosed, withoutMarkers } from "./shown-messages.ts";
 import {
   cascadeRequests,
   extracted,
@@ -235,7 +235,7 @@ async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Ex
     strategy === CASCADE && curator === undefined
       ? await summariseByCascade({ ...work, leaving: prepared.leaving })
       : await summarise({ ...work, curator, discarded: curator === undefined ? [] : copiesOf(discarded) });
-  return summarised.ok ? { ...summarised, summary: withoutMarkers(summarised.summary) } : summarised;
+  return summarised.ok ? { ...summarised, summary: withFenceClosed(withoutMarkers(summarised.summary)) } : summarised;
 }
 
 /** A curator receives copies: its changes must not reach the session. */
@@ -442,7 +442,7 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
     unverified,
     doubtful,
     ...(work.work_state && {
-      work: { facts: workFacts(state, keptSeqs, asking.redact), shown: work.work_state.lines },
+      work: { facts: await workFacts(state, keptSeqs, asking), shown: work.work_state.lines },
     }),
     yieldToEventLoop: asking.clock.yieldToEventLoop,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.yieldToEventLoop),
@@ -456,8 +456,8 @@ async function receiptOf({ compacting, state, asking }: Making, prepared: Prepar
 }
 
 /** The facts about the work whose calls are no longer in the context. */
-function workFacts(state: WholeState, keptSeqs: ReadonlySet<number>, redact: Asking["redact"]) {
-  return allWork(state, redact).filter(({ seq }) => !keptSeqs.has(seq));
+async function workFacts(state: WholeState, keptSeqs: ReadonlySet<number>, { redact, clock }: Asking) {
+  return (await allWork(state, redact, clock.yieldToEventLoop)).filter(({ seq }) => !keptSeqs.has(seq));
 }
 
 interface NativeWork {

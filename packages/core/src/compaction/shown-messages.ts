@@ -38,12 +38,15 @@ export function summaryMessage(
   return { role: "user", content: `${SUMMARY_PREFIX}\n\n${wholeSummary(of)}`, created_at, compaction_id };
 }
 
-const MARKERS: readonly string[] = [RULES_INTRO, WORK_STATE_INTRO, WORK_STATE_END, QUOTED_INTRO, QUOTED_END];
+/** Our headings, in any case and with any marks around them. */
+const MARKED =
+  /\[ ?(?:work state|end of the work state|said by tools|end of what tools said)|rules of the user, word for word/iu;
 
 /** A text with one of our headings would present its own lines as the user's or the runtime's. */
 export function withoutMarkers(text: string): string {
-  if (!MARKERS.some((marker) => text.includes(marker))) return text;
-  const lines = text.split("\n").filter((line) => !MARKERS.includes(line.trim()));
+  const isMarked = (part: string): boolean => MARKED.test(part.replaceAll(/\p{Cf}/gu, "").replaceAll(/\s+/gu, " "));
+  if (!isMarked(text)) return text;
+  const lines = text.split("\n").filter((line) => !isMarked(line));
   return lines.join("\n").trim();
 }
 
@@ -269,9 +272,13 @@ export function sectionText(text: string): string {
   const lines = text
     .split("\n")
     .filter((line) => !isHeading(line, LONGTERM_HEADING) && !isHeading(line, RECENT_HEADING));
-  const said = lines.join("\n").trim();
-  const isInFence = said.split("\n").filter((line) => FENCE.test(line)).length % 2 === 1;
-  return isInFence ? `${said}\n\`\`\`` : said;
+  return withFenceClosed(lines.join("\n").trim());
+}
+
+/** What follows an open code fence would be read as code. */
+export function withFenceClosed(text: string): string {
+  const isInFence = text.split("\n").filter((line) => FENCE.test(line)).length % 2 === 1;
+  return isInFence ? `${text}\n\`\`\`` : text;
 }
 
 /** Applies a cut to each section; empty if a section is cut completely, since its past would be lost. */

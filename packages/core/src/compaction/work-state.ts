@@ -1,5 +1,6 @@
 import type { WorkState } from "../contract/compaction.ts";
-import type { ToolResult, ToolUseBlock } from "../contract/message.ts";
+import { exitCodeIn } from "../contract/entry.ts";
+import { splitPiped, type ToolResult, type ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Placed } from "../state/context.ts";
 import type { WholeState } from "../state/whole-state.ts";
@@ -13,10 +14,12 @@ type Line = WorkState["lines"][number];
 interface Work {
   readonly tasks: Map<string, { seq: number; subject: string; status: string }>;
   readonly files: Map<string, { seq: number; verb: string }>;
-  readonly commands: Map<string, { seq: number; exitCode: number | undefined }>;
+  readonly commands: Map<string, { seq: number; verb: string; end: string; hasFailed: boolean }>;
   readonly jobs: Map<string, { seq: number; command: string }>;
   readonly subAgents: Map<string, { seq: number; agent: string; session: string; hasFailed: boolean }>;
   readonly skills: Map<string, { seq: number }>;
+  /** Successful calls of other tools that may have changed something. */
+  readonly others: Map<string, { seq: number; name: string; args: string }>;
   request: Line | undefined;
   calls: ReadonlyMap<string, ToolUseBlock["data"]>;
   callsSeq: number;
@@ -35,6 +38,7 @@ function workIn(transcript: readonly Placed[]): Work {
     jobs: new Map(),
     subAgents: new Map(),
     skills: new Map(),
+    others: new Map(),
     request: undefined,
     calls: new Map(),
     callsSeq: 0,
@@ -62,7 +66,7 @@ function readNext(work: Work, transcript: readonly Placed[]): void {
   if (placed === undefined) return;
   const { seq, message } = placed;
   if (message.role === "user" && message.compaction_id === undefined)
-    work.request = { seq, text: contentText(message.content) };
+    work.request = { seq, text: splitPiped(contentText(message.content)).asked.trim() || "(no text)" };
   if (message.role === "block_assistant") {
     work.calls = new Map(
       message.blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data]] : [])),
@@ -90,8 +94,8 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   const output = contentText(result.content);
   if (name === "task_create" || name === "task_update") {
     const { id, subject, status } = result.is_error ? {} : jsonOf(output);
-    if (typeof id === "string" && typeof subject === "string" && typeof status === "string") {
-      putLast(work.tasks, id, { seq, subject, status });
+    if (ID.test(String(id)) && typeof subject === "string" && ID.test(String(status))) {
+      putLast(work.tasks, String(id), { seq, subject, status: String(status) });
     }
     return;
   }
@@ -104,25 +108,41 @@ function readCall(work: Work, { seq, call, result }: Called): void {
   }
   const written = result.is_error ? [] : writtenBy(name, args, output);
   for (const { path, verb } of written) putLast(work.files, path, { seq, verb });
-  if (written.length > 0 || typeof args.command !== "string" || pathIn(args) !== undefined) return;
+  if (written.length > 0) return;
+  if (typeof args.command !== "string" || pathIn(args) !== undefined) {
+    if (result.is_error || !ID.test(name) || isReading(name)) return;
+    // Omitted, not cut: the beginning of a secret would not be recognised.
+    const isLong = (value: unknown): boolean => typeof value === "object" || String(value).length > ARG_CHARS_MAX;
+    const short = JSON.stringify(
+      Object.fromEntries(Object.entries(args).map(([key, value]) => [key, isLong(value) ? "…" : value])),
+    ).slice(0, ARGS_CHARS_MAX);
+    putLast(work.others, `${name} ${short}`, { seq, name, args: short });
+    return;
+  }
   const job = STARTED.exec(output)?.[1];
   if (job !== undefined) putLast(work.jobs, job, { seq, command: args.command });
   else {
     const place = typeof args.working_dir === "string" ? ` in ${args.working_dir}` : "";
-    const exitCode = EXIT_CODE.exec(output)?.[1];
-    putLast(work.commands, args.command + place, {
-      seq,
-      exitCode: exitCode === undefined ? undefined : Number(exitCode),
-    });
+    putLast(work.commands, args.command + place, { seq, ...endOf(result, output) });
   }
 }
 
-/** The beginning of a report: the rest, the command's output, may be long. */
-const EXIT_CODE = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9})\b/u;
+/** How a command ended. A shell that is not ours need not say an exit code; it did not fail unless it says so. */
+function endOf({ is_error }: ToolResult, output: string) {
+  const exitCode = exitCodeIn(output);
+  // Perhaps it was not even run: a refused call is an error, too.
+  if (exitCode === undefined && is_error) return { verb: "tried", end: ": failed", hasFailed: true };
+  if (exitCode === undefined) return { verb: "ran", end: "", hasFailed: false };
+  const end = exitCode === null ? "ended without an exit code" : `exit code ${exitCode}`;
+  return { verb: "ran", end: `: ${end}`, hasFailed: exitCode !== 0 };
+}
+
 /** The end of a sub-agent's report. */
 const REFERENCE = /\[sub-agent ([^,\]]{1,100}), session ([\w-]{1,100}), [^\]]{1,300}\]\s{0,9}$/u;
 const REFERENCE_CHARS_MAX = 600;
-const STARTED = /^\{"job_id":"([^"\\]{1,100})","status":"running"/u;
+const STARTED = /^\{"job_id":"([\w-]{1,100})","status":"running"/u;
+/** Ids and names stand in lines as they are. */
+const ID = /^[\w.:-]{1,128}$/u;
 
 const PATHS = ["path", "file_path", "filePath", "filename", "target_file", "destination"];
 const WRITES: ReadonlySet<string> = new Set(
@@ -142,13 +162,30 @@ function writtenBy(name: string, args: Readonly<Record<string, unknown>>, output
   }
   const path = pathIn(args);
   if (path === undefined || READS.has(args.command)) return [];
-  const words = name
-    .replaceAll(/([a-z])([A-Z])/gu, "$1 $2")
-    .toLowerCase()
-    .split(/[^a-z]+/u);
+  const words = wordsOf(name);
   if (!words.some((word) => WRITES.has(word))) return [];
   return [{ path, verb: words.some((word) => DELETES.has(word)) ? "deleted" : "wrote" }];
 }
+
+function wordsOf(name: string): readonly string[] {
+  return name
+    .replaceAll(/([a-z])([A-Z])/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/u);
+}
+
+const ARG_CHARS_MAX = 100;
+const ARGS_CHARS_MAX = 2_000;
+
+/** Whether the name of a tool says that it only reads; other tools may have changed something. */
+function isReading(name: string): boolean {
+  const words = wordsOf(name);
+  return words.some((word) => LOOKS.has(word)) && !words.some((word) => WRITES.has(word));
+}
+
+const LOOKS: ReadonlySet<string> = new Set(
+  "read get list search find fetch view show query look describe grep check count status datetime load".split(" "),
+);
 
 function pathIn(args: Readonly<Record<string, unknown>>): string | undefined {
   const path = PATHS.map((name) => args[name]).find((value) => typeof value === "string");
@@ -172,33 +209,40 @@ function jsonOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-type Source = Pick<WholeState, "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
+type Source = Pick<WholeState, "readOnlyTools" | "transcript" | "jobs" | "children" | "approval" | "openCallsSeq">;
 
-/** The lines of the work state by class, the most relevant class first; within a class the newest first. */
-function linesOf(state: Source, redact: (text: string) => string): readonly (readonly Line[])[] {
+/** A fact whose line is written if it is needed: a long session has thousands. */
+interface Fact {
+  readonly seq: number;
+  text(): string;
+}
+
+/** The facts about the work by class, the most relevant class first; within a class the newest first. */
+function factsOf(state: Source, redact: (text: string) => string): readonly (readonly Fact[])[] {
   const work = workIn(state.transcript);
   while (work.read < state.transcript.length) readNext(work, state.transcript);
-  const quote = (text: string): string => JSON.stringify(oneLine(redact(text), QUOTED_CHARS_MAX));
+  const quote = (text: string): string =>
+    JSON.stringify(oneLine(redact(text.slice(0, READ_CHARS_MAX)), QUOTED_CHARS_MAX));
   const newest = <V>(map: ReadonlyMap<string, V>): readonly (readonly [string, V])[] => [...map].reverse();
   const { approval, openCallsSeq } = state;
   const waiting = approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
   const running = [
     ...waiting.map(({ name, args }) => ({
       seq: approval?.seqs[0] ?? 0,
-      text: `waiting for approval ${approval?.asked.approval_id}: ${name} ${quote(JSON.stringify(args))}`,
+      text: () => `waiting for approval ${approval?.asked.approval_id}: ${name} ${quote(JSON.stringify(args))}`,
     })),
     ...state.jobs
       .filter(({ status }) => status === "running")
       .map(({ jobId, seq }) => {
         const started = work.jobs.get(jobId);
         const command = started === undefined ? "" : `: ${quote(started.command)}`;
-        return { seq: started?.seq ?? seq, text: `running job ${jobId}${command}` };
+        return { seq: started?.seq ?? seq, text: () => `running job ${jobId}${command}` };
       }),
     ...state.children
       .filter(({ isOpen }) => isOpen)
       .map(({ agent, childId }) => ({
         seq: openCallsSeq,
-        text: `running sub-agent ${quote(agent)}, session ${childId}`,
+        text: () => `running sub-agent ${quote(agent)}, session ${childId}`,
       })),
   ];
   const tasks = (isDone: boolean) =>
@@ -206,41 +250,52 @@ function linesOf(state: Source, redact: (text: string) => string): readonly (rea
       .filter(([, { status }]) => (status === "completed") === isDone)
       .map(([id, { seq, subject, status }]) => ({
         seq,
-        text: isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
+        text: () =>
+          isDone ? `task done: ${quote(subject)}` : `task ${id} ${status.replace("_", " ")}: ${quote(subject)}`,
       }));
-  const commands = (hasFailed: boolean) =>
+  const commands = (failed: boolean) =>
     newest(work.commands)
-      .filter(([, { exitCode }]) => (exitCode !== 0) === hasFailed)
-      .map(([command, { seq, exitCode }]) => {
-        const end = exitCode === undefined ? "ended without an exit code" : `exit code ${exitCode}`;
-        return { seq, text: `ran ${quote(command)}: ${end}${hasFailed ? ", NOT successful since" : ""}` };
+      .filter(([, { hasFailed }]) => hasFailed === failed)
+      .map(([command, { seq, verb, end }]) => {
+        return { seq, text: () => `${verb} ${quote(command)}${end}${failed ? ", NOT successful since" : ""}` };
       });
+  const statuses = new Map(state.jobs.map(({ jobId, status }) => [jobId, status]));
   const ended = newest(work.jobs).flatMap(([id, { seq, command }]) => {
-    const job = state.jobs.find(({ jobId, status }) => jobId === id && status !== "running");
-    return job === undefined ? [] : [{ seq, text: `job ${id} ${job.status.replace("_", " ")}: ${quote(command)}` }];
+    const status = statuses.get(id) ?? "running";
+    return status === "running"
+      ? []
+      : [{ seq, text: () => `job ${id} ${status.replace("_", " ")}: ${quote(command)}` }];
   });
   return [
     running,
     tasks(false),
     commands(true),
-    newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: `${verb} ${quote(path)}` })),
+    newest(work.files).map(([path, { seq, verb }]) => ({ seq, text: () => `${verb} ${quote(path)}` })),
     tasks(true),
     [...commands(false), ...ended],
+    newest(work.others)
+      .filter(([, { name }]) => !state.readOnlyTools.has(name))
+      .map(([, { seq, name, args }]) => ({ seq, text: () => `called ${name} with ${quote(args)}` })),
     newest(work.subAgents).map(([task, { seq, agent, session, hasFailed }]) => ({
       seq,
-      text: `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
+      text: () => `sub-agent ${quote(agent)}, session ${session}, ${hasFailed ? "failed" : "finished"}: ${quote(task)}`,
     })),
-    newest(work.skills).map(([name, { seq }]) => ({ seq, text: `skill ${quote(name)} is loaded` })),
+    newest(work.skills).map(([name, { seq }]) => ({ seq, text: () => `skill ${quote(name)} is loaded` })),
   ];
 }
 
 const QUOTED_CHARS_MAX = 160;
+/** Of a text; a secret that this cuts is not shown. */
+const READ_CHARS_MAX = 2_000;
 const REQUEST_CHARS_MAX = 400;
 
 /** The beginning of a text on one line, which it cannot end. */
 export function oneLine(text: string, charsMax: number): string {
   const read = text.slice(0, charsMax * 2);
-  const line = read.replaceAll(/[\p{C}\p{Z}\s]+/gu, " ").trim();
+  const line = read
+    .replaceAll(/[\p{C}\p{Z}\s]+/gu, " ")
+    .replaceAll(/\[(?= ?(?:work state|end of|said by tools))/giu, "(")
+    .trim();
   const isWhole = line.length <= charsMax && read.length === text.length;
   return isWhole ? line : `${line.slice(0, charsMax).toWellFormed()}…`;
 }
@@ -254,11 +309,16 @@ export function workFor(
   { workStateTokens: tokensMax }: { readonly workStateTokens: number },
   redact: (text: string) => string,
 ): { work_state?: WorkState } {
-  const classes = tokensMax === 0 ? [] : linesOf(state, redact);
-  const count = classes.reduce((sum, lines) => sum + lines.length, 0);
+  const facts = tokensMax === 0 ? [] : factsOf(state, redact);
+  const count = facts.reduce((sum, { length }) => sum + length, 0);
   if (count === 0) return {};
+  // A line has at least one token.
+  const classes = facts.map((one) => one.slice(0, tokensMax).map(lineOf));
   const { request } = workIn(state.transcript);
-  const first = request && { seq: request.seq, text: `last request of the user: ${bounded(redact(request.text))}` };
+  const first = request && {
+    seq: request.seq,
+    text: `last request of the user: ${bounded(redact(request.text.slice(0, READ_CHARS_MAX)))}`,
+  };
   const chosen = new Set<Line>();
   const total = count + (first === undefined ? 0 : 1);
   let left = tokensMax - contentTokens(workStateText({ lines: [], left_out: total })) - 1;
@@ -286,7 +346,21 @@ function bounded(text: string): string {
   return said.length <= REQUEST_CHARS_MAX ? said : `${said.slice(0, REQUEST_CHARS_MAX).toWellFormed()}…`;
 }
 
-/** All facts about the work, the most relevant first. */
-export function allWork(state: Source, redact: (text: string) => string): readonly Line[] {
-  return linesOf(state, redact).flat();
+function lineOf({ seq, text }: Fact): Line {
+  return { seq, text: text() };
+}
+
+/** All facts about the work, the most relevant first, without blocking the event loop. */
+export async function allWork(
+  state: Source,
+  redact: (text: string) => string,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<readonly Line[]> {
+  await readWork(state, yieldToEventLoop);
+  const lines: Line[] = [];
+  for (const fact of factsOf(state, redact).flat()) {
+    lines.push(lineOf(fact));
+    await yieldToEventLoop();
+  }
+  return lines;
 }

@@ -62,7 +62,7 @@ export function createCompactions(
     const { reading } = current().compaction ?? {};
     if (reading !== undefined) return reading("sources", given, signal);
     const { summarySources } = await import("../grounding/summary-sources.ts");
-    return summarySources(given.summary, given.messages, fixed.clock.yieldToEventLoop);
+    return summarySources(given, fixed.clock.yieldToEventLoop);
   };
   return {
     compactSession: async (input, call) => {

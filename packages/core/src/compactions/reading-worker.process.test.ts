@@ -37,7 +37,7 @@ describe("reading apart", () => {
     expect(await inWorker("account", given, never)).toEqual(await account(given, yieldToEventLoop));
     const messages = placed.slice(0, 50);
     expect(await inWorker("sources", { summary, messages }, never)).toEqual(
-      await summarySources(summary, messages, yieldToEventLoop),
+      await summarySources({ summary, messages }, yieldToEventLoop),
     );
   });
 

@@ -24,7 +24,7 @@ const HEAP_MB = 2_048;
 const READERS: Readers = {
   check: ({ summary, source }, yieldToEventLoop) => checkSummary(summary, source, yieldToEventLoop),
   account,
-  sources: ({ summary, messages }, yieldToEventLoop) => summarySources(summary, messages, yieldToEventLoop),
+  sources: summarySources,
 };
 
 interface Piece {

@@ -41,7 +41,7 @@ export function composeLayers(
     const realm = currentKeys(layer, name);
     refuseNull(realm, name);
     refuseStore(realm, name);
-    const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
+    const files = withBothRules(overlay(file.table, realm), file.table, realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
     const isDefault = Object.keys(raw).length === 0;
     const parsed = isDefault
@@ -86,7 +86,7 @@ export function composeOver(config: Config | undefined): Compose {
 }
 
 /** Only the file forbids tools: a client that writes back the realm's layer as it read it must not. */
-function forbiddenBy({ tools }: JsonTable): Config["forbidden"] {
+export function forbiddenBy({ tools }: JsonTable): Config["forbidden"] {
   const names = ["builtins", "shell"] as const;
   return names.filter((name) => isTable(tools) && tools[SWITCHES[name]] === false);
 }
@@ -139,7 +139,12 @@ function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
   return true;
 }
 
-/** A limit of the realm's own also replaces the other spelling of it below, or the two would contradict each other. */
+/** One table over another; a key replaces the other spelling of it below, or the two would contradict each other. */
+export function overlay(below: JsonTable, above: JsonTable): JsonTable {
+  const [table, over] = [withSubAgents(below), withSubAgents(above)];
+  return mergePatch(withoutSpellingsOf(over, table), over);
+}
+
 function withoutSpellingsOf(realm: JsonTable, table: JsonTable): JsonTable {
   const budget = isTable(realm.budget) ? realm.budget : {};
   const limits = isTable(realm.limits) ? realm.limits : {};

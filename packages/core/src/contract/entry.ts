@@ -93,12 +93,26 @@ export const CommandReport = z.object({
 });
 export type CommandReport = z.infer<typeof CommandReport>;
 
+/** The exit code that a command's report begins with; its output, which may be long, follows. */
+export function exitCodeIn(report: string): number | null | undefined {
+  const code = /^\s{0,9}\{\s{0,9}"exit_code"\s{0,9}:\s{0,9}(-?\d{1,9}|null)\b/u.exec(report)?.[1];
+  return code === undefined ? undefined : JSON.parse(code);
+}
+
 /** `unknown`: it is not running any more, or cannot be found, and left no exit code. */
 const JobEnd = z.enum(["completed", "failed", "timed_out", "cancelled", "unknown"]);
 export type JobEnd = z.infer<typeof JobEnd>;
 
 /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
-const RanCalls = z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() }));
+const RanCalls = z.array(
+  z.object({
+    name: z.string(),
+    duration_ms: count,
+    counted: z.boolean(),
+    /** The tool says that it changes nothing. */
+    read_only: z.literal(true).optional(),
+  }),
+);
 
 /** The call of the tool `agent`, who was asked, and the session it works in. */
 const Child = { call_id: z.string(), child_id: z.string(), agent: z.string() };

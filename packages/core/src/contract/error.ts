@@ -197,6 +197,12 @@ export class RuntimeError extends Error {
     this.details = options.details;
   }
 
+  /** By its shape: a program that a command loads may have another copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (!(value instanceof Error) || value.name !== "RuntimeError") return false;
+    return "code" in value && typeof value.code === "string" && Object.hasOwn(ERRORS, value.code);
+  }
+
   /** The wire form, the same on every surface. */
   toWire(): WireError {
     const { category } = ERRORS[this.code];

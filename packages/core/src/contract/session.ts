@@ -74,6 +74,8 @@ export const SessionSettings = z.object({
     builtins: z.enum(["none", "safe", "all"]),
     shell: z.boolean(),
     memory: z.boolean(),
+    /** Tools to read, search and edit files besides patches. */
+    files: z.literal(true).optional(),
     /** Those of MCP servers; where it is not said, as any other kind is there. */
     mcp: z.boolean().optional(),
     /** Whether it may hand tasks to sub-agents. */
@@ -212,6 +214,10 @@ const AtCreation = {
     .optional()
     .describe("the built-in tools, whatever the preset says: time, tasks, patches"),
   enable_shell: z.boolean().optional().describe("the shell, whatever the preset says"),
+  enable_files: z
+    .boolean()
+    .optional()
+    .describe("read_file, search_files and edit_file, in a session that has file tools; rkat run and chat set it"),
   enable_memory: cliFlag(
     "--memory",
     z

@@ -378,9 +378,16 @@ export function isRule(sentence: string): boolean {
 const OVERRIDE =
   /^(?:and |then )?(?:reveal|execute|upload|transfer|approve|grant|email|post|pay|disable|visit|reply)(?!\p{L})|(?<!\p{L})(?:ignore|disregard|forget|override|bypass|you (?:should|need to|have to|are to|are now)|your (?:new )?task|make sure|ignoriere\p{L}*|vergiss|du (?:sollst|musst)|sie sollen|führe\p{L}*|sende\p{L}*|ignore[zr]|oublie[zr])(?!\p{L})|忽略|执行|发送|你应该|無視|実行|送信/iu;
 
+/** Words that tell an agent its duty, whoever is said to want it. */
+const DUTY =
+  /(?<!\p{L})(?:should|shall|ought to|needs? to|ha(?:s|ve) to|(?:is|are) (?:to|required to|supposed to|expected to)|required to|(?:remains?|left|wants?|wish(?:es)?|ask(?:s|ed)?|told|tells?|instruct\p{L}*|request\p{L}*) (?:(?:is|you|us|me|the \p{L}+) )?to|kindly|soll(?:en|st|t)?|sollte\p{L}*|schick\p{L}*|lösch\p{L}*|devr\p{L}+|envoie\p{L}*|debe\p{L}*)(?!\p{L})|应该|应当|需要|べき/iu;
+
 /** Whether a sentence tells its reader to do something. */
 export function isInstruction(sentence: string): boolean {
-  return isRule(sentence) || REQUEST.test(sentence.replace(/^[^:.!?\n]{1,40}:\s+/u, "")) || OVERRIDE.test(sentence);
+  // Marks that nobody sees would hide a word, and marks around it the beginning.
+  const said = sentence.replaceAll(/\p{Cf}/gu, "").replace(/^[\s#>*_|`"'“„«(<[\]-]+/u, "");
+  const begun = said.replace(/^[^:.!?\n]{1,40}:\s+["'“„«`*_]*/u, "");
+  return isRule(said) || REQUEST.test(begun) || OVERRIDE.test(begun) || OVERRIDE.test(said) || DUTY.test(said);
 }
 
 /** The questions and requests of a user's text. */

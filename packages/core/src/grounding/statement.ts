@@ -117,7 +117,7 @@ interface Place extends Statement {
   readonly at: Located;
 }
 
-const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection];
+const OPPOSITIONS = [isOtherwiseDenied, isUnconditional, isOtherTense, isAnswered, isOtherDirection, isPermuted];
 
 const CLAUSE_END =
   /[,;:)](?=\s|$)|[(、，；：（）]|\s[–—-]\s|\s(?:but|while|whereas|aber|sondern|während|mais|pero)\s|但是?/giu;
@@ -238,6 +238,27 @@ function isOtherDirection(own: Place, other: Place): boolean {
     const link = linkOf(own, second);
     return !/^(?:and|or|und|oder|et|ou|和|、|と)?$/u.test(link) && link === linkOf(other, there);
   });
+}
+
+const BETWEEN_LISTED = /^(?:and|or|und|oder|et|ou|y|o|&|\/)$/u;
+
+/** Whether all words are in their places, but names or figures have changed theirs: "104 before 99", "99 before 104". */
+function isPermuted({ text, at }: Place, other: Place): boolean {
+  const tokens = matchesOf(/\S+/gu, text);
+  const mine = tokens.map(([word]) => canonicalPiece(word));
+  const theirs = matchesOf(/\S+/gu, other.text).map(([word]) => canonicalPiece(word));
+  const moved = mine.flatMap((word, index) => (word === theirs[index] ? [] : [{ word, index }]));
+  const [first, last] = [moved[0]?.index ?? 0, moved.at(-1)?.index ?? 0];
+  const isSwap = moved.every(({ word }) => moved.some(({ index }) => theirs[index] === word));
+  if (mine.length !== theirs.length || first === last || !isSwap) return false;
+  // Words move freely; figures do not.
+  if (moved.length > 2 && !moved.every(({ word }) => /\d/u.test(word))) return false;
+  const isLinked = mine
+    .slice(first, last)
+    .some((word, at) => word === theirs[first + at] && !BETWEEN_LISTED.test(word));
+  const isHere = ({ index: start = 0, 0: word }: RegExpExecArray): boolean =>
+    start < at.end && at.start < start + word.length;
+  return isLinked && tokens.some((token, at) => moved.some(({ index }) => index === at) && isHere(token));
 }
 
 /** The words between two names. */

@@ -5,7 +5,7 @@ import { summarySources } from "./summary-sources.ts";
 
 const numbered = (...messages: Message[]) => messages.map((message, at) => ({ seq: (at + 1) * 10, message }));
 const sourcesIn = (summary: string, ...messages: Message[]) =>
-  summarySources(summary, numbered(...messages), () => undefined);
+  summarySources({ summary, messages: numbered(...messages) }, () => undefined);
 const seqsIn = async (summary: string, ...messages: Message[]) =>
   (await sourcesIn(summary, ...messages)).map(({ seqs }) => seqs);
 

@@ -15,6 +15,13 @@ export interface SummarySource {
   readonly seqs: readonly number[];
 }
 
+export interface SummaryToRead {
+  readonly summary: string;
+  readonly messages: readonly NumberedMessage[];
+  /** The sentences to find; all of the summary's by default. */
+  readonly only?: readonly string[];
+}
+
 interface NumberedMessage {
   readonly seq: number;
   readonly message: Message;
@@ -38,24 +45,24 @@ const WORDS_MIN = 2;
 /** The share that a further message must add. */
 const GAIN_MIN = 0.15;
 
-/** Finds the source messages of each sentence of a summary by names, numbers and words. */
+/** Finds the source messages of each sentence of a summary, or of some, by names, numbers and words. */
 export async function summarySources(
-  summary: string,
-  messages: readonly NumberedMessage[],
+  { summary, messages, only }: SummaryToRead,
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<readonly SummarySource[]> {
-  const claims = claimsOf(summary);
+  const claims = claimsOf(summary, only && new Set(only));
   const wanted = new Set(claims.flatMap(({ words }) => [...words]));
   const names = new Map(claims.flatMap((claim) => [...claim.names]));
   const read: Read[] = [];
-  for (const one of messages.slice(-MESSAGES_MAX))
-    read.push(await readMessage(one, { wanted, names, yieldToEventLoop }));
+  for (const one of messages.slice(-MESSAGES_MAX)) read.push(await readMessage(one, wanted, yieldToEventLoop));
   const weightOf = createWeights(read);
-  const known = new Set(read.flatMap((one) => [...one.names]));
   const sources: SummarySource[] = [];
   for (const claim of claims) {
     await yieldToEventLoop();
-    sources.push({ text: claim.text, seqs: choose(candidatesFor(claim, read, { weightOf, known })) });
+    sources.push({
+      text: claim.text,
+      seqs: choose(await candidatesFor(claim, read, { weightOf, names, yieldToEventLoop })),
+    });
   }
   return sources;
 }
@@ -70,10 +77,11 @@ interface Claim {
 /** Whether a message, in canonical form and with the readings of its numbers, contains a name. */
 type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
 
-function claimsOf(summary: string): readonly Claim[] {
+function claimsOf(summary: string, only?: ReadonlySet<string>): readonly Claim[] {
   return blocksOf(summary)
-    .filter(({ kind }) => kind !== "heading")
+    .filter(({ kind }) => kind !== "heading" || only !== undefined)
     .flatMap(({ sentences }) => sentences)
+    .filter(({ text }) => only?.has(text) ?? true)
     .slice(0, SENTENCES_MAX)
     .map(({ text }) => {
       const names = new Map(atomsIn(text).map((atom) => [`${atom.kind} ${atom.text}`, finderOf(atom)]));
@@ -98,31 +106,35 @@ function finderOf({ kind, text }: Atom): Finds {
 /** The parts of a message that the summary mentions. */
 interface Read {
   readonly seq: number;
-  readonly passages: readonly ReadonlySet<string>[];
-  readonly names: ReadonlySet<string>;
+  readonly passages: readonly { readonly text: string; readonly words: ReadonlySet<string> }[];
+  /** The names in it; found once a sentence may come from it. */
+  names?: ReadonlySet<string>;
 }
 
 async function readMessage(
   { seq, message }: NumberedMessage,
-  {
-    wanted,
-    names,
-    yieldToEventLoop,
-  }: { wanted: ReadonlySet<string>; names: Claim["names"]; yieldToEventLoop: Clock["yieldToEventLoop"] },
+  wanted: ReadonlySet<string>,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<Read> {
-  const passages: ReadonlySet<string>[] = [];
-  const found = new Set<string>();
+  const passages: Read["passages"][number][] = [];
   for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
     await yieldToEventLoop();
     const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
-    if (words.size > 0) passages.push(words);
-    if (names.size === 0) continue;
+    if (words.size > 0) passages.push({ text, words });
+  }
+  return { seq, passages };
+}
+
+async function namesIn({ passages }: Read, names: Claim["names"], yieldToEventLoop: Clock["yieldToEventLoop"]) {
+  const found = new Set<string>();
+  for (const { text } of names.size === 0 ? [] : passages) {
+    await yieldToEventLoop();
     const said = canonical(text);
     const offers = new Set<string>();
     collectOffers(text, offers);
     for (const [key, finds] of names) if (!found.has(key) && finds(said, offers)) found.add(key);
   }
-  return { seq, passages, names: found };
+  return found;
 }
 
 /** A tool's output may be endless; it is read at both ends. */
@@ -137,7 +149,7 @@ const MESSAGES_ASSUMED = 50;
 function createWeights(read: readonly Read[]): (word: string) => number {
   const holders = new Map<string, number>();
   for (const { passages } of read) {
-    const words = new Set(passages.flatMap((passage) => [...passage]));
+    const words = new Set(passages.flatMap((passage) => [...passage.words]));
     for (const word of words) holders.set(word, (holders.get(word) ?? 0) + 1);
   }
   const seen = Math.max(read.length, MESSAGES_ASSUMED) + 1;
@@ -153,35 +165,43 @@ interface Candidate {
   readonly names: readonly string[];
 }
 
-function candidatesFor(
+async function candidatesFor(
   claim: Claim,
   read: readonly Read[],
-  { weightOf, known }: { weightOf: (word: string) => number; known: ReadonlySet<string> },
-): readonly Candidate[] {
-  const total = [...claim.words].reduce((sum, word) => sum + weightOf(word), 0);
-  const shares = new Map([...claim.words].map((word) => [word, weightOf(word) / total]));
+  by: {
+    readonly weightOf: (word: string) => number;
+    readonly names: Claim["names"];
+    readonly yieldToEventLoop: Clock["yieldToEventLoop"];
+  },
+): Promise<readonly Candidate[]> {
+  const total = [...claim.words].reduce((sum, word) => sum + by.weightOf(word), 0);
+  const shares = new Map([...claim.words].map((word) => [word, by.weightOf(word) / total]));
   const keys = [...claim.names.keys()];
-  const isKnown = keys.length === 0 || keys.some((key) => known.has(key));
-  const candidates: Candidate[] = [];
-  for (const { seq, passages, names } of read) {
-    const own = keys.filter((key) => names.has(key));
-    if (passages.length === 0) continue;
-    const { covered, words } = bestPassage(passages, shares);
-    const least = own.length > 0 ? SAID_WITH_NAME_MIN : isKnown ? SAID_MIN : SAID_ALL_BUT_NAMES_MIN;
-    const isChance = own.length === 0 && words.size < Math.min(WORDS_MIN, claim.words.size);
-    if (covered < least || isChance || words.size === 0) continue;
-    candidates.push({ seq, score: covered + own.length / Math.max(1, keys.length), words, names: own });
+  const possible: (Candidate & { readonly covered: number })[] = [];
+  for (const one of read) {
+    const { covered, words } = bestPassage(one.passages, shares);
+    if (covered < SAID_WITH_NAME_MIN) continue;
+    one.names ??= await namesIn(one, by.names, by.yieldToEventLoop);
+    const names = keys.filter((key) => one.names?.has(key));
+    possible.push({ seq: one.seq, covered, score: covered + names.length / Math.max(1, keys.length), words, names });
   }
+  const isKnown = keys.length === 0 || possible.some(({ names }) => names.length > 0);
+  const candidates = possible.filter(({ covered, names, words }) => {
+    if (names.length > 0) return true;
+    return (
+      covered >= (isKnown ? SAID_MIN : SAID_ALL_BUT_NAMES_MIN) && words.size >= Math.min(WORDS_MIN, claim.words.size)
+    );
+  });
   // Of equals the earliest.
   return candidates.sort((a, b) => b.score - a.score || a.seq - b.seq);
 }
 
-function bestPassage(passages: readonly ReadonlySet<string>[], shares: ReadonlyMap<string, number>) {
+function bestPassage(passages: Read["passages"], shares: ReadonlyMap<string, number>) {
   let [covered, best] = [0, NO_WORDS];
-  for (const passage of passages) {
+  for (const { words } of passages) {
     let sum = 0;
-    for (const [word, share] of shares) if (passage.has(word)) sum += share;
-    if (sum > covered) [covered, best] = [sum, passage];
+    for (const [word, share] of shares) if (words.has(word)) sum += share;
+    if (sum > covered) [covered, best] = [sum, words];
   }
   return { covered, words: new Map([...shares].filter(([word]) => best.has(word))) };
 }

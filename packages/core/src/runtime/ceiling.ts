@@ -37,8 +37,10 @@ export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
   const mcp = ceiling.mcp ? tools.mcp : false;
   // Without tools, the tool that loads skills is absent, too.
   const skills = ceiling.mcp ? tools.skills : false;
+  const builtins = isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins;
   return {
-    builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
+    builtins,
+    ...(tools.files === true && builtins === "all" ? { files: true as const } : {}),
     shell: tools.shell && ceiling.shell,
     memory: tools.memory && ceiling.memory,
     ...(mcp === undefined ? {} : { mcp }),

@@ -132,7 +132,14 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
         hash: sha256,
         yieldToEventLoop: async () => {},
       }).resume(id);
-    const { transcript: _t, rewrites: _r, compactions: _c, holes: _h, ...right } = foldSession(id, entries);
+    const {
+      transcript: _t,
+      rewrites: _r,
+      compactions: _c,
+      holes: _h,
+      readOnlyTools: _o,
+      ...right
+    } = foldSession(id, entries);
     expect(await resumed(text)).toEqual(right);
     for (let length = 0; length < text.length; length += 1)
       expect(await resumed(text.slice(0, length))).toBeUndefined();

@@ -126,6 +126,7 @@ const CREATE: Readonly<Record<string, Sample>> = {
   max_turns: { value: 3 },
   enable_builtins: { value: true },
   enable_shell: { value: true },
+  enable_files: { value: true, with: { tool_preset: "workspace" } },
   enable_memory: { value: false },
   enable_agents: { value: true },
   tool_preset: { value: "none" },

@@ -87,7 +87,10 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
 }
 
 type ToolsAsked = Partial<
-  Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory" | "enable_agents">
+  Pick<
+    CreateSession,
+    "tool_preset" | "enable_builtins" | "enable_shell" | "enable_files" | "enable_memory" | "enable_agents"
+  >
 >;
 
 /** Throws PERMISSION_DENIED for explicit settings beyond the ceiling; defaults are lowered to it. */
@@ -95,7 +98,10 @@ function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSetti
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
   const shell = input.enable_shell ?? base.shell;
-  const others = { ...given("mcp", base.mcp), ...given("skills", base.skills) };
+  if (input.enable_files === true && builtins !== "all")
+    throw invalid("enable_files: this session has no file tools; choose the tool_preset workspace or full");
+  const files = input.enable_files === true ? { files: true as const } : {};
+  const others = { ...files, ...given("mcp", base.mcp), ...given("skills", base.skills) };
   const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...others } as const;
   requireBelow(tools, defaults.ceiling, input);
   return belowCeiling(withAgents(tools, input.enable_agents, defaults), defaults.ceiling);
@@ -171,7 +177,9 @@ function change(
     settings.tools = withAgents(settings.tools, enable_agents, defaults);
     return;
   }
-  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory), ...agents };
+  const { builtins } = tool_preset === undefined ? defaults.tools : defaults.presets[tool_preset];
+  const files = { enable_files: settings.tools.files === true && builtins === "all" };
+  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory), ...agents, ...files };
   settings.tools = settleTools(asked, defaults);
 }
 
@@ -198,6 +206,8 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
       return value === (settings.tools.builtins !== "none");
     case "enable_shell":
       return value === settings.tools.shell;
+    case "enable_files":
+      return value === (settings.tools.files === true);
     case "enable_memory":
       return value === settings.tools.memory;
     case "enable_agents":

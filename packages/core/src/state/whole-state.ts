@@ -32,6 +32,8 @@ export interface WholeState extends SessionState {
   compactions: readonly KeptCompaction[];
   /** Erased ranges. */
   holes: readonly SeqRange[];
+  /** The tools that said of themselves that they change nothing. */
+  readonly readOnlyTools: Set<string>;
 }
 
 export function isWhole(state: SessionState): state is WholeState {
@@ -62,7 +64,8 @@ export async function foldLongSession(
 }
 
 export function beginFold(sessionId: string, entries: readonly Entry[]): WholeState {
-  return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [], holes: [] };
+  const folded = { transcript: [], rewrites: [], compactions: [], holes: [], readOnlyTools: new Set<string>() };
+  return { ...beginState(sessionId, entries), ...folded };
 }
 
 /** Applies one entry; returns false, without a change, if the state lacks what that needs. */
@@ -101,6 +104,10 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
     case "session_created":
     case "settings_changed":
       state.transcript = withSystem(state.transcript, entry, body.settings);
+      return;
+    case "tool_results":
+    case "results_held":
+      for (const { name, read_only } of body.calls) if (read_only === true) state.readOnlyTools.add(name);
       return;
     case "event":
       if (body.event.type !== "native_compaction_refused") return;

@@ -9,7 +9,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { SessionJobs } from "../ports/jobs.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
-import { createApplyPatchTool } from "./patch.ts";
+import { createFileTools } from "./files.ts";
+import { createApplyPatchTool, createFileLock } from "./patch.ts";
 import { createShellTools, type ShellTools } from "./shell.ts";
 import { createTaskTools } from "./tasks.ts";
 
@@ -41,6 +42,7 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
     shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs, jobs });
     return shell.tools;
   };
+  const files = { root, clock, lock: createFileLock() };
   // One board per configured kind of caller.
   const made = new Map<string, readonly Tool[]>();
   const once = (kind: string, make: () => readonly Tool[]): readonly Tool[] => {
@@ -49,10 +51,11 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
     return known;
   };
   return {
-    toolsFor: ({ builtins, shell: hasShell }, board = "") => [
+    toolsFor: ({ builtins, shell: hasShell, files: hasFiles }, board = "") => [
       ...(builtins === "none" ? [] : once("datetime", () => [createDatetimeTool({ now: () => clock.now() })])),
       ...(builtins === "none" ? [] : once(`tasks of ${board}`, () => createTaskTools({ clock }))),
-      ...(builtins === "all" ? once("patch", () => [createApplyPatchTool({ root, clock })]) : []),
+      ...(builtins === "all" ? once("patch", () => [createApplyPatchTool(files)]) : []),
+      ...(builtins === "all" && hasFiles ? once("files", () => createFileTools(files)) : []),
       ...(hasShell ? once("shell", createShell) : []),
     ],
     close: async () => shell?.close(),

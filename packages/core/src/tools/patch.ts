@@ -33,31 +33,45 @@ interface ApplyPatchOptions {
   /** The project's folder; no file outside is read or written. */
   readonly root: string;
   readonly clock: Clock;
+  readonly lock?: FileLock;
 }
 
-export function createApplyPatchTool({ root, clock }: ApplyPatchOptions): Tool {
-  // One patch at a time: two that read the same file before either wrote would lose a change.
+/** Runs one change of files at a time: two that read the same file before either wrote would lose a change. */
+export type FileLock = <T>(change: () => Promise<T>) => Promise<T>;
+
+export function createFileLock(): FileLock {
   let previous: Promise<unknown> = Promise.resolve();
+  return (change) => {
+    const done = previous.then(change);
+    previous = done.catch(() => undefined);
+    return done;
+  };
+}
+
+export function createApplyPatchTool({ root, clock, lock = createFileLock() }: ApplyPatchOptions): Tool {
   return defineTool({
     name: "apply_patch",
     description: DESCRIPTION,
     input: ApplyPatch,
-    run: ({ patch }, { signal }) => {
-      const applied = previous.then(async () => {
+    run: ({ patch }, { signal }) =>
+      lock(async () => {
         const plans = await planChanges(root, parsePatch(patch));
-        // The last moment to stop: from here on the patch is applied as a whole.
-        if (signal.aborted)
-          throw new RuntimeError("REQUEST_CANCELLED", "the patch was interrupted; no file was changed");
-        await commitChanges(
-          plans.map(({ change }) => change),
-          () => clock.newId(),
-        );
+        const changes = plans.map(({ change }) => change);
+        await makeChanges(changes, { signal, newId: () => clock.newId() });
         return plans.map(({ report }) => report).join("\n");
-      });
-      previous = applied.catch(() => undefined);
-      return applied;
-    },
+      }),
   });
+}
+
+interface Making {
+  readonly signal: AbortSignal;
+  readonly newId: () => string;
+}
+
+/** Makes all changes or none; the start is the last moment at which they can be interrupted. */
+export async function makeChanges(changes: readonly FileChange[], { signal, newId }: Making): Promise<void> {
+  if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the patch was interrupted; no file was changed");
+  await commitChanges(changes, newId);
 }
 
 interface PlannedChange {
@@ -110,7 +124,7 @@ async function planDeletion(root: string, path: string, name: string): Promise<P
   return { change: { path, before: await readExisting(path, name), after: undefined }, report: `D ${name}` };
 }
 
-async function readExisting(path: string, name: string): Promise<FileState> {
+export async function readExisting(path: string, name: string): Promise<FileState> {
   const stat = await statOf(path);
   if (stat === undefined) throw invalid(`${name} does not exist`);
   if (!stat.isFile()) throw invalid(`${name} is not a regular file`);
@@ -128,7 +142,7 @@ async function statOf(path: string) {
   }
 }
 
-function decodeText(bytes: Uint8Array, name: string): string {
+export function decodeText(bytes: Uint8Array, name: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {

@@ -251,7 +251,8 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
   const output = await execute(batch, call);
   const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
   const { content, isError: is_error } = batch.judge === undefined ? output : await batch.judge(call.data, output);
-  return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true } };
+  const reading = batch.tools.get(name)?.effects === "none" ? { read_only: true as const } : {};
+  return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true, ...reading } };
 }
 
 /** Runs a call; failures become its output. */

@@ -117,15 +117,42 @@ describe("which file", () => {
     expect(sources).toEqual(["/h/.rkat/config.toml"]);
   });
 
-  it("lets the nearest project file replace the home file whole", async () => {
+  it("merges the nearest project file over the user's file", async () => {
     const files = {
       ...home,
       "/p/rkat.toml": '[agent]\nmodel = "of-project"\n',
       "/rkat.toml": "[agent]\nmax_turns = 1\n",
     };
     const { config, sources } = await load({ files });
-    expect(config.agent).toMatchObject({ model: "of-project", max_turns: 100 });
-    expect(sources).toEqual(["/p/rkat.toml"]);
+    expect(config.agent).toMatchObject({ model: "of-project", max_turns: 7 });
+    expect(sources).toEqual(["/h/.rkat/config.toml", "/p/rkat.toml"]);
+  });
+
+  it("lets a project replace the other spelling of a limit, or of a sub-agent", async () => {
+    const agent = (name: string, prompt: string) => `[${name}]\ndescription = "d"\nprompt = "${prompt}"\n`;
+    const files = {
+      "/h/.rkat/config.toml": `[limits]\nbudget = 5\n${agent("agents.tester", "the user's")}`,
+      "/p/rkat.toml": `[budget]\nmax_tokens = 9\n${agent("sub_agents.tester", "the project's")}`,
+    };
+    const { config } = await load({ files });
+    expect(config.budget.max_tokens).toBe(9);
+    expect(config.sub_agents.named.tester?.prompt).toBe("the project's");
+  });
+
+  it("[H2] never lets a project weaken the user's deny rules or switch on what the user forbids", async () => {
+    const files = {
+      "/h/.rkat/config.toml": '[permissions]\ndeny = ["shell(rm *)"]\n[tools]\nshell_enabled = false\n',
+      "/p/rkat.toml": '[permissions]\nallow = ["*"]\ndeny = []\n[tools]\nshell_enabled = true\n',
+    };
+    const { config } = await load({ files });
+    expect(config.permissions[0]).toEqual({ from: "user", rules: expect.objectContaining({ deny: ["shell(rm *)"] }) });
+    expect(config.forbidden).toEqual(["shell"]);
+    expect(config.tools.shell_enabled).toBe(false);
+  });
+
+  it("names the user's file where that one is wrong", async () => {
+    const files = { "/h/.rkat/config.toml": "[agent]\nmax_turns = 0\n", "/p/rkat.toml": "[agent]\nmax_turns = 3\n" };
+    await expect(load({ files })).rejects.toThrow("/h/.rkat/config.toml: agent.max_turns");
   });
 
   it("knows a project by .rkat/config.toml, too", async () => {
@@ -142,7 +169,7 @@ describe("which file", () => {
 
   it("does not take the home file for a second project file", async () => {
     const { sources } = await load({ files: { ...home, "/h/rkat.toml": "" }, cwd: "/h/code" });
-    expect(sources).toEqual(["/h/rkat.toml"]);
+    expect(sources).toEqual(["/h/.rkat/config.toml", "/h/rkat.toml"]);
   });
 
   it("says which file cannot be read", async () => {

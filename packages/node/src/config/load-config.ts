@@ -8,7 +8,7 @@ import {
   agentOf,
   PROMPT_BYTES_MAX,
 } from "@rkat/core/config/agents-schema";
-import { type Compose, composeLayers, isSet, VARIABLES } from "@rkat/core/config/config-layers";
+import { type Compose, composeLayers, forbiddenBy, isSet, overlay, VARIABLES } from "@rkat/core/config/config-layers";
 import { describeProblems } from "@rkat/core/config/config-problems";
 import type { Config, ConfiguredRules } from "@rkat/core/config/config-schema";
 import { flag, oneOf, text, wait } from "@rkat/core/config/values";
@@ -54,38 +54,42 @@ export interface LoadedConfig {
 const NAME = "rkat.toml";
 const HIDDEN_NAME = join(".rkat", "config.toml");
 
-/** Reads the configuration: defaults, the project's file or else the home one, the realm's own, then the environment. */
+/** Reads the configuration: defaults, the user's file, the project's, the realm's own, then the environment. */
 export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const { env, home, stateFolder, readFile } = places;
   const trust = openTrust(places);
   const mcp = await loadMcpServers(places, trust);
   const found = await loadAgentFiles(places, trust);
-  // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
+  // In the home folder `.rkat/config.toml` is the user's file.
   const project = await findUpwards(places, (folder) => (folder === home ? [NAME] : [NAME, HIDDEN_NAME]));
   const own = await readIfThere(join(home, HIDDEN_NAME), readFile);
-  const userRules = own === undefined ? [] : rulesOfUser(own);
-  const userHooks = own === undefined || project === undefined ? [] : hooksOfUser(own);
-  const file = project ?? own;
-  const { permissions: rules, ...others } = file === undefined ? {} : tableOf(file);
-  // The user's rules are kept separate, whether or not the project has a file.
-  const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
+  const user = own === undefined ? NO_FILE : readUsersFile(own);
+  const below = project === undefined ? {} : tableOf(project);
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
   const kept = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
-  const inDatabase = isSet(env.RKAT_STORE_URL) || (file !== undefined && namesDatabase(trust, file, below));
+  const admitted = project && trust.settings(project, below, [user.table]);
+  const inDatabase = isSet(env.RKAT_STORE_URL) || namesDatabase(overlay(user.table, admitted?.admitted ?? {}));
   // A realm in a database has its layer there.
   const realm = inDatabase ? undefined : kept;
   const layer = realm === undefined ? {} : parseToml(realm.text, realm.path);
-  const settings = file && trust.settings(file, below, [layer]);
-  const ofRealm = realm && trust.settings(realm, layer, [below]);
+  const settings = project && trust.settings(project, below, [user.table, layer]);
+  const ofRealm = realm && trust.settings(realm, layer, [user.table, below]);
   const realmName = realm?.path ?? "configuration";
+  const layersOver = (table: JsonTable): Compose =>
+    composeLayers({ ...user, name: project?.path ?? own?.path, table: overlay(user.table, table) }, env, [
+      ...new Set([...forbiddenBy(user.table), ...forbiddenBy(table)]),
+    ]);
   // Errors are reported whether or not the file is trusted.
-  composeLayers({ name: file?.path, table: below }, env)(layer, realmName);
-  const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules, userHooks }, env);
+  layersOver(below)(layer, realmName);
+  const compose = layersOver(settings?.admitted ?? {});
   const config = compose(ofRealm?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
-  const isOwnRead = project !== undefined && (userRules.length > 0 || userHooks.length > 0);
-  const read = isOwnRead ? [own, file, realm] : [file, realm];
-  const sources = [...read.flatMap((one) => one?.path ?? []), ...mcp.files, ...found.files, ...variables];
+  const sources = [
+    ...[own, project, realm].flatMap((one) => one?.path ?? []),
+    ...mcp.files,
+    ...found.files,
+    ...variables,
+  ];
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
   const skilled = config.skills.enabled ? await loadSkills(places, trust) : NO_SKILLS;
   const files = [settings?.brought, ofRealm?.brought, mcp.brought, found.brought, link].filter(
@@ -94,7 +98,8 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const brought = [...files, ...skilled.brought];
   const problems = [...found.problems, ...skilled.warnings];
   const renamed = [
-    file !== undefined && "agents" in below ? file : [],
+    own !== undefined && user.usesAgents ? own : [],
+    project !== undefined && "agents" in below ? project : [],
     realm !== undefined && "agents" in layer ? realm : [],
   ];
   const advice = [
@@ -103,9 +108,9 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   ];
   const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems, advice };
   const hookFiles = {
-    ...hookFilesOf(file?.path, settings?.admitted),
+    ...hookFilesOf(project?.path, settings?.admitted),
     ...hookFilesOf(realm?.path, ofRealm?.admitted),
-    ...Object.fromEntries(userHooks.map(({ id }) => [id, own?.path ?? ""])),
+    ...Object.fromEntries(user.userHooks.map(({ id }) => [id, own?.path ?? ""])),
   };
   const reported = { brought, leftOut: leftOutText(brought) };
   return { config, compose, sources, ...offered, ...reported, hookFiles, trust };
@@ -113,23 +118,36 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };
 
-/** Whether the trusted part of a file names a database. */
-function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean {
-  const { store } = trust.settings(file, table).admitted;
+function namesDatabase({ store }: JsonTable): boolean {
   return isJsonTable(store) && store.url !== undefined;
 }
 
-/** The rules of the user's own file, which apply to every project. */
-function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
-  const { permissions = {} } = parseToml(text, path);
-  const { permissions: layers } = composeLayers({ name: path, table: { permissions } }, {})({}, path);
-  return layers.map(({ rules }) => ({ from: "user", rules }));
+interface UsersFile {
+  /** Its settings without rules and hooks, which stay apart: no project takes them away. */
+  readonly table: JsonTable;
+  readonly userRules: readonly ConfiguredRules[];
+  readonly userHooks: Config["hooks"]["entries"];
+  /** Whether it has the former `[agents.NAME]`. */
+  readonly usesAgents: boolean;
 }
 
-/** The hooks of the user's own file, which every project has. */
-function hooksOfUser({ path, text }: FoundFile): Config["hooks"]["entries"] {
-  const { hooks = {} } = tableOf({ path, text });
-  return composeLayers({ name: path, table: { hooks } }, {})({}, path).hooks.entries;
+const NO_FILE: UsersFile = { table: {}, userRules: [], userHooks: [], usesAgents: false };
+
+/** Throws INVALID_PARAMS that names the user's file, which is merged with others afterwards. */
+function readUsersFile(own: FoundFile): UsersFile {
+  const table = tableOf(own);
+  const { permissions, hooks } = composeLayers({ name: own.path, table }, {})({}, own.path);
+  const { permissions: _rules, hooks: _hooks, ...others } = table;
+  const userRules = permissions.map(({ rules }) => ({ from: "user" as const, rules }));
+  const limits = isJsonTable(_hooks)
+    ? Object.fromEntries(Object.entries(_hooks).filter(([key]) => key !== "entries"))
+    : {};
+  return {
+    table: Object.keys(limits).length === 0 ? others : { ...others, hooks: limits },
+    userRules,
+    userHooks: hooks.entries,
+    usesAgents: "agents" in table,
+  };
 }
 
 /**

@@ -65,7 +65,7 @@ describe("a question of a sub-agent", () => {
     expect(seen()).toMatch(/^sub-agent reviewer asks:\nshell \(a rule asks\)\n {2}git log\nRun it\?/);
     await say("not today");
     const word = { decision: "deny", reason: "not today" };
-    const named = { session_id: "reviewer-session", approval_id: "of-reviewer-session" };
+    const named = { session_id: "reviewer-session", approval_id: "of-reviewer-session", calls: ["c1"] };
     expect(answers).toEqual([["answerApproval", { ...named, ...word }]]);
   });
 
@@ -107,7 +107,33 @@ describe("a question of a sub-agent", () => {
     expect(questions()).toBe(2);
     await say("y");
     expect(answers).toEqual([
-      ["answerApproval", { session_id: "c-session", approval_id: "of-c-session", decision: "allow" }],
+      ["answerApproval", { session_id: "c-session", approval_id: "of-c-session", calls: ["c1"], decision: "allow" }],
+    ]);
+  });
+});
+
+describe("several calls of one answer", () => {
+  it("[I1] are answered one by one, and what is allowed for longer is not asked again", async () => {
+    const { onEvent, say, questions, answers } = person();
+    const call = (id: string, command: string, always: string[]) => {
+      return { id, name: "shell", args: { command }, why: "a rule asks", always };
+    };
+    const calls = [
+      call("c1", "ls a", ["shell(ls *)"]),
+      call("c2", "rm a", ["shell(rm *)"]),
+      call("c3", "ls b", ["shell(ls *)"]),
+    ];
+    onEvent({ ...(asked("own", "") as Extract<AgentEvent, { type: "tool_approval_requested" }>), calls });
+    await turn();
+    await say("s");
+    await say("r yes, but later");
+    await turn();
+    expect(questions()).toBe(2);
+    const named = { session_id: "own", approval_id: "of-own" };
+    expect(answers).toEqual([
+      ["answerApproval", { ...named, calls: ["c1"], decision: "allow", remember: "session" }],
+      ["answerApproval", { ...named, calls: ["c2"], decision: "deny", reason: "yes, but later" }],
+      ["answerApproval", { ...named, calls: ["c3"], decision: "allow" }],
     ]);
   });
 });

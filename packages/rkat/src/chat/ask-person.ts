@@ -7,7 +7,8 @@ import type { Approval } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { patchLines, patchOf } from "../commands/turn-view.ts";
-import { counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
+import { counted, createPaint, type Io, oneLine, type Paint, type Terminal } from "../io.ts";
+import type { Key } from "./keys.ts";
 
 export function canAsk({ stdin, stderr }: Io): boolean {
   return stdin.kind === "terminal" && stderr.isTerminal;
@@ -29,12 +30,78 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
+/** Takes keys until `press` resolves; Ctrl-C interrupts the command, as elsewhere. */
+async function withKeys<T>(
+  terminal: Terminal,
+  signal: AbortSignal,
+  press: (text: string, key: Key, resolve: (value: T) => void) => void,
+  atEnd: T,
+): Promise<T> {
+  const { openKeys } = await import("./keys.ts");
+  const done = Promise.withResolvers<T>();
+  const keys = openKeys(terminal, {
+    press: (text, key) => {
+      if (key.ctrl && key.name === "c") terminal.interrupt?.();
+      else press(text ?? "", key, done.resolve);
+    },
+    paste: (text) => press(text, {}, done.resolve),
+    end: () => done.resolve(atEnd),
+  });
+  const abort = (): void => done.reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await done.promise;
+  } finally {
+    signal.removeEventListener("abort", abort);
+    keys.close();
+    terminal.output.write("\n");
+  }
+}
+
+/** Asks for one key; anything but an answer's is ignored. `r` asks for a line. */
+export async function askKey(io: Io, question: Question, over?: AbortSignal): Promise<string> {
+  const terminal = io.stdin.terminal();
+  const { output } = terminal;
+  output.write(lineOf(question));
+  const press = (text: string, key: Key, resolve: (word: string) => void): void => {
+    const word = key.name === "return" || (key.ctrl && key.name === "d") ? "n" : text.toLowerCase();
+    if (!question.choices.some((choice) => choice.word === word)) return;
+    output.write(word);
+    resolve(word);
+  };
+  const signal = over === undefined ? io.interrupt : AbortSignal.any([io.interrupt, over]);
+  const word = await withKeys(terminal, signal, press, "n");
+  return word === "r" ? reasonOf(await askLine(io, WHY_NOT, over)) : word;
+}
+
+/** Asks for a text that the terminal does not show. */
+export function askSecret(io: Io, question: string): Promise<string> {
+  const terminal = io.stdin.terminal();
+  terminal.output.write(question);
+  let typed = "";
+  const press = (text: string, key: Key, resolve: (text: string) => void): void => {
+    if (key.name === "return" || key.name === "enter") resolve(typed);
+    else if (key.ctrl && key.name === "d") resolve("");
+    else if (key.name === "backspace") typed = typed.slice(0, -1);
+    else if (!key.ctrl && !key.meta) typed += withoutControls(text);
+  };
+  return withKeys(terminal, io.interrupt, press, "");
+}
+
+/** An answer that denies for this reason, whatever the reason's words are. */
+export function reasonOf(line: string): string {
+  return `r ${line}`;
+}
+
+export const WHY_NOT = "Why not? ";
+
 interface AnswerChoice {
   readonly word: string;
   readonly meaning: string;
 }
 
-/** A question, and the words that answer it; any other line is taken as a reason. */
+/** A question, and the keys that answer it; the key `r` asks for a line, the reason that the model gets. */
 export interface Question {
   readonly words: string;
   readonly choices: readonly AnswerChoice[];
@@ -86,17 +153,29 @@ export function createAsker(
     if (over.signal.aborted) return;
     question.isShown = true;
     if (agent !== undefined) io.stderr.write(`${bold(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)} asks:`)}\n`);
-    showCalls(io, calls);
-    const line = await ask(questionFor(calls), over.signal);
-    if (over.signal.aborted) return;
+    // Each call is answered on its own; what an answer allows for longer is not asked again.
+    const allowed = new Set<string>();
+    for (const call of calls) {
+      const isAllowed = call.always?.every((rule) => allowed.has(rule)) === true;
+      if (!isAllowed) showCalls(io, [call]);
+      const line = isAllowed ? "y" : await ask(questionFor(call), over.signal);
+      if (over.signal.aborted) return;
+      if (line === undefined) {
+        open.delete(approval_id);
+        return;
+      }
+      const answer = readWord(line);
+      if (answer.remember !== undefined) for (const rule of call.always ?? []) allowed.add(rule);
+      question.answering.add(call.id);
+      await dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...answer });
+    }
     open.delete(approval_id);
-    if (line === undefined) return;
-    await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
   };
   return {
     onEvent: (reported) => {
       const { event, agent } = unwrapSubAgentEvent(reported);
-      if (event.type === "tool_approval_answered") {
+      const answered = event.type === "tool_approval_answered" ? open.get(event.approval_id)?.answering : undefined;
+      if (event.type === "tool_approval_answered" && !event.calls.every((id) => answered?.has(id) === true)) {
         drop(
           event.approval_id,
           `${event.decision === "allow" ? "allowed" : "denied"} by ${oneLine(event.by ?? "another client", NAME_CHARS_MAX)}`,
@@ -108,7 +187,7 @@ export function createAsker(
           drop(approval_id, `sub-agent ${oneLine(event.agent, NAME_CHARS_MAX)} has ended`);
       }
       if (event.type !== "tool_approval_requested") return;
-      const question = { ...event, agent, over: new AbortController(), isShown: false };
+      const question = { ...event, agent, over: new AbortController(), answering: new Set<string>(), isShown: false };
       open.set(event.approval_id, question);
       asked = asked
         .then(() => put(question))
@@ -124,6 +203,8 @@ export function createAsker(
 interface Asked extends Omit<AgentEventOf<"tool_approval_requested">, "type"> {
   readonly agent: string | undefined;
   readonly over: AbortController;
+  /** The calls that this terminal has answered. */
+  readonly answering: Set<string>;
   isShown: boolean;
 }
 
@@ -162,8 +243,8 @@ function linesOf(args: JsonObject, paint: Paint): readonly string[] {
   ];
 }
 
-function questionFor(calls: Calls): Question {
-  const canRemember = calls.every(({ always }) => always !== undefined);
+function questionFor({ always }: Calls[number]): Question {
+  const canRemember = always !== undefined;
   const longer = [
     { word: "s", meaning: "for this session" },
     { word: "p", meaning: "for this project" },
@@ -171,7 +252,8 @@ function questionFor(calls: Calls): Question {
   const choices = [
     { word: "y", meaning: "once" },
     ...(canRemember ? longer : []),
-    { word: "n", meaning: "no, or say why not" },
+    { word: "n", meaning: "no" },
+    { word: "r", meaning: "no, and say why" },
   ];
   return { words: "Run it?", choices };
 }
@@ -179,6 +261,7 @@ function questionFor(calls: Calls): Question {
 /** Anything but yes is no; more than a letter is the reason that the model gets. */
 function readWord(line: string): JsonObject {
   const text = line.trim();
+  if (/^r\b/i.test(text)) return { decision: "deny", ...(text.length < 2 ? {} : { reason: text.slice(1).trim() }) };
   if (/^y(?:es)?$/i.test(text)) return { decision: "allow" };
   if (/^s(?:ession)?$/i.test(text)) return { decision: "allow", remember: "session" };
   if (/^p(?:roject)?$/i.test(text)) return { decision: "allow", remember: "project" };

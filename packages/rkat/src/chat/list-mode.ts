@@ -1,6 +1,6 @@
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { oneLine, type Paint } from "../io.ts";
-import type { Question } from "./ask-person.ts";
+import { type Question, reasonOf, WHY_NOT } from "./ask-person.ts";
 import type { Key, Mode } from "./keys.ts";
 import { createLineBuffer, type LineBuffer } from "./line-buffer.ts";
 import type { Choice, Picker } from "./picker.ts";
@@ -116,7 +116,7 @@ function edit(buffer: LineBuffer, text: string | undefined, key: Key): boolean {
 }
 
 const LINE_CHARS_MAX = 400;
-const HOW = " a letter, or ↑ ↓, then Enter";
+const HOW = " a letter, or ↑ ↓ and Enter";
 
 /** A question that is answered by an entry of a list, or by a typed line. */
 export function createAnswerMode(
@@ -125,20 +125,31 @@ export function createAnswerMode(
 ): Mode {
   const typed = createLineBuffer();
   let marked: number | undefined;
+  /** Whether a reason is typed, which any letter may begin. */
+  let isReason = false;
   const step = (by: number): void => {
     const last = choices.length - 1;
     marked = marked === undefined ? (by > 0 ? 0 : last) : Math.min(last, Math.max(0, marked + by));
   };
+  /** Whether the answer is a reason that follows. */
+  const choose = (word: string | undefined): boolean => {
+    isReason ||= word === "r";
+    if (isReason) marked = undefined;
+    return word === "r";
+  };
   const heading = (columns: number): string => {
-    const bold = fitted(words, columns - 1);
-    return `${paint.bold(bold)}${paint.dim(fitted(HOW, Math.max(1, columns - cellsOf(bold) - 1)))}`;
+    const bold = fitted(isReason ? WHY_NOT : words, columns - 1);
+    return `${paint.bold(bold)}${paint.dim(fitted(isReason ? "" : HOW, Math.max(1, columns - cellsOf(bold) - 1)))}`;
   };
   return {
     press: (text, key) => {
       if (key.name === "return" || key.name === "enter") {
         const chosen = typed.isEmpty && marked !== undefined ? choices[marked]?.word : undefined;
-        return done(chosen ?? typed.text());
+        return choose(chosen) || done(chosen ?? (isReason ? reasonOf(typed.text()) : typed.text()));
       }
+      const isFirst = typed.isEmpty && !isReason && !key.ctrl && !key.meta;
+      const word = isFirst ? choices.find((choice) => choice.word === text?.toLowerCase())?.word : undefined;
+      if (word !== undefined) return choose(word) || done(word);
       if (key.name === "escape" || (key.ctrl && key.name === "c")) return interrupt();
       if (key.ctrl && key.name === "d") return done(typed.text());
       if (key.name === "up" || key.name === "down") return step(key.name === "up" ? -1 : 1);
@@ -146,7 +157,7 @@ export function createAnswerMode(
     },
     paste: (text) => typed.insert(oneLine(text, LINE_CHARS_MAX)),
     rows: (columns) => {
-      const listed = choices.map(({ word, meaning }, at) => {
+      const listed = (isReason ? [] : choices).map(({ word, meaning }, at) => {
         const isMarked = at === marked && typed.isEmpty;
         const row = fitted(`${word}  ${meaning}`, columns - 3);
         return `${isMarked ? paint.cyan("❯ ") : "  "}${isMarked ? paint.bold(row) : row}`;

@@ -24,11 +24,14 @@ const own: Partial<Parts> = {
 const run = (...args: string[]) => line.run(args, { own });
 const ask = ["run", "Make a task.", "--ask", "task_*"];
 
-/** Runs a command before somebody who types this. */
-async function typing(typed: string, ...args: string[]) {
-  const input = new PassThrough();
-  input.end(`${typed}\n`);
-  const terminal = () => ({ input, output: new PassThrough() }) as never; // As much of a terminal as lines need.
+/** Runs a command before a person who presses this key, and gives a reason where one is asked for. */
+async function typing(key: string, ...args: string[]) {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  output.on("data", (shown: Buffer) => {
+    if (shown.toString().includes("Run it?")) input.write(key);
+    if (shown.toString().includes("Why not?")) input.write("yes, but not on a Monday\n");
+  });
+  const terminal = () => ({ input, output }) as never; // As much of a terminal as keys and lines need.
   return line.run(args, { own, isTerminal: true, stdin: { ...NO_INPUT, kind: "terminal", terminal } });
 }
 
@@ -60,8 +63,8 @@ describe("a call that a rule asks about", () => {
       code: 0,
       stderr: expect.stringMatching(/task_create.*rule ask task_\* of the session.*\n.*Feed the heron/),
     });
-    const refused = await typing("not on a Monday", ...ask, "--events");
-    expect(refused.stdout).toContain("not run: the user denied it: not on a Monday");
+    const refused = await typing("r", ...ask, "--events");
+    expect(refused.stdout).toContain("not run: the user denied it: yes, but not on a Monday");
   });
 
   it("[I2] waits for whoever looks later, and goes on in the command that answers", async () => {

@@ -135,6 +135,7 @@ function toolFields({ tools: named, yolo, allowTool, blockTool }: RunFlags, conf
     tool_preset: tools ?? "safe",
     enable_builtins: isForbidden ? false : isOn(config.tools.builtins_enabled),
     enable_shell: isOn(config.tools.shell_enabled),
+    enable_files: tools === "workspace" || tools === "full" ? true : undefined,
     tool_filter: toolFilter(allowTool, blockTool),
   };
 }

@@ -1,7 +1,7 @@
 import { ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createActivity } from "../chat/activity.ts";
-import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../chat/ask-person.ts";
+import { askKey, canAsk, createAsker, UNATTENDED } from "../chat/ask-person.ts";
 import type { MarkdownStream } from "../chat/markdown.ts";
 import { type Call, type CommandRow, command, DEFAULT_COMMAND } from "../command-row.ts";
 import { ensureModel } from "../first-run.ts";
@@ -166,7 +166,7 @@ async function showTurn(
   { stream, limits }: Turn,
 ): Promise<number> {
   const { io: above, row } = openActivityRow(io);
-  const asker = createAsker(above, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
+  const asker = createAsker(above, opened.runtime.dispatch, (question, over) => askKey(io, question, over));
   const activity = createActivity(row);
   activity.begin(`asking ${flags.model ?? opened.config.agent.model ?? "the model"}`);
   const result = await watchTurn({

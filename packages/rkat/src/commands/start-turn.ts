@@ -1,3 +1,6 @@
+import { readFileSync, statSync } from "node:fs";
+import { arch, release, type } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content } from "@rkat/core/contract/message";
@@ -28,14 +31,51 @@ interface FirstTurn {
   readonly unattended?: NonNullable<CallContext["unattended"]>;
 }
 
-export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
+export function startSession({ runtime, config, place }: Opened, first: FirstTurn): Turn {
   const { prompt, flags, outputSchema, signal, unattended } = first;
-  const fields = { ...sessionFields(flags, config, outputSchema), prompt };
+  const asked = sessionFields(flags, config, outputSchema);
+  // A model that works on files is told where it is.
+  const instructions = [
+    asked.additional_instructions ?? [],
+    asked.enable_files ? describePlace(place.projectRoot) : [],
+  ];
+  const additional_instructions = instructions.flat();
+  const fields = { ...asked, ...(additional_instructions.length === 0 ? {} : { additional_instructions }), prompt };
   const call = { signal, ...attendance(unattended) };
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
     runtime.dispatch("createSession", fields, { ...call, listener }) as Promise<RunResult>;
   return { stream: streamOf(create), limits: limitsOf(flags, config.budget) };
+}
+
+/** A paragraph on the folder, the system, the date and the branch; it starts no program. */
+function describePlace(folder: string): string {
+  const branch = branchOf(folder);
+  const git = branch === undefined ? "not a git repository" : `git: ${branch}`;
+  const date = new Date().toLocaleDateString("sv-SE");
+  return `Environment: folder ${folder}, ${git}. System: ${type()} ${release()} ${arch()}. Date at the start: ${date}.`;
+}
+
+const HEAD_CHARS_MAX = 200;
+
+/** The branch, or the commit where none is checked out; undefined where the folder is in no repository. */
+function branchOf(folder: string): string | undefined {
+  try {
+    const git = join(folder, ".git");
+    const inside = statSync(git).isDirectory()
+      ? git
+      : resolve(
+          folder,
+          readFileSync(git, "utf8")
+            .replace(/^gitdir:/, "")
+            .trim(),
+        );
+    const head = readFileSync(join(inside, "HEAD"), "utf8").slice(0, HEAD_CHARS_MAX).trim();
+    return head.startsWith("ref: ") ? `branch ${head.slice("ref: refs/heads/".length)}` : `commit ${head}`;
+  } catch {
+    const parent = dirname(folder);
+    return parent === folder ? undefined : branchOf(parent);
+  }
 }
 
 function limitsOf(flags: RunFlags, { max_tokens, max_cost }: Opened["config"]["budget"]): Limits {

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import type { IncomingMessage } from "node:http";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import type { HttpRequest } from "./exchange.ts";
 import { excessOf, isRecord } from "./incoming.ts";
 
 /** A body that was read: its bytes as a text, and what they say; nothing for an empty one. */
@@ -10,7 +10,7 @@ export interface Body {
 }
 
 /** Reads a request's body; throws PAYLOAD_TOO_LARGE before more than the limit is held, and names what is no JSON. */
-export type ReadBody = (request: IncomingMessage) => Promise<Body>;
+export type ReadBody = (request: HttpRequest) => Promise<Body>;
 
 export function fieldsOf({ value = {} }: Body): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw invalid("the body: expected a JSON object");
@@ -41,7 +41,7 @@ export function createBodyReader(): ReadBody {
 }
 
 /** Throws PAYLOAD_TOO_LARGE for a body that the request says will be. */
-export function requireFitting({ headers }: IncomingMessage): void {
+export function requireFitting({ headers }: HttpRequest): void {
   if (Number(headers["content-length"] ?? 0) > BODY_BYTES_MAX) throw tooLarge();
 }
 
@@ -52,7 +52,7 @@ function tooLarge(): RuntimeError {
 }
 
 /** Not with `for await`: leaving it would destroy the connection before the refusal is sent. */
-function collect(request: IncomingMessage, take: (bytes: number) => void): Promise<Buffer> {
+function collect(request: HttpRequest, take: (bytes: number) => void): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const stop = (error: unknown): void => {
@@ -72,12 +72,12 @@ function collect(request: IncomingMessage, take: (bytes: number) => void): Promi
     request.on("end", () => resolve(Buffer.concat(chunks)));
     const onGone = (): void =>
       stop(new RuntimeError("REQUEST_CANCELLED", "the connection broke before the body ended"));
-    request.on("error", onGone);
+    request.on("error", (error) => (error instanceof RuntimeError ? stop(error) : onGone()));
     request.on("close", onGone);
   });
 }
 
-function parseBody(bytes: Buffer, headers: IncomingMessage["headers"]): Body {
+function parseBody(bytes: Buffer, headers: HttpRequest["headers"]): Body {
   if (bytes.length === 0) return { text: "" };
   const { "content-type": type = "", "content-encoding": encoding = "identity" } = headers;
   // A page elsewhere can send a form or a plain text without asking; it cannot send JSON.

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { IncomingMessage } from "node:http";
 import type { Audited, Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
 import { spellDuration } from "@rkat/core/contract/input";
@@ -8,6 +7,7 @@ import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { HttpRequest } from "./exchange.ts";
 import { isRecord } from "./incoming.ts";
 
 /** The part of a runtime that surfaces call. */
@@ -222,7 +222,7 @@ const METHOD = /^[A-Z]{1,16}$/;
 
 /** The record of a new request; its own id is kept, so that proxies can correlate it. */
 export function recordOf(
-  { method = "", headers }: IncomingMessage,
+  { method = "", headers }: HttpRequest,
   newId: () => string,
   streams: () => void,
 ): RequestRecord {

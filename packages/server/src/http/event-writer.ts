@@ -1,6 +1,6 @@
-import type { ServerResponse } from "node:http";
 import type { Clock } from "@rkat/core/ports/clock";
 import { currentRequest } from "./calls.ts";
+import type { HttpResponse } from "./exchange.ts";
 
 interface StreamEvent {
   /** Absent for one that has no name. */
@@ -22,7 +22,7 @@ const HEARTBEAT_MS = 15_000;
 const STALL_MS_MAX = 60_000;
 
 interface WriterParts {
-  readonly response: ServerResponse;
+  readonly response: HttpResponse;
   readonly clock: Clock;
   readonly headers?: Readonly<Record<string, string>>;
   readonly giveUp: (why: string) => void;
@@ -80,7 +80,7 @@ function frameOf({ type, data, id }: StreamEvent): string {
 }
 
 /** Periodic comments, so that proxies do not close a quiet connection. */
-async function beat(response: ServerResponse, clock: Clock, signal: AbortSignal): Promise<void> {
+async function beat(response: HttpResponse, clock: Clock, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(HEARTBEAT_MS, signal);
     if (!signal.aborted && !response.writableNeedDrain) response.write(": heartbeat\n\n");

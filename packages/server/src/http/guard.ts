@@ -1,9 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { isIP, isIPv6 } from "node:net";
 import type { Caller } from "@rkat/core/contract/caller";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { type Callers, isLoopback, NOBODY } from "./callers.ts";
+import type { Asked } from "./exchange.ts";
 
 export interface Admission {
   readonly host: string;
@@ -14,16 +15,18 @@ export interface Admission {
   /** What gives every right. */
   readonly token: string | undefined;
   readonly tokens?: TokenStore | undefined;
+  /** Identifies callers instead of tokens; throws UNAUTHORIZED for a request without one. */
+  readonly identify?: ((request: Asked) => Promise<Caller>) | undefined;
+  /** Whether it is part of another application: then no route is open to a request without a caller. */
+  readonly isMounted?: boolean;
 }
-
-type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
 
 /** Returns the caller; throws unless Host and Origin are allowed and the token is valid. */
 export type Guard = (
   request: Asked,
   /** `isOpen`: no token is needed; `isPage`: pages of other origins may link to it. */
   options: { readonly isOpen: boolean; readonly isPage?: boolean },
-) => Caller;
+) => Caller | Promise<Caller>;
 
 export function createGuard(admission: Admission, callers: Pick<Callers, "identify">): Guard {
   const isOurs = nameCheck(admission);
@@ -33,16 +36,23 @@ export function createGuard(admission: Admission, callers: Pick<Callers, "identi
     const host = hostOf(request);
     // DNS rebinding: a page whose name resolves to this machine still sends its own name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
-      throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
+      throw forbidden(
+        `the Host ${quoted(host)} is not one of this server; use its address, or allow it with --allowed-host or allowedHosts`,
+      );
     }
     const isAllowed = origin !== undefined && origins.has(origin);
     if (origin !== undefined && !isAllowed && !isOwnPage(origin, host)) {
-      throw forbidden(`the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin`);
+      throw forbidden(
+        `the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin or allowedOrigins`,
+      );
     }
     if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
-      throw forbidden("this request comes from a page of another origin; allow it with --allow-origin");
+      throw forbidden(
+        "this request comes from a page of another origin; allow it with --allow-origin or allowedOrigins",
+      );
     }
-    return isOpen ? NOBODY : callers.identify(authorization);
+    if (isOpen) return NOBODY;
+    return admission.identify === undefined ? callers.identify(authorization) : admission.identify(request);
   };
 }
 

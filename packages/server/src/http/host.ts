@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
@@ -72,9 +73,24 @@ async function featuresOf(runtime: Pick<Runtime, "dispatch">): Promise<Readonly<
   };
 }
 
+/** The manifest of our package; undefined for a bundle that runs where it is not installed. */
+function manifestPath(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve("@rkat/server/package.json");
+  } catch {
+    return undefined;
+  }
+}
+
+export function packageVersion(): string {
+  const path = manifestPath();
+  // Our own manifest, whose version npm insists on.
+  return path === undefined ? VERSION : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}
+
 /** Where the console's page and its files are: in the package they are there; in a clone they are made by the build. */
 export function builtConsoleFolder(): string {
-  return join(dirname(createRequire(import.meta.url).resolve("@rkat/server/package.json")), "dist", "console");
+  return join(dirname(manifestPath() ?? ""), "dist", "console");
 }
 
 export function consoleNotBuilt(): RuntimeError {

@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from "@rkat/core/contract/error";
 import { sessionIdIn } from "./events.ts";
+import { type HttpRequest, type HttpResponse, TOOK_TOO_LONG } from "./exchange.ts";
 import { isRecord } from "./incoming.ts";
 
 export interface Answer {
@@ -30,6 +31,14 @@ export function errorAnswer(thrown: unknown, given?: HttpDetail): Answer {
   const session_id = sessionIdIn(error.details);
   const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };
   return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {}, error };
+}
+
+/** A failure as JSON-RPC has it, also of what never became a message. */
+export function rpcErrorAnswer(thrown: unknown, { status, headers = {} }: HttpDetail = {}): Answer {
+  const error = asRuntimeError(thrown);
+  const { rpc, http } = ERRORS[error.code];
+  const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
+  return { ...jsonAnswer(body, status ?? http), headers, error };
 }
 
 /** Sets Retry-After where the store cannot be reached. */
@@ -65,7 +74,7 @@ const LINGER_BYTES_MAX = 64 * 1_024 * 1_024;
 const NO_CONTENT = 204;
 
 /** Sends an answer and resolves when it is handed to the socket; does nothing where the client is gone. */
-export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
+export async function sendAnswer(request: HttpRequest, response: HttpResponse, answer: Answer): Promise<void> {
   if (response.destroyed || response.writableEnded) return;
   // A failure in the middle of an answer can only close the connection.
   if (response.headersSent) {
@@ -95,7 +104,7 @@ export async function sendAnswer(request: IncomingMessage, response: ServerRespo
 }
 
 /** Closing at once would reset the connection, and the client would never see why. */
-async function linger(request: IncomingMessage): Promise<void> {
+async function linger(request: HttpRequest): Promise<void> {
   const done = new AbortController();
   const end = (): void => done.abort("done");
   let bytes = 0;
@@ -116,7 +125,7 @@ interface Fault {
 /** What the parser of HTTP calls a failure, and what it is to the client. */
 const FAULTS: Readonly<Record<string, Fault>> = {
   HPE_HEADER_OVERFLOW: { status: 431, code: "PAYLOAD_TOO_LARGE", message: "the request's headers are too large" },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "INVALID_PARAMS", message: "the request took too long to arrive" },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "INVALID_PARAMS", message: TOOK_TOO_LONG },
 };
 const NO_HTTP: Fault = { status: 400, code: "INVALID_PARAMS", message: "this is not an HTTP/1.1 request" };
 

@@ -9,6 +9,7 @@ import type { Clock } from "@rkat/core/ports/clock";
 import { requireFitting } from "./body.ts";
 import { type Callers, createCallers } from "./callers.ts";
 import { IS_ENDING, within } from "./calls.ts";
+import { createFetchExchange, type HttpRequest, type HttpResponse, TOOK_TOO_LONG } from "./exchange.ts";
 import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
 import {
   type Answer,
@@ -38,22 +39,49 @@ export type Target = {
       readonly refusal: Answer;
     }
   | {
-      answer(response: ServerResponse, caller: Caller): Promise<Answer | undefined>;
+      answer(response: HttpResponse, caller: Caller): Promise<Answer | undefined>;
     }
 );
 
-export interface HttpService extends Admission {
+/** A service that listens. */
+export interface ListeningService extends HttpService {
   readonly port: number;
+}
+
+export interface HttpService extends Admission {
   readonly clock: Clock;
   /** Logs a sentence about failures that reach no client. */
   readonly log: (sentence: string) => void;
   /** Finds the route of a request, before the caller is identified. */
-  find(request: IncomingMessage): Target;
+  find(request: HttpRequest): Target;
   readonly answerFailure: AnswerFailure;
   /** How failures at a path are worded, where not as all others. */
   answerFailureAt?(path: string): AnswerFailure | undefined;
   /** The operator's log and metrics; without it requests are not logged, and `/metrics` and `/ready` do not exist. */
   readonly operator?: Operator | undefined;
+}
+
+/** What answers the requests of a service, however they come. */
+export interface Answering {
+  /** Answers a request of Node's; resolves when its answer was handed over. It does not reject. */
+  take(exchange: Exchange): Promise<void>;
+  /** The answer to a `Request`; `path` is its path below the place where this is mounted. It does not reject. */
+  fetch(request: Request, path: string): Promise<Response>;
+  /** Refuses new turns; requests that running turns need are served. */
+  drain(): void;
+  /** Refuses requests. */
+  refuse(): void;
+  /** Ends what watches the tokens, and gives answers on their way a moment. */
+  close(): Promise<void>;
+}
+
+interface Exchange {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  /** Resolves when other clients that came at the same time are known. */
+  readonly accepted?: () => Promise<void>;
+  /** Tells a client that asked first to send its body. */
+  readonly onAdmitted?: (() => void) | undefined;
 }
 
 export interface HttpServer {
@@ -87,8 +115,8 @@ const LIMITS = {
   requireHostHeader: false,
 } as const;
 
-export async function openHttpServer(service: HttpService): Promise<HttpServer> {
-  const { clock, log, answerFailure } = service;
+export function createAnswering(service: HttpService): Answering {
+  const { clock, log } = service;
   const callers = createCallers(service);
   const admit = createAdmission(service, callers);
   const answering = new Set<Promise<void>>();
@@ -96,23 +124,24 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   let isDraining = false;
   let isEnding = false;
 
-  const answer = async ({ request, response, asksFirst, seen }: Asking): Promise<Answer | undefined> => {
+  const answer = async (exchange: Exchange, seen: SeenRequest | undefined): Promise<Answer | undefined> => {
+    const { request, response, accepted, onAdmitted } = exchange;
     const answerFailure = service.answerFailureAt?.(request.url ?? "") ?? service.answerFailure;
     if (answering.size >= REQUESTS_MAX) {
       return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }
     try {
-      const { target, caller } = admit(request, response, seen);
+      const { target, caller } = await admit(request, response, seen);
       // A surface that must read the body to know whether it starts a turn leaves this undefined.
-      if (target.beginsTurn ?? request.method === "POST") await connections.accepted();
+      if (target.beginsTurn ?? request.method === "POST") await accepted?.();
       // Of a client that has left meanwhile neither a body nor its end would ever be heard.
       if (request.destroyed) return undefined;
       const isRefused = target.beginsTurn === true ? isDraining : isEnding && target.isLasting !== true;
       if (isRefused) return busyAnswer(IS_ENDING, answerFailure);
       if ("refusal" in target) return target.refusal;
-      if (asksFirst) {
+      if (onAdmitted !== undefined) {
         requireFitting(request);
-        response.writeContinue();
+        onAdmitted();
       }
       endWith(caller, response, clock);
       return await target.answer(response, caller);
@@ -120,30 +149,62 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       return answerFailure(thrown, detailOf(thrown));
     }
   };
-  const serve = async (asking: Asking): Promise<void> => {
-    const answered = await answer(asking);
-    if (asking.seen !== undefined && answered?.error !== undefined) asking.seen.record.error = answered.error;
-    if (answered !== undefined) await sendAnswer(asking.request, asking.response, answered);
+  const serve = async (exchange: Exchange, seen: SeenRequest | undefined): Promise<void> => {
+    const answered = await answer(exchange, seen);
+    if (seen !== undefined && answered?.error !== undefined) seen.record.error = answered.error;
+    if (answered !== undefined) await sendAnswer(exchange.request, exchange.response, answered);
   };
-  const take = (request: IncomingMessage, response: ServerResponse, asksFirst: boolean): void => {
+  const take = (exchange: Exchange): Promise<void> => {
+    const { request, response } = exchange;
     const seen = operator?.begin(request, response);
-    const asking: Asking = { request, response, asksFirst, seen };
-    connections.hold(request.socket, response);
     // A client that leaves early; an unhandled error would end the process.
     request.on("error", () => {});
     response.on("error", () => {});
-    const served = (seen === undefined ? serve(asking) : seen.serve(() => serve(asking))).catch((thrown: unknown) => {
+    const begun = seen === undefined ? serve(exchange, seen) : seen.serve(() => serve(exchange, seen));
+    const served = begun.catch((thrown: unknown) => {
       log(`a request could not be answered: ${messageOf(thrown)}`);
       response.destroy();
     });
     answering.add(served);
     void served.then(() => answering.delete(served));
+    return served;
   };
-  const server = createServer(LIMITS, (request, response) => take(request, response, false));
+  const drain = (): void => {
+    isDraining = true;
+    operator?.end();
+  };
+  return {
+    take,
+    fetch: (request, path) => {
+      const exchange = createFetchExchange(request, path, { bodyMsMax: LIMITS.requestTimeout });
+      void take(exchange);
+      return exchange.answer;
+    },
+    drain,
+    refuse: () => {
+      drain();
+      isEnding = true;
+    },
+    close: async () => {
+      callers.close();
+      await within(clock, FLUSH_MS_MAX, Promise.all(answering));
+    },
+  };
+}
+
+/** Listens in Node for the requests of a service. */
+export async function openHttpServer(service: ListeningService): Promise<HttpServer> {
+  const { clock, log, answerFailure, operator } = service;
+  const answering = createAnswering(service);
+  const take = (request: IncomingMessage, response: ServerResponse, onAdmitted?: () => void): void => {
+    connections.hold(request.socket, response);
+    void answering.take({ request, response, accepted: connections.accepted, onAdmitted });
+  };
+  const server = createServer(LIMITS, (request, response) => take(request, response));
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
   // `Expect: 100-continue` is answered once the request is accepted, and not for a body that is too large.
-  server.on("checkContinue", (request, response) => take(request, response, true));
+  server.on("checkContinue", (request, response) => take(request, response, () => response.writeContinue()));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
     if (connections.isBusy(socket)) {
@@ -153,8 +214,8 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     const status = answerBrokenRequest(thrown, socket, answerFailure);
     if (status !== undefined) operator?.refuseBroken(status);
   });
-  await listen(server, service).catch((thrown: unknown) => {
-    callers.close();
+  await listen(server, service).catch(async (thrown: unknown) => {
+    await answering.close();
     throw thrown;
   });
   // Such as a connection that cannot be accepted; unhandled, it would end the process.
@@ -166,25 +227,18 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       resolve();
     });
   });
-  const drain = (): void => {
-    isDraining = true;
-    operator?.end();
-  };
   const refuse = (): void => {
-    if (isEnding) return;
-    drain();
-    isEnding = true;
-    server.close();
+    answering.refuse();
+    if (server.listening) server.close();
   };
   return {
     // A listening server has an address of this shape.
     address: server.address() as AddressInfo,
-    drain,
+    drain: answering.drain,
     refuse,
     close: async () => {
       refuse();
-      callers.close();
-      await within(clock, FLUSH_MS_MAX, Promise.all(answering));
+      await answering.close();
       // A connection is idle only a moment after its answer was handed over.
       for (let waitedMs = 0; waitedMs < FLUSH_MS_MAX && isOpen; waitedMs += FLUSH_STEP_MS) {
         connections.closeIdle();
@@ -196,33 +250,25 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   };
 }
 
-interface Asking {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  /** Whether the client waits for `100 Continue`. */
-  readonly asksFirst: boolean;
-  readonly seen: SeenRequest | undefined;
-}
-
 /** The route of an accepted request, or the answer to a preflight; throws where the caller may not. */
 function createAdmission(
   service: HttpService,
   callers: Callers,
 ): (
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   seen: SeenRequest | undefined,
-) => { readonly target: Target; readonly caller: Caller } {
+) => Promise<{ readonly target: Target; readonly caller: Caller }> {
   const guard = createGuard(service, callers);
-  const mayKnow = (request: IncomingMessage): boolean => {
+  const mayKnow = async (request: HttpRequest): Promise<boolean> => {
     try {
-      return hasScope(guard(request, { isOpen: false }), "read");
+      return hasScope(await guard(request, { isOpen: false }), "read");
     } catch {
       return false;
     }
   };
   const crossOrigin = createCrossOrigin(service.allowedOrigins ?? []);
-  return (request, response, seen) => {
+  return async (request, response, seen) => {
     const { method = "", headers, httpVersion } = request;
     for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
     if (headers.host === undefined && httpVersion === "1.1") {
@@ -235,8 +281,8 @@ function createAdmission(
     }
     const preflight = crossOrigin.preflight(method, headers);
     // A browser that asks first does not send the token yet.
-    const isOpen = target.isOpen === true || preflight !== undefined;
-    const caller = guard(request, { isOpen, isPage: target.isPage === true });
+    const isOpen = (target.isOpen === true && service.isMounted !== true) || preflight !== undefined;
+    const caller = await guard(request, { isOpen, isPage: target.isPage === true });
     if (seen !== undefined && !isOpen) seen.record.caller = caller.name;
     if (preflight === undefined) return { target, caller };
     return { target: { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } }, caller };
@@ -246,6 +292,7 @@ function createAdmission(
 /** Where HTTP says more of a failure than the table of errors can. */
 function detailOf(thrown: unknown): HttpDetail {
   if (!(thrown instanceof RuntimeError)) return {};
+  if (thrown.message === TOOK_TOO_LONG) return { status: 408 };
   if (thrown.code === "UNAUTHORIZED") return { headers: { "www-authenticate": "Bearer" } };
   const { details } = thrown;
   if (!isRecord(details) || typeof details.retry_after_secs !== "number") return {};
@@ -253,7 +300,7 @@ function detailOf(thrown: unknown): HttpDetail {
 }
 
 /** Ends an answer whose caller may not have it any more, after a moment to end by itself. */
-function endWith({ until }: Caller, response: ServerResponse, clock: Clock): void {
+function endWith({ until }: Caller, response: HttpResponse, clock: Clock): void {
   if (until === undefined) return;
   const closed = new AbortController();
   const onEnd = async (): Promise<void> => {
@@ -270,8 +317,8 @@ function endWith({ until }: Caller, response: ServerResponse, clock: Clock): voi
 /** The operator's routes, the same on every surface over HTTP; undefined for other paths. */
 function operatorTarget(
   { operator, answerFailure }: HttpService,
-  { method, url = "" }: IncomingMessage,
-  mayKnow: () => boolean,
+  { method, url = "" }: HttpRequest,
+  mayKnow: () => Promise<boolean>,
 ): Target | undefined {
   const route = url.split("?", 1)[0] ?? "";
   if (operator === undefined || (route !== "/metrics" && route !== "/ready")) return undefined;
@@ -280,7 +327,7 @@ function operatorTarget(
     return { route, refusal: answerFailure(error, { status: 405, headers: { allow: "GET, HEAD" } }) };
   }
   if (route === "/metrics") {
-    const answer = async (_: ServerResponse, caller: Caller) => {
+    const answer = async (_: HttpResponse, caller: Caller) => {
       requireScope(caller, "read", route);
       if (Object.keys(caller.labels).length > 0) {
         throw new RuntimeError("PERMISSION_DENIED", `${route} is of the whole server, and this token has labels`);
@@ -292,7 +339,7 @@ function operatorTarget(
   // Process managers have no token, and need only the status.
   const answer = async () => {
     const { status, checks } = await operator.ready();
-    return jsonAnswer(mayKnow() ? { status, checks } : { status }, status === "unready" ? 503 : 200);
+    return jsonAnswer((await mayKnow()) ? { status, checks } : { status }, status === "unready" ? 503 : 200);
   };
   return { route, isOpen: true, isLasting: true, answer };
 }
@@ -328,7 +375,7 @@ function watchConnections(server: Server) {
       return accepting;
     },
     isBusy: (socket: Duplex) => busy.has(socket),
-    hold: (socket: Duplex, response: ServerResponse) => {
+    hold: (socket: Duplex, response: HttpResponse) => {
       busy.set(socket, (busy.get(socket) ?? 0) + 1);
       response.once("close", () => {
         const left = (busy.get(socket) ?? 1) - 1;
@@ -351,7 +398,7 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   ENOTFOUND: "no machine has that name; choose another --host",
 };
 
-function listen(server: Server, { host, port }: Pick<HttpService, "host" | "port">): Promise<void> {
+function listen(server: Server, { host, port }: Pick<ListeningService, "host" | "port">): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = LISTEN_FAULTS[cause.code ?? ""] ?? cause.message;

@@ -1,10 +1,11 @@
 import { statfs, unlink, writeFile } from "node:fs/promises";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
-import { messageOf } from "@rkat/core/contract/error";
+import { asRuntimeError, messageOf } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { Observer, Vitals } from "@rkat/core/ports/telemetry";
+import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { type AuditFact, currentRequest, onBehalfOf, type RequestRecord, recordOf } from "./calls.ts";
+import type { HttpRequest, HttpResponse } from "./exchange.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
 import { countTurns, createMetrics, failureFacts, measureProcess } from "./metrics.ts";
 
@@ -12,7 +13,7 @@ import { countTurns, createMetrics, failureFacts, measureProcess } from "./metri
 export interface Operator extends Observer {
   audit(fact: AuditFact): void;
   /** Starts a request: it gets an id, and a log line when it is over. */
-  begin(request: IncomingMessage, response: ServerResponse): SeenRequest;
+  begin(request: HttpRequest, response: HttpResponse): SeenRequest;
   /** Counts an answer to input that never became a request. */
   refuseBroken(status: number): void;
   ready(): Promise<Readiness>;
@@ -139,9 +140,26 @@ export function createOperator(parts: OperatorParts): Operator {
   };
 }
 
+/** What can be known of a runtime that a program composed, without an observer. */
+export function vitalsOf({ dispatch }: Pick<Runtime, "dispatch">): Vitals {
+  return {
+    probeStore: async () => {
+      try {
+        await dispatch("listSessions", { limit: 1 });
+      } catch (thrown) {
+        // Without a store there is nothing to probe.
+        if (asRuntimeError(thrown).code !== "SESSION_PERSISTENCE_DISABLED") throw thrown;
+      }
+    },
+    probeModel: async () => {},
+    memory: () => undefined,
+    redact: (text) => text,
+  };
+}
+
 interface Seen {
-  readonly response: ServerResponse;
-  readonly socket: IncomingMessage["socket"];
+  readonly response: HttpResponse;
+  readonly socket: HttpRequest["socket"];
   readonly sentBefore: number;
   readonly begunMs: number;
   isStream: boolean;

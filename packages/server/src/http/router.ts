@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import type { Caller, Scope } from "@rkat/core/contract/caller";
 import { invalid } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
@@ -6,6 +6,7 @@ import type { Clock } from "@rkat/core/ports/clock";
 import type { Listener } from "@rkat/core/sessions/event-queue";
 import type { Body } from "./body.ts";
 import type { CallerRuntime } from "./calls.ts";
+import type { HttpResponse } from "./exchange.ts";
 import type { Answer, AnswerFailure } from "./http-answer.ts";
 import type { TurnRequests } from "./turn-requests.ts";
 
@@ -16,6 +17,8 @@ export interface RestRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: Body;
+  /** What it was made of, if it is not Node's. */
+  readonly source: Request | undefined;
   readonly caller: Caller;
   readonly runtime: CallerRuntime;
 }
@@ -39,7 +42,7 @@ export interface AnsweredRoute extends RoutePlace {
 }
 
 export interface StreamedRoute extends RoutePlace {
-  stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
+  stream(request: RestRequest, response: HttpResponse): Promise<Answer | undefined>;
 }
 
 export type Route = AnsweredRoute | StreamedRoute;
@@ -108,10 +111,13 @@ export interface Mount {
   readonly routes: readonly Route[];
   /** How failures at its paths are worded, also those of the guard. */
   readonly answerFailure: AnswerFailure;
+  /** Ends what it has open. */
+  close?(): Promise<void>;
 }
 
-/** What a surface is handed where it is mounted; the runtime comes with each request, asked by its caller. */
+/** What a surface is handed where it is mounted; with each request comes the runtime as its caller may use it. */
 export interface MountParts {
+  readonly runtime: CallerRuntime;
   readonly realm: string;
   readonly clock: Clock;
   readonly log: (sentence: string) => void;

@@ -51,6 +51,8 @@ export const REST_FLAGS = {
   host: text("ADDRESS", "where to listen, instead of [rest] host or 127.0.0.1; beyond loopback a token is needed"),
   port: text("N", "instead of [rest] port or 8080; 0 takes any free one"),
   ...HTTP_FLAGS,
+  app: text("FILE", "serve the runtime that this module exports, such as ./agent.ts"),
+  watch: flag("with --app: load the module again when its files change, between two turns"),
   "no-console": flag("serve no console at /, and a plain page of the operations at /docs"),
   "expose-paths": flag("show clients the paths of stored data"),
   json: flag('print {"url": …} on stdout once it listens'),
@@ -70,6 +72,7 @@ export function restHelp(command: string, purpose: "cli" | "server"): ServerHelp
       [command, "at 127.0.0.1:8080"],
       [`${command} --port 0 --json`, "at any free port, which it prints"],
       [`${command} --tools workspace`, "sessions may use files and a shell"],
+      [`${command} --app ./agent.ts --watch`, "a runtime of your own, while you write it"],
       [`RKAT_TOKEN=$(openssl rand -hex 32) ${command} --host 0.0.0.0`, "for other machines"],
       [
         `curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`,
@@ -99,6 +102,7 @@ export const CONSOLE_HELP: ServerHelp = {
     ["rkat console", "in the browser of this machine"],
     ["rkat console --port 8080 --no-open", "at an address to open yourself"],
     ["rkat console --tools workspace", "sessions may use files and a shell"],
+    ["rkat console --app ./agent.ts", "the sessions of a runtime of your own"],
   ],
 };
 

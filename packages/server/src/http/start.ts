@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Config } from "@rkat/core/config/config-schema";
 import { asRuntimeError, ERRORS } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
-import type { Runtime } from "@rkat/core/runtime/runtime-calls";
+import type { Runtime, RuntimeLink } from "@rkat/core/runtime/runtime-calls";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { loadConfig } from "@rkat/node/config/load-config";
 import {
@@ -23,8 +23,8 @@ import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./fla
 import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
 import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
-import { createOperator, type Operator } from "./operator.ts";
-import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
+import { createOperator, type Operator, vitalsOf } from "./operator.ts";
+import { newSecret, type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it; entry points pass the real one. */
 export interface ServerIo {
@@ -45,6 +45,14 @@ export interface ServerParts {
   readonly loadConfig: typeof loadConfig;
   openRuntime(options: OpenOptions): Promise<Runtime>;
   readonly openDatabaseTokens: OpenDatabaseTokens;
+  /** Opens the runtime of a module of the user's. */
+  openApp?(app: App & { readonly log: (sentence: string) => void }): Promise<RuntimeLink>;
+}
+
+interface App {
+  readonly path: string;
+  /** Whether it is loaded again when its files change. */
+  readonly watches: boolean;
 }
 
 /** Where and to whom a server over HTTP listens. */
@@ -62,6 +70,8 @@ export interface ServerKind<F extends ServerFlags> {
   showsPaths(flags: F): boolean;
   /** Undefined for a server on stdin and stdout. */
   http(flags: F, config: Config): HttpPlace | undefined;
+  /** The user's module whose runtime is served instead of the folder's. */
+  app?(flags: F): App | undefined;
   /** How long its runtime may take to close, where clients kill what takes longer. */
   readonly closeMsMax: number | undefined;
   serve(serving: Serving<F>): Promise<void>;
@@ -70,10 +80,16 @@ export interface ServerKind<F extends ServerFlags> {
 export interface Serving<F extends ServerFlags> {
   readonly flags: F;
   readonly config: Config;
-  readonly runtime: Runtime;
+  readonly runtime: RuntimeLink;
   readonly about: Host;
   readonly http:
-    | (HttpPlace & Admission & { readonly operator: Operator; readonly addresses: OwnAddresses })
+    | (HttpPlace &
+        Admission & {
+          readonly operator: Operator;
+          readonly addresses: OwnAddresses;
+          /** Made for this run, since there was none. */
+          readonly madeToken: string | undefined;
+        })
     | undefined;
   readonly clock: Clock;
   /** Logs a sentence about failures that no client can be told. */
@@ -151,48 +167,61 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   if (leftOut !== undefined) warn(leftOut);
   for (const sentence of [...problems, ...advice]) warn(sentence);
   const keeps = keepsSomething(config);
+  const app = kind.app?.(flags);
   const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
+  const hasTokens = (tokens?.read() ?? []).length > 0;
+  // What a module composed has no ceiling, so it is not open even to this machine alone.
+  const madeToken = app === undefined || hasTokens || (given?.token ?? env.RKAT_TOKEN) ? undefined : newSecret();
   const http = given && {
     ...given,
-    token: tokenFor(given.host, given.token ?? env.RKAT_TOKEN, (tokens?.read() ?? []).length > 0),
+    madeToken,
+    token: tokenFor(given.host, madeToken ?? given.token ?? env.RKAT_TOKEN, hasTokens),
     tokens,
     addresses: createOwnAddresses(given),
     operator: createOperator({
       journal,
       clock,
       version: io.version,
-      stateFolder: keeps ? stateFolder : undefined,
-      hasDatabase: config.store.url !== undefined,
+      stateFolder: keeps && app === undefined ? stateFolder : undefined,
+      hasDatabase: app !== undefined || config.store.url !== undefined,
     }),
   };
-  if (kind.mayKeepInProject && keeps) {
+  if (kind.mayKeepInProject && keeps && app === undefined) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
   }
   const { instance } = flags;
   const paths = kind.showsPaths(flags);
-  const runtime = await parts.openRuntime({
-    config,
-    compose,
-    mcpServers,
-    subAgents,
-    skills,
-    trust,
-    ...(http === undefined
-      ? {}
-      : { ceiling: http.ceiling, observer: http.operator, isOwnAddress: http.addresses.isOwn }),
-    secrets: http?.token === undefined ? [] : [http.token],
-    realm: configuredRealm(asFolder, config.store, { instance, paths }),
-    env,
-    projectRoot,
-    stateFolder,
-    warn,
-    // A server on stdin ends with its client, and so do its turns.
-    resumeTurns: tokens !== undefined &&
-      config.turns.resume && { until: io.interrupt, lacks: (caller) => lackOf(caller, tokens, clock.now()) },
-    // What agents' memories do is told in the same words everywhere.
-    log: journal.pass,
-  });
+  const openOwn = (): Promise<RuntimeLink> =>
+    parts.openRuntime({
+      config,
+      compose,
+      mcpServers,
+      subAgents,
+      skills,
+      trust,
+      ...(http === undefined
+        ? {}
+        : { ceiling: http.ceiling, observer: http.operator, isOwnAddress: http.addresses.isOwn }),
+      secrets: http?.token === undefined ? [] : [http.token],
+      realm: configuredRealm(asFolder, config.store, { instance, paths }),
+      env,
+      projectRoot,
+      stateFolder,
+      warn,
+      // A server on stdin ends with its client, and so do its turns.
+      resumeTurns: tokens !== undefined &&
+        config.turns.resume && { until: io.interrupt, lacks: (caller) => lackOf(caller, tokens, clock.now()) },
+      // What agents' memories do is told in the same words everywhere.
+      log: journal.pass,
+    });
+  const openOther = async ({ path, watches }: App): Promise<RuntimeLink> => {
+    if (parts.openApp === undefined) throw new Error("a server that serves modules needs openApp");
+    const opened = await parts.openApp({ path: resolve(cwd, path), watches, log });
+    http?.operator.attach(vitalsOf(opened));
+    return opened;
+  };
+  const runtime = await (app === undefined ? openOwn() : openOther(app));
   const close = async (): Promise<void> => {
     const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));

@@ -35,9 +35,13 @@ export async function openTokens(
 export async function createToken(store: TokenStore, { name, ...token }: Omit<Token, "sha256">): Promise<string> {
   requireName(name);
   if (store.read().length >= TOKENS_MAX) throw invalid(`there are ${TOKENS_MAX} tokens, the limit; revoke one first`);
-  const secret = `rkat_${randomBytes(SECRET_BYTES).toString("base64url")}`;
+  const secret = newSecret();
   if (await store.add({ name, sha256: digestOf(secret).toString("hex"), ...token })) return secret;
   throw invalid(`--name ${name}: there is such a token; revoke it first`);
+}
+
+export function newSecret(): string {
+  return `rkat_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 }
 
 /** Revokes a token; throws INVALID_PARAMS for an unknown name. */

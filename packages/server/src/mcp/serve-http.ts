@@ -1,20 +1,30 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import {
+  type EventStore,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "@rkat/core/contract/caller";
-import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import type { Clock } from "@rkat/core/ports/clock";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
 import { currentRequest, within } from "../http/calls.ts";
+import { type HttpRequest, type HttpResponse, sendResponse, toRequest } from "../http/exchange.ts";
 import { faultFrame } from "../http/frames.ts";
 import { urlHost } from "../http/guard.ts";
-import { type Answer, type HttpDetail, jsonAnswer } from "../http/http-answer.ts";
-import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
+import { type Answer, rpcErrorAnswer } from "../http/http-answer.ts";
+import {
+  FLUSH_MS_MAX,
+  type HttpServer,
+  type ListeningService,
+  openHttpServer,
+  type Target,
+} from "../http/http-server.ts";
 import { isRecord, NO_ID } from "../http/incoming.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
-interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
+interface HttpOptions extends Omit<ListeningService, "find" | "answerFailure"> {
   readonly createServer: (caller: Caller) => McpServer;
 }
 
@@ -25,36 +35,25 @@ interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
 /** Serves streamable HTTP at `/mcp`; `/health` needs no token. */
 export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
   const { createServer, clock } = options;
-  const connections = createConnections({ createServer, newId: clock.newId });
+  const connections = createConnections({ createServer, clock });
   const readBody = createBodyReader();
-  /** The answers that are on their way; a standing stream of notices is none. */
-  const answers = new Set<Promise<void>>();
 
-  const find = (request: IncomingMessage): Target => {
+  const find = (request: HttpRequest): Target => {
     const path = request.url?.split("?", 1)[0];
     if (path === "/health") return HEALTH;
     if (path !== "/mcp")
-      return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
-    const answer = async (response: ServerResponse, caller: Caller): Promise<Answer | undefined> => {
+      return { refusal: rpcErrorAnswer(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
+    const answer = async (response: HttpResponse, caller: Caller): Promise<Answer | undefined> => {
       // An unread body emits no end, and hides that the connection closed.
-      if (request.method === "POST") hold(response);
-      else request.resume();
+      if (request.method !== "POST") request.resume();
       const read = await messageIn(request, readBody);
       if ("refusal" in read) return read.refusal;
-      // The standing stream of notices lasts as long as the client likes; a posted message ends with its answer.
-      if (request.method === "GET") currentRequest()?.streams();
-      await connections.handle(request, response, { message: read.message, caller });
+      await connections.handle(toRequest(request), response, { message: read.message, caller });
       return undefined;
     };
     return { route: path, answer };
   };
-  const hold = (response: ServerResponse): void => {
-    const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
-      () => void answers.delete(closed),
-    );
-    answers.add(closed);
-  };
-  const server = await openHttpServer({ ...options, find, answerFailure }).catch((thrown: unknown) => {
+  const server = await openHttpServer({ ...options, find, answerFailure: rpcErrorAnswer }).catch((thrown: unknown) => {
     throw cannotListen(asRuntimeError(thrown), options);
   });
   const { address, port } = server.address;
@@ -64,7 +63,6 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
     refuse: server.refuse,
     close: async () => {
       server.refuse();
-      await within(clock, FLUSH_MS_MAX, Promise.all(answers));
       await connections.close();
       await server.close();
     },
@@ -73,7 +71,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
 
 /** What was posted: nothing where there is nothing to read, or what the SDK refuses by its headers. */
 async function messageIn(
-  request: IncomingMessage,
+  request: HttpRequest,
   readBody: ReadBody,
 ): Promise<{ readonly message?: unknown } | { readonly refusal: Answer }> {
   const isJson = /^application\/json\b/i.test(request.headers["content-type"] ?? "");
@@ -100,14 +98,6 @@ const HEALTH: Target = {
   answer: async () => ({ status: 200, type: "text/plain", text: "ok" }),
 };
 
-/** A failure as JSON-RPC has it, also of what never became a message. */
-function answerFailure(thrown: unknown, { status, headers = {} }: HttpDetail = {}): Answer {
-  const error = asRuntimeError(thrown);
-  const { rpc, http } = ERRORS[error.code];
-  const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
-  return { ...jsonAnswer(body, status ?? http), headers, error };
-}
-
 function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOptions): RuntimeError {
   const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
   const why = code === "EADDRINUSE" ? "something else listens there" : said;
@@ -116,9 +106,10 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
 }
 
 /** The clients that are connected, each with a server of its own. */
-interface Connections {
+export interface Connections {
   /** Answers a request for MCP; throws when there is no such connection or no room for another. */
-  handle(request: IncomingMessage, response: ServerResponse, asked: RequestCaller): Promise<void>;
+  handle(request: Request, response: HttpResponse, asked: RequestCaller): Promise<void>;
+  /** Ends them, after a moment for the answers that are on their way. */
   close(): Promise<void>;
 }
 
@@ -130,7 +121,7 @@ interface RequestCaller {
 interface Connection {
   readonly caller: Caller;
   readonly server: McpServer;
-  readonly transport: StreamableHTTPServerTransport;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
   /** Requests that are being answered, the standing one for notices included. */
   open: number;
   /** The ids of requests without an answer: the SDK would answer the newest of an id and leave the others waiting. */
@@ -142,18 +133,21 @@ const CONNECTIONS_MAX = 256;
 /** How soon a client whose stream broke asks for the rest. */
 const RETRY_MS = 1_000;
 
-function createConnections(parts: {
+export function createConnections(parts: {
   readonly createServer: (caller: Caller) => McpServer;
-  readonly newId: () => string;
+  readonly clock: Clock;
 }): Connections {
+  const { clock } = parts;
+  /** The answers that are on their way; a standing stream of notices is none. */
+  const answers = new Set<Promise<void>>();
   // In the order of their last request: the quietest is the first.
   const connections = new Map<string, Connection>();
 
   const connect = async (caller: Caller): Promise<Connection> => {
     await makeRoom();
     const server = parts.createServer(caller);
-    const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: parts.newId,
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: clock.newId,
       eventStore: createSentMessages(),
       retryInterval: RETRY_MS,
       onsessioninitialized: (id) => {
@@ -188,8 +182,8 @@ function createConnections(parts: {
   };
   return {
     handle: async (request, response, { message, caller }) => {
-      const id = request.headers["mcp-session-id"];
-      const connection = typeof id === "string" ? find(id, caller) : await connect(caller);
+      const id = request.headers.get("mcp-session-id");
+      const connection = id === null ? await connect(caller) : find(id, caller);
       const { transport, server, pending } = connection;
       const own = new Set<unknown>();
       for (const one of requestIds(message)) {
@@ -201,15 +195,22 @@ function createConnections(parts: {
       }
       for (const one of own) pending.add(one);
       connection.open += 1;
+      const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+      // The standing stream of notices lasts as long as the client likes; a posted message ends with its answer.
+      if (request.method === "GET") currentRequest()?.streams();
+      else answers.add(closed);
       response.once("close", () => {
+        close();
+        answers.delete(closed);
         connection.open -= 1;
         for (const one of own) pending.delete(one);
         // What was no greeting has begun nothing.
         if (transport.sessionId === undefined) void server.close();
       });
-      await transport.handleRequest(request, response, message);
+      await sendResponse(response, await transport.handleRequest(request, { parsedBody: message }));
     },
     close: async () => {
+      await within(clock, FLUSH_MS_MAX, Promise.all(answers));
       await Promise.all([...connections.values()].map(({ server }) => server.close()));
     },
   };

@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Usage } from "@rkat/core/contract/event";
 import { invalidInput } from "@rkat/core/contract/input";
@@ -7,6 +6,7 @@ import { ChatRequest } from "@rkat/core/contract/wire/openai";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import { fieldsOf } from "../http/body.ts";
 import type { CallerRuntime } from "../http/calls.ts";
+import type { HttpResponse } from "../http/exchange.ts";
 import type { RestRequest, StreamedRoute } from "../http/router.ts";
 import { createChatEncoder } from "./chat-encoder.ts";
 import { historyOf, readTalk, resultOf, type Talk } from "./chat-messages.ts";
@@ -29,7 +29,7 @@ import { answerTurn, type Place } from "./turn-route.ts";
 /** `POST /v1/chat/completions`: conversations of clients that send all of it each time. */
 export function createChatRoutes(place: Place): readonly StreamedRoute[] {
   const conversations = createConversations();
-  const stream = async (request: RestRequest, response: ServerResponse) => {
+  const stream = async (request: RestRequest, response: HttpResponse) => {
     const chat = readChat(request, place);
     let before: Usage | undefined;
     const encoder = createChatEncoder({

@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import { CreateResponse } from "@rkat/core/contract/wire/openai";
 import { parseParams } from "@rkat/core/contract/wire/requests";
@@ -7,6 +6,7 @@ import { fieldsOf } from "../http/body.ts";
 import type { CallerRuntime } from "../http/calls.ts";
 import { furtherTurn } from "../http/calls.ts";
 import { createEventWriter } from "../http/event-writer.ts";
+import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
 import { isRecord } from "../http/incoming.ts";
 import type { RestRequest, Route } from "../http/router.ts";
@@ -119,7 +119,7 @@ interface Parts extends Place {
   readonly reported: Map<string, Frames>;
 }
 
-async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
+async function create(parts: Parts, request: RestRequest, response: HttpResponse): Promise<Answer | undefined> {
   const asked = fromCompaction(parseParams(CreateResponse, fieldsOf(request.body)));
   const decoded = decodeInput(await withReferenced(request.runtime, asked));
   const from = await originOf(request.runtime, asked, decoded);
@@ -320,7 +320,7 @@ function isStreamAsked(query: URLSearchParams): boolean {
 async function streamAgain(
   parts: Parts,
   request: RestRequest,
-  response: ServerResponse,
+  response: HttpResponse,
   place: ResponsePlace,
 ): Promise<undefined> {
   const after = request.query.get("starting_after");

@@ -1,7 +1,7 @@
-import type { ServerResponse } from "node:http";
 import { asRuntimeError, type RuntimeError } from "@rkat/core/contract/error";
 import type { Delivery, Listener } from "@rkat/core/sessions/event-queue";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
+import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
 import type { Once, Outcome } from "../http/once.ts";
 import type { MountParts, RestRequest } from "../http/router.ts";
@@ -56,7 +56,7 @@ interface TurnRequest {
 export async function answerTurn(
   place: Place,
   request: RestRequest,
-  response: ServerResponse,
+  response: HttpResponse,
   turn: TurnRequest,
 ): Promise<Answer | undefined> {
   const { encoder, isStreamed, goesOn } = turn;

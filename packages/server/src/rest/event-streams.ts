@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Clock } from "@rkat/core/ports/clock";
@@ -6,6 +6,7 @@ import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessi
 import type { CallerRuntime } from "../http/calls.ts";
 import { createEventWriter, type EventWriter } from "../http/event-writer.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../http/events.ts";
+import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../http/http-answer.ts";
 import type { RestRequest, StreamedRoute } from "../http/router.ts";
 import { readQuery } from "./operation-shape.ts";
@@ -32,7 +33,7 @@ const RESUME: Readonly<Record<string, { type: string }>> = { last_event_id: { ty
 export function createEventStreams(parts: StreamParts): EventStreams {
   const streams = new Map<AbortController, Promise<void>>();
 
-  const stream = async (request: RestRequest, response: ServerResponse): Promise<Answer | undefined> => {
+  const stream = async (request: RestRequest, response: HttpResponse): Promise<Answer | undefined> => {
     const session_id = parseSessionRef(request.params.session_id ?? "", parts.realm);
     parseParams(OpenStream, { session_id });
     const asked = askedAfter(request);
@@ -68,7 +69,7 @@ export function createEventStreams(parts: StreamParts): EventStreams {
 interface Stream {
   readonly session_id: string;
   readonly asked: number | undefined;
-  readonly response: ServerResponse;
+  readonly response: HttpResponse;
   readonly stopping: AbortController;
   readonly runtime: CallerRuntime;
 }
@@ -145,7 +146,7 @@ function writeDelivery(
 }
 
 interface TurnStream {
-  readonly response: ServerResponse;
+  readonly response: HttpResponse;
   readonly clock: Clock;
   /** Undefined for a session that is not there yet: its first event names it. */
   readonly sessionId: string | undefined;

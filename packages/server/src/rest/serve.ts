@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type Caller, requireScope } from "@rkat/core/contract/caller";
@@ -19,10 +18,18 @@ import {
   within,
 } from "../http/calls.ts";
 import { parseSessionRef, sessionLeftBy } from "../http/events.ts";
+import type { HttpRequest, HttpResponse } from "../http/exchange.ts";
 import { urlHost } from "../http/guard.ts";
 import { builtConsoleFolder, consoleNotBuilt, describeHost, type Host } from "../http/host.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";
-import { type HttpService, openHttpServer, type Target } from "../http/http-server.ts";
+import {
+  type Answering,
+  createAnswering,
+  type HttpService,
+  type ListeningService,
+  openHttpServer,
+  type Target,
+} from "../http/http-server.ts";
 import { createOnce, type Outcome } from "../http/once.ts";
 import {
   type AnsweredRoute,
@@ -38,12 +45,14 @@ import { docsPage, openApiDocument } from "./openapi.ts";
 import { createInputReader, readQuery, restShape } from "./operation-shape.ts";
 
 /** What is served, and to whom. */
-export interface RestService extends Omit<HttpService, "find" | "answerFailure" | "answerFailureAt"> {
+export interface RestService extends Omit<ListeningService, "find" | "answerFailure" | "answerFailureAt"> {
   readonly runtime: CallerRuntime;
   readonly about: Host;
   readonly version: string;
   readonly console?: boolean;
   readonly mounts?: readonly OpenMount[];
+  /** Where another application has it, such as `/api/agent`. */
+  readonly basePath?: string;
 }
 
 export interface RestServer {
@@ -57,38 +66,66 @@ export interface RestServer {
 /** How long it may take to end the streams. */
 const STREAMS_MS_MAX = 1_000;
 
-/** Serves a runtime over HTTP. The runtime stays open when the server ends. */
+/** Serves a runtime over HTTP in Node. The runtime stays open when the server ends. */
 export async function openRestServer(service: RestService): Promise<RestServer> {
-  const { about, clock, log, version } = service;
+  const surface = createSurface(service);
+  const server = await openHttpServer({ ...service, ...surface });
+  return {
+    url: `http://${urlHost(service.host)}:${server.address.port}`,
+    drain: (graceMs) => surface.drain(server, graceMs),
+    close: () => surface.close(server),
+  };
+}
+
+export type RestHandler = Omit<RestServer, "url"> & Pick<Answering, "fetch">;
+
+/** The same without a listener: another program hands in its requests. */
+export function createRestHandler(service: Omit<RestService, "port">): RestHandler {
+  const surface = createSurface(service);
+  const answering = createAnswering({ ...service, ...surface });
+  return {
+    fetch: answering.fetch,
+    drain: (graceMs) => surface.drain(answering, graceMs),
+    close: () => surface.close(answering),
+  };
+}
+
+type Ending = Pick<Answering, "drain" | "refuse" | "close">;
+
+/** The routes, and how they end together with what answers their requests. */
+export function createSurface(service: Omit<RestService, "port">) {
+  const { about, clock, log, version, basePath = "" } = service;
   const runtime = serveCalls(service.runtime, service);
   const { realm } = about;
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
-  const mounts = (service.mounts ?? []).map((open) => open({ realm, clock, log, turns }));
+  const mounts = (service.mounts ?? []).map((open) => open({ runtime, realm, clock, log, turns }));
   const mountAt = (path: string) => mounts.find(({ prefix }) => path.startsWith(prefix));
   const answerFailureAt = (path: string) => mountAt(path)?.answerFailure;
   const routes = [
     // First: where there is a console, it shows what the plain page does.
     ...(service.console === true ? createConsoleRoutes() : []),
-    ...createHostRoutes({ runtime, host: about, version, turns }),
+    ...createHostRoutes({ runtime, host: about, version, turns, basePath }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,
     ...mounts.flatMap((mount) => mount.routes),
   ];
-  const find = createFind({ ...service, runtime, answerFailureAt }, routes);
-  const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer, answerFailureAt });
   return {
-    url: `http://${urlHost(service.host)}:${server.address.port}`,
-    drain: async (graceMs) => {
+    routes,
+    find: createFind({ ...service, runtime, answerFailureAt }, routes),
+    answerFailure: errorAnswer,
+    answerFailureAt,
+    drain: async (server: Ending, graceMs: number): Promise<void> => {
       server.drain();
       await runtime.drain(graceMs);
       server.refuse();
     },
-    close: async () => {
+    close: async (server: Ending): Promise<void> => {
       server.refuse();
       // What a turn said last is still on its way to those who follow it.
       await new Promise((resolve) => setImmediate(resolve));
-      await within(clock, STREAMS_MS_MAX, streams.closeAll());
+      const ended = [streams.closeAll(), ...mounts.map((mount) => mount.close?.())];
+      await within(clock, STREAMS_MS_MAX, Promise.all(ended));
       await server.close();
     },
   };
@@ -96,12 +133,12 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
 
 /** What a request asks for: the route, once its body was read. */
 function createFind(
-  { about, clock, runtime, answerFailureAt }: RestService & Pick<HttpService, "answerFailureAt">,
+  { about, clock, runtime, answerFailureAt }: Omit<RestService, "port"> & Pick<HttpService, "answerFailureAt">,
   routes: readonly Route[],
 ): HttpService["find"] {
   const findRoute = createRouter(routes);
   const readBody = createBodyReader();
-  return (request: IncomingMessage): Target => {
+  return (request: HttpRequest): Target => {
     const { method = "", url = "", headers } = request;
     const { path, query } = parseTarget(url);
     const found = findRoute(method, path);
@@ -114,10 +151,11 @@ function createFind(
       return { refusal: refuse(error, { status: 405, headers: { allow: found.allow } }) };
     }
     const { route, params } = found;
-    const answer = async (response: ServerResponse, caller: Caller) => {
+    const answer = async (response: HttpResponse, caller: Caller) => {
       if (route.scope !== undefined) requireScope(caller, route.scope, `${method} ${route.path}`);
       const body = await readBody(request);
-      const rest = { path, params, query, headers, body, caller, runtime: forCaller(runtime, caller) };
+      const { source } = request;
+      const rest = { path, params, query, headers, body, source, caller, runtime: forCaller(runtime, caller) };
       if ("serve" in route) {
         if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
         const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);
@@ -245,9 +283,10 @@ interface HostParts {
   readonly host: Host;
   readonly version: string;
   readonly turns: TurnRequests;
+  readonly basePath: string;
 }
 
-function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
+function createHostRoutes({ runtime, host, version, turns, basePath }: HostParts): readonly AnsweredRoute[] {
   const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
   const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });
   const reported = [
@@ -281,14 +320,14 @@ function createHostRoutes({ runtime, host, version, turns }: HostParts): readonl
         return turns.cancel(params.request_id ?? "", caller);
       },
     },
-    { ...get("/openapi.json"), serve: (request) => jsonAnswer(document(urlOf(request))) },
+    { ...get("/openapi.json"), serve: (request) => jsonAnswer(document(`${urlOf(request)}${basePath}`)) },
     {
       ...get("/docs"),
       isPage: true,
       serve: (request) => ({
         status: 200,
         type: "text/html; charset=utf-8",
-        text: docsPage(document(urlOf(request))),
+        text: docsPage(document(`${urlOf(request)}${basePath}`)),
         headers: DOCS_HEADERS,
       }),
     },
@@ -303,8 +342,8 @@ const DOCS_HEADERS = {
 };
 
 /** Where the client found this server, which has been let in by that name. */
-function urlOf({ headers }: RestRequest): string {
-  return `http://${headers.host}`;
+function urlOf({ headers, source }: RestRequest): string {
+  return `${source === undefined ? "http:" : new URL(source.url).protocol}//${headers.host}`;
 }
 
 function get(path: string) {

@@ -25,9 +25,13 @@ export interface RestIo extends ServerIo {
   readonly purpose: "cli" | "server";
 }
 
+type Config = Serving<RestFlags>["config"];
+type MountSettings = Pick<Config, "openai"> & { readonly ui: Omit<Config["ui"], "tools"> & { tools: Preset } };
+type Preset = Config["ui"]["tools"] | undefined;
+
 /** What a door composes for this server: also what is served beside it. */
 export interface RestParts extends ServerParts {
-  loadMounts?(config: Serving<RestFlags>["config"], host: string): Promise<readonly OpenMount[]>;
+  loadMounts?(settings: MountSettings, host: string): Promise<readonly OpenMount[]>;
 }
 
 /** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
@@ -40,8 +44,11 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
     http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
     serve: (serving) =>
       serveHttp({ ...io, ...parts }, version, serving, (url, token) => {
+        const { madeToken } = serving.http ?? {};
         serving.log(greeting(url, { hasToken: token !== undefined, hasConsole: serving.flags.console }));
-        if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+        // On stdout, since logs are kept.
+        if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url, token: madeToken })}\n`);
+        else if (madeToken !== undefined) io.stdout.write(`RKAT_TOKEN=${madeToken} (made for this run)\n`);
       }),
   });
 }
@@ -76,7 +83,7 @@ export function startConsole(
   });
 }
 
-type Shared = "command" | "realmFor" | "mayKeepInProject" | "showsPaths" | "closeMsMax";
+type Shared = "command" | "realmFor" | "mayKeepInProject" | "showsPaths" | "closeMsMax" | "app";
 
 function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<RestFlags>, Shared> {
   return {
@@ -84,6 +91,7 @@ function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<Re
     realmFor: async ({ realm }) => ({ realm, purpose }),
     mayKeepInProject: true,
     showsPaths: ({ exposePaths }) => exposePaths,
+    app: ({ app: path, watch: watches }) => (path === undefined ? undefined : { path, watches }),
     closeMsMax: undefined,
   };
 }
@@ -96,7 +104,10 @@ async function serveHttp<F extends RestFlags>(
 ): Promise<void> {
   const { http, flags } = serving;
   if (http === undefined) throw new Error("a REST server needs an address");
-  const mounts = (await loadMounts?.(serving.config, http.host)) ?? [];
+  const { openai, ui } = serving.config;
+  // A runtime of the user's may lack what ours has, so its chats have the tools that it gives them.
+  const tools = flags.app === undefined ? ui.tools : undefined;
+  const mounts = (await loadMounts?.({ openai, ui: { ...ui, tools } }, http.host)) ?? [];
   const server = await openRestServer({ ...serving, ...http, version, console: flags.console, mounts });
   await serveUntil(interrupt, { ...serving, http }, { server, greet: (url) => greet(url, http.token) });
 }
@@ -107,6 +118,8 @@ interface RestFlags extends ServerFlags, HttpFlags {
   readonly exposePaths: boolean;
   readonly json: boolean;
   readonly console: boolean;
+  readonly app: string | undefined;
+  readonly watch: boolean;
 }
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
@@ -115,8 +128,14 @@ export function parseRestFlags(args: readonly string[]): RestFlags {
 }
 
 function restFlags(values: ReturnType<typeof readFlags<typeof REST_FLAGS & typeof SERVER_FLAGS>>): RestFlags {
+  if (values.watch === true && values.app === undefined) throw invalid("--watch is for a module; add --app FILE");
+  if (values.app !== undefined && values.tools !== undefined) {
+    throw invalid("--tools: the module of --app decides which tools its sessions have; leave one of them out");
+  }
   return {
     ...serverFlags(values),
+    app: values.app,
+    watch: values.watch === true,
     host: values.host === undefined ? undefined : hostOf(values.host),
     port: values.port === undefined ? undefined : portOf(values.port),
     ...httpFlags(values),

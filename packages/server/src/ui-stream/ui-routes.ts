@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import {
@@ -14,6 +13,7 @@ import { parseParams } from "@rkat/core/contract/wire/requests";
 import { UiChatId, UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
 import { fieldsOf } from "../http/body.ts";
 import { createEventWriter } from "../http/event-writer.ts";
+import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";
 import type { MountParts, RestRequest, Route } from "../http/router.ts";
 import { textOf } from "../openai/content.ts";
@@ -64,7 +64,7 @@ export function createUiRoutes(settings: UiSettings, parts: MountParts): readonl
   ];
 }
 
-async function say(place: UiPlace, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
+async function say(place: UiPlace, request: RestRequest, response: HttpResponse): Promise<Answer | undefined> {
   const asked = parseParams(UiChatRequest, fieldsOf(request.body));
   const news = readNews(asked);
   const chat: UiChat = { caller: request.caller.name, id: asked.id };
@@ -103,7 +103,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
 async function answerApprovals(
   place: UiPlace,
   request: RestRequest,
-  response: ServerResponse,
+  response: HttpResponse,
   { chat, news }: { readonly chat: UiChat; readonly news: News },
 ): Promise<Answer | undefined> {
   const session = await findSession(request.runtime, chat);
@@ -126,7 +126,7 @@ async function answerApprovals(
   return streamTurn(place, response, { turn, from });
 }
 
-async function resume(place: UiPlace, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
+async function resume(place: UiPlace, request: RestRequest, response: HttpResponse): Promise<Answer | undefined> {
   const chat = chatIn(request);
   const running = place.chats.running(keyOf(chat));
   if (running !== undefined) return streamTurn(place, response, { turn: running, from: 0 });
@@ -182,7 +182,7 @@ interface StreamedTurn {
 
 async function streamTurn(
   { clock }: UiPlace,
-  response: ServerResponse,
+  response: HttpResponse,
   { turn, from, refused }: StreamedTurn,
 ): Promise<Answer | undefined> {
   const left = new AbortController();

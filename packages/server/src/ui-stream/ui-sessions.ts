@@ -11,7 +11,8 @@ import { type News, saidBefore } from "./ui-messages.ts";
 /** What the configuration says of pages. */
 export interface UiSettings {
   readonly memory: "session" | "project";
-  readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
+  /** The tools of a chat whose page names none; undefined: those that the runtime gives a session. */
+  readonly tools: "none" | "memory" | "safe" | "workspace" | "full" | undefined;
   /** How long a turn runs without a reader; undefined: to its end. */
   readonly grace_ms?: number | undefined;
 }
@@ -66,6 +67,7 @@ export async function runUiTurn(runtime: CallerRuntime, request: UiTurnRequest, 
 }
 
 function ownTools(preset: UiSettings["tools"]) {
+  if (preset === undefined) return {};
   return preset === "memory" ? { tool_preset: "none", enable_memory: true } : { tool_preset: preset };
 }
 

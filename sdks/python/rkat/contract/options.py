@@ -277,6 +277,8 @@ class SessionOptions(TypedDict, total=False):
     """The built-in tools, whatever the preset says: time, tasks, patches."""
     enable_shell: bool
     """The shell, whatever the preset says."""
+    enable_files: bool
+    """read_file, search_files and edit_file, in a session that has file tools; rkat run and chat set it."""
     enable_memory: bool
     """Search of earlier messages, also with the preset none or with [tools] memory = false."""
     enable_agents: bool
@@ -373,6 +375,8 @@ class TurnOptions(TypedDict, total=False):
     enable_builtins: bool
     """Set when the session was created; a turn may repeat it unchanged."""
     enable_shell: bool
+    """Set when the session was created; a turn may repeat it unchanged."""
+    enable_files: bool
     """Set when the session was created; a turn may repeat it unchanged."""
     enable_memory: bool
     """Set when the session was created; a turn may repeat it unchanged."""

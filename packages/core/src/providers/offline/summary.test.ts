@@ -90,6 +90,21 @@ describe("extractive compaction summary", () => {
     }
   });
 
+  it("[A8] says of a command with another exit code than 0 that it failed", () => {
+    const exits = (exit_code: number | null): readonly Message[] =>
+      conversation.map((message) => {
+        const content = JSON.stringify({ exit_code, stdout: "two of 42 tests failed", stderr: "" });
+        return message.role === "tool_results"
+          ? { ...message, results: [{ tool_use_id: "1", content, is_error: false }] }
+          : message;
+      });
+    const lineOf = (exit_code: number | null) =>
+      extractiveSummary(exits(exit_code), { maxTokens: 4_096 }).split("\n").at(-1);
+    expect(lineOf(0)).toBe("- worked: shell: npm test");
+    expect(lineOf(3)).toBe("- failed: shell: npm test (exit code 3)");
+    expect(lineOf(null)).toBe("- failed: shell: npm test (no exit code)");
+  });
+
   it("[A8] is what the offline model answers to the compaction prompt", async () => {
     const prompt = user(
       "You are performing a CONTEXT COMPACTION. Your job is to create a handoff summary so work can continue.",

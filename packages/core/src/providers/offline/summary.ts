@@ -1,3 +1,4 @@
+import { exitCodeIn } from "../../contract/entry.ts";
 import { type Message, splitPiped } from "../../contract/message.ts";
 import { clip, clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking, isRequest } from "./asks.ts";
@@ -369,6 +370,9 @@ function tellingValue(args: Readonly<Record<string, unknown>>): string[] {
 }
 
 function outcome(call: string, { text, isError }: { readonly text: string; readonly isError: boolean }): string {
+  const exitCode = exitCodeIn(text);
+  if (exitCode !== undefined && exitCode !== 0)
+    return `failed: ${call} (${exitCode === null ? "no exit code" : `exit code ${exitCode}`})`;
   if (!isError) return `worked: ${call}`;
   const reason = quotableSentences(text.slice(0, 1_000))[0] ?? "";
   return `failed: ${call}${reason === "" || reason.length > 2 * VALUE_CHARS_MAX ? "" : ` (${reason})`}`;

@@ -1,0 +1,3 @@
+import { describeRecordedWork } from "./recorded-work.ts";
+
+describeRecordedWork(10, 100);
