@@ -91,7 +91,7 @@ async function startConsole(...flags: string[]): Promise<string> {
 describe("rkat console", () => {
   it("[G8] prints the address of a page on a free port, with a token made for its run that may approve", async () => {
     const address = await startConsole();
-    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{43}$/);
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=rkat_[\w-]+$/);
     expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
     const [url, token] = address.split("#token=");
     const scopesWith = async (headers: Record<string, string>) => fetch(`${url}access`, { headers });

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +16,7 @@ import {
   serveUntil,
   startServer,
 } from "../http/start.ts";
+import { newSecret } from "../http/token-files.ts";
 import { openRestServer } from "./serve.ts";
 
 export interface RestIo extends ServerIo {
@@ -67,7 +67,7 @@ export function startConsole(
     ...kindOf(command, "cli"),
     usage: usageText(command, CONSOLE_HELP),
     parseFlags: parseConsoleFlags,
-    http: ({ host = "127.0.0.1", port = 0, logForm = "off", token = io.env.RKAT_TOKEN ?? newToken(), ...flags }) => ({
+    http: ({ host = "127.0.0.1", port = 0, logForm = "off", token = io.env.RKAT_TOKEN ?? newSecret(), ...flags }) => ({
       ...flags,
       host,
       port,
@@ -198,11 +198,6 @@ export function browserWords({ platform, env, isTerminal }: Seat): Words | undef
   return hasDisplay ? ["xdg-open"] : undefined;
 }
 
-function newToken(): string {
-  return randomBytes(TOKEN_BYTES).toString("base64url");
-}
-
-const TOKEN_BYTES = 32;
 const OPENED_MS = 60_000;
 
 /** A file that only this user can read and that leads to the address: other users can read a command's arguments. */
