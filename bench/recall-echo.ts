@@ -116,7 +116,7 @@ async function settled(runtime: Runtime): Promise<void> {
 
 async function askInTurns(runtime: Runtime): Promise<void> {
   const [row] = await runtime.listSessions();
-  const session = runtime.session(row?.session_id ?? "");
+  const session = runtime.session(row?.sessionId ?? "");
   for (const { asked } of QUESTIONS) await session.turn(asked);
   await session.turn("Thank you.");
   await session.compact();

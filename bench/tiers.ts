@@ -65,12 +65,12 @@ async function retentionAt(age: number) {
   const runtime = createRuntime({ store: createInMemoryStore(), memory: {}, model: "offline", env: {} });
   const ada = runtime.agent("ada");
   for (let memory = 1; memory <= age; memory += 1) await ada.remember(memoryText(memory));
-  while ((await ada.status()).compaction_running) await new Promise(setImmediate);
+  while ((await ada.status()).compactionRunning) await new Promise(setImmediate);
   const planted = Array.from({ length: age }, (_, at) => factIn(at + 1)).filter((fact) => fact !== undefined);
   // Spread over the whole life.
   const step = Math.max(1, Math.floor(planted.length / FACTS_ASKED_MAX));
   const asked = planted.filter((_, at) => at % step === 0);
-  const { longterm_summary = "", recent_summary = "", immediate } = await ada.context();
+  const { longtermSummary: longterm_summary = "", recentSummary: recent_summary = "", immediate } = await ada.context();
   const shown = immediate.map(({ content }) => content).join("\n");
   const count = (isThere: (fact: PlantedFact) => boolean): number => asked.filter(isThere).length;
   const ranks = await Promise.all(
@@ -101,8 +101,8 @@ async function costsOfLife(age: number): Promise<{ early: number; late: number }
     let begun = process.cpuUsage();
     for (let memory = 1; memory <= age; memory += 1) {
       if (memory === EARLY || memory === age - WINDOW + 1) begun = process.cpuUsage();
-      const { compaction_due } = await ada.remember(memoryText(memory));
-      while (compaction_due && (await ada.status()).compaction_running) await new Promise(setImmediate);
+      const { compactionDue: compaction_due } = await ada.remember(memoryText(memory));
+      while (compaction_due && (await ada.status()).compactionRunning) await new Promise(setImmediate);
       const spent = process.cpuUsage(begun);
       const ms = (spent.user + spent.system) / 1_000 / WINDOW;
       if (memory === EARLY + WINDOW - 1) cpu.early = ms;

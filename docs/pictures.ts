@@ -123,7 +123,7 @@ try {
   await take(page, `/sessions/${review}`, { name: "session", height: 860, open: /run_tests/ });
   await take(page, `/sessions/${review}/timeline`, { name: "timeline", height: 460 });
   await take(page, "/sessions/new", { name: "new-session", height: 480 });
-  await take(page, `/sessions/${facts}/compactions/${compaction?.compaction_id}`, { name: "compaction", height: 860 });
+  await take(page, `/sessions/${facts}/compactions/${compaction?.compactionId}`, { name: "compaction", height: 860 });
   await take(page, "/memory?q=staging port", { name: "memory", height: 620 });
 } finally {
   await browser.close();

@@ -23,8 +23,8 @@ for (let day = 1; day <= 20; day += 1) {
 
 // What each compaction did with every path, number and rule it took out of the context.
 const compactions = await session.compactions();
-for (const { receipt, tokens_before, tokens_after } of compactions) {
-  const { total, in_summary, recoverable, lost } = receipt;
+for (const { receipt, tokensBefore: tokens_before, tokensAfter: tokens_after } of compactions) {
+  const { total, inSummary: in_summary, recoverable, lost } = receipt;
   console.log(
     `${tokens_before} → ${tokens_after} tokens: ${total} specifics, ${in_summary} in the summary, ${recoverable} recoverable, ${lost} lost`,
   );
@@ -40,7 +40,7 @@ assert.match((await session.turn("When is the launch?")).text, /12 May/);
 // Undoing the first undoes those built on it, and keeps what was said since.
 const [first] = compactions;
 assert(first !== undefined);
-const undone = await session.undoCompaction(first.compaction_id);
+const undone = await session.undoCompaction(first.compactionId);
 assert.equal(undone.length, compactions.length);
 assert.deepEqual((await session.context()).messages, (await session.history()).messages);
 

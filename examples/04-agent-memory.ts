@@ -18,12 +18,17 @@ await first.close(); // Waits for a compaction that runs.
 
 // Another process. What the agent is shown is bounded, and nothing is in no tier.
 const second = await open();
-const { recent_range, longterm_range, count } = await second.agent("ada").status();
+const { recentRange: recent_range, longtermRange: longterm_range, count } = await second.agent("ada").status();
 assert.deepEqual(
   [longterm_range, recent_range, count],
   [{ from_seq: 1, to_seq: 65 }, { from_seq: 66, to_seq: 129 }, 200],
 );
-const { immediate, prompt, longterm_summary, recent_summary } = await second.agent("ada").context();
+const {
+  immediate,
+  prompt,
+  longtermSummary: longterm_summary,
+  recentSummary: recent_summary,
+} = await second.agent("ada").context();
 assert.equal(immediate[0]?.seq, 130);
 assert(prompt.startsWith("You are ada.") && prompt.includes("## Older Memories (Summary)"));
 

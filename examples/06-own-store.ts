@@ -78,9 +78,9 @@ const second = createRuntime({ model: "offline", store: await openJsonStore(path
 const { text } = await second.session(id).turn("What is my name?");
 console.log(text);
 assert.match(text, /Ada/);
-assert.equal((await second.readSession(id)).message_count, 4);
+assert.equal((await second.readSession(id)).messageCount, 4);
 assert.deepEqual(
-  (await second.listSessions()).map(({ session_id }) => session_id),
+  (await second.listSessions()).map(({ sessionId: session_id }) => session_id),
   [id],
 );
 await second.close();

@@ -51,6 +51,6 @@ for await (const event of stream) {
 const { text, usage, delegated } = await stream.result;
 console.log(text);
 assert.equal(text, "3 herons at the north pond, 2 herons at the mill pond, 4 herons at the far pond");
-assert.equal(usage.total_tokens, 220);
+assert.equal(usage.totalTokens, 220);
 assert.deepEqual(delegated, { usage: { input_tokens: 600, output_tokens: 60 }, tool_calls: 3 });
 await runtime.close();

@@ -23,7 +23,7 @@ function summarised(priced: Partial<ModelClient> = {}) {
     const stream: ModelClient["stream"] = async function* (request, signal) {
       if (JSON.stringify(request.messages.at(-1)).includes(WAIT)) {
         const [session] = await runtime.listSessions();
-        await waitForEvent(runtime.session(session?.session_id ?? ""), "compaction_prepared");
+        await waitForEvent(runtime.session(session?.sessionId ?? ""), "compaction_prepared");
       }
       yield* model.stream(request, signal);
     };

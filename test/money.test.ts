@@ -33,7 +33,7 @@ describe("what a turn costs, by what its provider says it took", () => {
         server.reply({ kind: "answer", scenario: { text: ["Hello."], usage: USAGE } });
         const session = await runtime.createSession("Hello?");
         const cost = { amount: Number(COST[format.countsCache].toFixed(9)), currency: "USD" };
-        expect(session.lastResult).toMatchObject({ usage: { cost }, turn_cost: cost });
+        expect(session.lastResult).toMatchObject({ usage: { cost }, turnCost: cost });
       } finally {
         await runtime.close();
         await server.close();

@@ -116,12 +116,12 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
     const opened = await open(format);
     const { session, compaction } = await compacted(opened);
     const cost = { amount: 0.003_15, currency: "USD" };
-    expect(compaction?.native?.usage).toMatchObject({ input_tokens: 700, output_tokens: 70, cost });
+    expect(compaction?.native?.usage).toMatchObject({ inputTokens: 700, outputTokens: 70, cost });
     const own = (100 * PRICE.input + 10 * PRICE.output) / 1e6;
-    expect(compaction?.usage).toMatchObject({ input_tokens: 800, output_tokens: 80 });
+    expect(compaction?.usage).toMatchObject({ inputTokens: 800, outputTokens: 80 });
     expect(compaction?.usage.cost?.amount).toBeCloseTo(own + 0.003_15, 9);
     const { usage } = await opened.runtime.readSession(session.id);
-    expect(usage).toMatchObject({ input_tokens: 1_000, output_tokens: 100 });
+    expect(usage).toMatchObject({ inputTokens: 1_000, outputTokens: 100 });
   });
 
   it("[C6] another model, and `native = false`, are sent the summary; and the first gets its own again", async () => {
@@ -161,7 +161,7 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
     const { events, result } = await listen(session.stream("And build 3?"));
     expect(result).toMatchObject({ text: "Yes.", turns: expect.any(Number) });
     const refused = events.filter((event: AgentEvent) => event.type === "native_compaction_refused");
-    expect(refused).toMatchObject([{ compaction_id: compaction?.compaction_id, provider }]);
+    expect(refused).toMatchObject([{ compaction_id: compaction?.compactionId, provider }]);
     expect(JSON.stringify(events)).not.toContain(OPAQUE);
     expect(saidIn(server.requests.at(-2)?.body as Json)).toContain(OPAQUE);
     expect(saidIn(server.requests.at(-1)?.body as Json)).toContain(SUMMARY);
@@ -206,7 +206,7 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
 
   it("[C5] what a call took that gave none counts, too", async () => {
     const { compaction } = await compacted(await open(format), answer("Hello!"));
-    expect(compaction?.usage).toMatchObject({ input_tokens: 200, output_tokens: 20 });
+    expect(compaction?.usage).toMatchObject({ inputTokens: 200, outputTokens: 20 });
   });
 
   it("[C7] the next one is made of the one before and what leaves then, and takes its place", async () => {
@@ -252,14 +252,14 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
         shown.map(({ seq: _, ...message }) => message),
         hash,
       ),
-      native_of: compaction?.compaction_id,
+      native_of: compaction?.compactionId,
     });
     const { session_id } = await runtime.dispatch("forkSession", { session_id: session.id, message_index: 5 });
     await runtime.session(session_id).turn("And here?");
     // The fork keeps the compaction, and the provider's own with it.
     expect(saidIn(server.requests.at(-1)?.body as Json)).not.toContain("Build 1 is fine");
     expect(saidIn(server.requests.at(-1)?.body as Json)).toContain(OPAQUE);
-    await session.undoCompaction(compaction?.compaction_id ?? "");
+    await session.undoCompaction(compaction?.compactionId ?? "");
     await session.turn("And build 4?");
     const said = saidIn(server.requests.at(-1)?.body as Json);
     expect(said).toContain("Build 1 is fine");
@@ -269,16 +269,17 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
 
   it("[C11] events tell that it is there and how large it is, and nothing of what it says", async () => {
     const opened = await open(format);
-    const { session, compaction } = await compacted(opened);
+    const { session } = await compacted(opened);
+    const { dispatch } = opened.runtime;
+    const { compactions } = await dispatch("listCompactions", { session_id: session.id });
     const reported: unknown[] = [];
     for await (const { event } of opened.runtime.subscribe(session.id, { after: 0 })) {
       reported.push(event);
       if (event.type === "compaction_completed") break;
     }
-    const { refused: _, ...native } = compaction?.native ?? { refused: false };
+    const { refused: _, ...native } = compactions[0]?.native ?? { refused: false };
     expect(reported.at(-1)).toMatchObject({ type: "compaction_completed", native });
     expect(native).toMatchObject({ bytes: expect.any(Number) });
-    const { dispatch } = opened.runtime;
     const { signal } = new AbortController();
     const page = await exportPage({ dispatch, session_id: session.id, version: "1", keptAt: new Date(0), signal });
     expect(page.compactions).toMatchObject([{ native }]);

@@ -84,7 +84,7 @@ describe("clients of OpenAI's chat completions", () => {
     expect(streamed).toBe("Yes.");
     const sessions = await runtime.listSessions();
     expect(sessions).toHaveLength(1);
-    const { messages } = await runtime.session(sessions[0]?.session_id ?? "").history();
+    const { messages } = await runtime.session(sessions[0]?.sessionId ?? "").history();
     expect(messages.map(({ role }) => role)).toEqual(["system", ...WHOLE]);
   });
 
@@ -115,7 +115,7 @@ describe("clients of OpenAI's chat completions", () => {
     expect(streamed).toBe("Yes.");
     const sessions = await runtime.listSessions();
     expect(sessions).toHaveLength(1);
-    const { messages } = await runtime.session(sessions[0]?.session_id ?? "").history();
+    const { messages } = await runtime.session(sessions[0]?.sessionId ?? "").history();
     expect(messages.map(({ role }) => role)).toEqual(WHOLE);
   });
 });

@@ -50,7 +50,9 @@ describe.each(ENDPOINTS)("under load, %s", (path, body) => {
     }
     // The server is asked again, and every turn that was left has ended.
     expect((await (await post(url, path, body)).text()).endsWith("data: [DONE]\n\n")).toBe(true);
-    await expect.poll(async () => (await runtime.listSessions()).filter(({ is_active }) => is_active)).toEqual([]);
+    await expect
+      .poll(async () => (await runtime.listSessions()).filter(({ isActive: is_active }) => is_active))
+      .toEqual([]);
   });
 
   it("[K1] a reader that waits is told everything when it reads on", async () => {

@@ -13,7 +13,7 @@ const FOLDER_LINES_MIN = 400;
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
   core: 57_000,
-  node: 14_000,
+  node: 14_100,
   postgres: 3_500,
   server: 13_500,
   client: 1_500,

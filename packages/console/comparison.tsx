@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Fold, useRequest } from "./parts.tsx";
 import { linkTo, route } from "./router.ts";
-import { client } from "./server.ts";
+import { call } from "./server.ts";
 import type { SessionView } from "./session-view.ts";
 
 const ANSWER_MESSAGES_MAX = 100;
@@ -25,7 +25,7 @@ export function Comparison({ view }: { view: SessionView }): JSX.Element | null 
 function Answers({ here, source, at }: { here: string; source: string; at: number }): JSX.Element | null {
   const request = useRequest(async () => {
     const limit = ANSWER_MESSAGES_MAX;
-    const read = async (id: string) => answerIn(await client().session(id).history({ offset: at, limit }));
+    const read = async (id: string) => answerIn(await call("readHistory", { session_id: id, offset: at, limit }));
     const [before, after] = await Promise.all([read(source), read(here)]);
     return { before, after };
   }, []);

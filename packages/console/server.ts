@@ -87,6 +87,9 @@ export function client(): Client {
   return state.value.client;
 }
 
+/** Calls an operation by name. The page reads the wire's names everywhere, as the contract describes them. */
+export const call: Client["dispatch"] = (...given) => client().dispatch(...given);
+
 /** Whether the current token has a scope. Actions that it does not permit have no button. */
 export function hasScope(scope: Scope): boolean {
   return state.value.kind === "ready" && state.value.scopes.includes(scope);

@@ -2,12 +2,13 @@ import { batch, computed, signal } from "@preact/signals";
 import { describeEvent, type EventLine } from "@rkat/client/browser";
 import type { Compaction, SeqRange } from "@rkat/core/contract/compaction";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import type { OperationOutput } from "@rkat/core/contract/operations";
 import type { ModelCalls, SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
-import { client, handleError, hasCapability } from "./server.ts";
+import { call, client, handleError, hasCapability } from "./server.ts";
 import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
 
 export type Message = SessionHistory["messages"][number];
-type Approvals = Awaited<ReturnType<ReturnType<typeof client>["listApprovals"]>>["approvals"];
+type Approvals = OperationOutput<"listApprovals">["approvals"];
 
 /** What a running turn has streamed and the log does not contain yet. */
 interface Live {
@@ -28,6 +29,7 @@ export type SessionView = ReturnType<typeof openSessionView>;
 /** Opens a session: loads the newest messages, others when they scroll into view, and receives live updates. */
 export function openSessionView(id: string) {
   const handle = client().session(id);
+  const scope = { type: "session", session_id: id };
   const closing = new AbortController();
   const messages = new Map<number, Message>();
   const remarks = new Map<number, Remark>();
@@ -59,7 +61,7 @@ export function openSessionView(id: string) {
   let areCallsStale = true;
 
   const loadPage = async (offset: number, limit: number): Promise<readonly Message[]> => {
-    const page = await handle.history({ offset, limit });
+    const page = await call("readHistory", { session_id: id, offset, limit });
     batch(() => {
       if (page.message_count < count.value) messages.clear();
       for (const [at, message] of page.messages.entries()) messages.set(offset + at, message);
@@ -73,7 +75,7 @@ export function openSessionView(id: string) {
   const loadRemarks = async (from: number, to: number): Promise<void> => {
     let after = from;
     for (let pages = 0; pages < EVENT_PAGES_MAX && after < to; pages += 1) {
-      const { events, has_more } = await handle.listEvents({ after });
+      const { events, has_more } = await call("listEvents", { scope, cursor: { scope, sequence: after } });
       for (const { cursor, payload, timestamp_ms } of events) recordEvent(cursor.sequence, payload, timestamp_ms);
       const last = events.at(-1);
       if (last === undefined || !has_more) break;
@@ -105,7 +107,7 @@ export function openSessionView(id: string) {
   };
 
   const readTail = async (): Promise<void> => {
-    const read = await client().readSession(id);
+    const read = await call("readSession", { session_id: id });
     info.value = read;
     // The transcript may have been rewritten, so the loaded messages may be at other indexes now.
     if (read.message_count < count.value) {
@@ -121,15 +123,15 @@ export function openSessionView(id: string) {
     const readsCalls = areCallsStale;
     areCallsStale = false;
     const [pending, pinned, compacted, called] = await Promise.all([
-      Promise.all([id, ...subAgents.running()].map((sessionId) => client().listApprovals({ sessionId }))),
+      Promise.all([id, ...subAgents.running()].map((sessionId) => call("listApprovals", { session_id: sessionId }))),
       hasCapability("session_compaction") ? handle.pins() : undefined,
-      hasCapability("session_compaction") ? handle.compactions() : undefined,
-      readsCalls ? handle.modelCalls() : undefined,
+      hasCapability("session_compaction") ? call("listCompactions", { session_id: id }) : undefined,
+      readsCalls ? call("listModelCalls", { session_id: id }) : undefined,
     ]);
     batch(() => {
       approvals.value = pending.flatMap((one) => one.approvals);
       pins.value = new Set(pinned?.pins ?? []);
-      compactions.value = compacted ?? [];
+      compactions.value = compacted?.compactions ?? [];
       if (called !== undefined) calls.value = called;
     });
   };
@@ -286,7 +288,7 @@ export function openSessionView(id: string) {
   const start = async (): Promise<void> => {
     try {
       // Read before the messages, which therefore include all events up to this cursor.
-      const { cursor } = await client().dispatch("readEventCursor", { scope: { type: "session", session_id: id } });
+      const { cursor } = await call("readEventCursor", { scope });
       await readTail();
       const oldest = messages.get(Math.max(0, count.value - PAGE));
       // The events of the loaded messages are replayed for their remarks.

@@ -6,7 +6,7 @@ import { comparisonLink } from "./comparison.tsx";
 import { formatTime } from "./format.ts";
 import { Action, Badge, Fold, textField } from "./parts.tsx";
 import { linkTo, navigate } from "./router.ts";
-import { client, hasCapability, hasScope } from "./server.ts";
+import { call, client, hasCapability, hasScope } from "./server.ts";
 import type { Message, SessionView } from "./session-view.ts";
 import { ToolFold } from "./tool-call.tsx";
 import { ContentView, excerpt, LongText, MarkdownText, plainText } from "./transcript-text.tsx";
@@ -138,7 +138,7 @@ function Replace(props: { view: SessionView; message: Message; index: number; on
   };
   const runAgain = async (): Promise<void> => {
     const fork = { session_id: view.id, message_index: index, asks_again: true };
-    const { session_id } = await client().dispatch("forkSession", fork);
+    const { session_id } = await call("forkSession", fork);
     // The session's screen shows the turn, and its error.
     client()
       .session(session_id)

@@ -16,7 +16,7 @@ async function rememberMany(runtime: Runtime, name: string, from: number, to: nu
   for (let number = from; number <= to; number += 1) {
     await runtime.agent(name).remember(`Memory ${number} was of a ${number % 2 === 0 ? "heron" : "fox"}.`);
   }
-  while ((await runtime.agent(name).status()).compaction_running) await new Promise(setImmediate);
+  while ((await runtime.agent(name).status()).compactionRunning) await new Promise(setImmediate);
 }
 
 describe("agents of a runtime", () => {
@@ -30,16 +30,16 @@ describe("agents of a runtime", () => {
     expect(await ada.status()).toMatchObject({
       agent: "ada",
       count: 13,
-      immediate_window: 4,
-      recent_window: 4,
-      immediate_count: 4,
-      recent_range: { from_seq: 6, to_seq: 9 },
-      longterm_range: { from_seq: 1, to_seq: 5 },
+      immediateWindow: 4,
+      recentWindow: 4,
+      immediateCount: 4,
+      recentRange: { fromSeq: 6, toSeq: 9 },
+      longtermRange: { fromSeq: 1, toSeq: 5 },
       compactions: 2,
-      next_compaction_at: 17,
-      compaction_due: false,
+      nextCompactionAt: 17,
+      compactionDue: false,
     });
-    const { prompt, immediate, recent_summary, longterm_summary } = await ada.context();
+    const { prompt, immediate, recentSummary: recent_summary, longtermSummary: longterm_summary } = await ada.context();
     expect(immediate.map(({ seq }) => seq)).toEqual([10, 11, 12, 13]);
     expect(prompt).toBe(
       `You are ada.\n\n## Older Memories (Summary)\n${longterm_summary}\n\n## Recent Past (Summary)\n${recent_summary}\n\n---\n${immediate.map(({ content }) => content).join("\n")}\n---`,
@@ -52,8 +52,8 @@ describe("agents of a runtime", () => {
     ]);
     expect(summaries.slice(0, 2).map(({ summary }) => summary)).toEqual([recent_summary, longterm_summary]);
     const newest = await ada.history({ limit: 1 });
-    expect(newest).toEqual({ summaries: summaries.slice(0, 2), next_before_seq: summaries[0]?.seq });
-    expect(await ada.history({ beforeSeq: newest.next_before_seq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
+    expect(newest).toEqual({ summaries: summaries.slice(0, 2), nextBeforeSeq: summaries[0]?.seq });
+    expect(await ada.history({ beforeSeq: newest.nextBeforeSeq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
     expect(await runtime.agent("eve").history()).toEqual({ summaries: [] });
     expect((await ada.context({ immediate: 2 })).immediate.map(({ seq }) => seq)).toEqual([12, 13]);
     expect((await ada.context({ immediate: 13 })).immediate.map(({ seq }) => seq)).toEqual(
@@ -80,7 +80,7 @@ describe("agents of a runtime", () => {
       reason: "no memory has left the immediate window of 4 yet: there are 0",
     });
     await rememberMany(runtime, "ada", 1, 6);
-    expect(await ada.compact()).toEqual({ compacted: true, recent_summary: "Something was seen." });
+    expect(await ada.compact()).toEqual({ compacted: true, recentSummary: "Something was seen." });
     expect(await ada.compact()).toMatchObject({
       compacted: false,
       reason: expect.stringContaining("no memory has left"),
@@ -96,22 +96,22 @@ describe("agents of a runtime", () => {
     await rememberMany(runtime, "ada", 1, 9);
     expect(await runtime.agent("ada").status()).toMatchObject({
       compactions: 0,
-      last_error: "the model returned no usable summary",
-      compaction_due: false,
+      lastError: "the model returned no usable summary",
+      compactionDue: false,
     });
     isBroken = false;
     await rememberMany(runtime, "ada", 10, 10);
     expect(await runtime.agent("ada").status()).toMatchObject({
       compactions: 1,
-      recent_summary: "A fox was seen.",
-      recent_range: { from_seq: 1, to_seq: 6 },
+      recentSummary: "A fox was seen.",
+      recentRange: { fromSeq: 1, toSeq: 6 },
     });
   });
 
   it("[E4] are summarised by their own sentences where there is no model", async () => {
     const { runtime } = scriptedRuntime([], { store: createInMemoryStore(), config: SMALL, model: "offline" });
     await rememberMany(runtime, "ada", 1, 9);
-    const { recent_summary = "" } = await runtime.agent("ada").context();
+    const { recentSummary: recent_summary = "" } = await runtime.agent("ada").context();
     expect(recent_summary).toContain("Memory 1 was of a fox.");
   });
 
@@ -146,7 +146,7 @@ describe("agents of a runtime", () => {
     const { runtime } = scriptedRuntime([], { store: createInMemoryStore(), config });
     try {
       await rememberMany(runtime, "ada", 1, 3);
-      expect(await runtime.agent("ada").status()).toMatchObject({ recent_summary: "Ada watched birds." });
+      expect(await runtime.agent("ada").status()).toMatchObject({ recentSummary: "Ada watched birds." });
       expect(bodies).toEqual([
         {
           url: "/api/generate",
@@ -209,7 +209,7 @@ describe("agents of a runtime", () => {
       expect.stringMatching(/^recent-\d{8}-\d{6}(?:-2)?\.md$/),
       "recent.md",
     ]);
-    expect(readFileSync(join(folder, "summaries", "recent.md"), "utf8")).toContain(before.recent_summary);
+    expect(readFileSync(join(folder, "summaries", "recent.md"), "utf8")).toContain(before.recentSummary);
 
     writeFileSync(join(folder, "memories", "a heron.md"), "---\nplace: pond\n---\n\nI wrote this by hand.\n");
     writeFileSync(join(folder, "profile.md"), "A gardener who counts bees.\n");
@@ -218,8 +218,8 @@ describe("agents of a runtime", () => {
     writeFileSync(join(folder, "notes", "pond.md"), "# Hand\n\nWhat is written by hand is read.\n");
     writeFileSync(join(folder, "notes", "moon.md"), "# Moon\n\nNothing of it matters here.\n");
     const second = await open();
-    const { immediate, prompt, longterm_summary } = await second.agent("ada").context();
-    expect(longterm_summary).toBe(before.longterm_summary);
+    const { immediate, prompt, longtermSummary: longterm_summary } = await second.agent("ada").context();
+    expect(longterm_summary).toBe(before.longtermSummary);
     expect(immediate.at(-1)).toMatchObject({ seq: 14, content: "I wrote this by hand.", metadata: { place: "pond" } });
     expect(prompt).toMatch(
       /^You are ada\. A gardener who counts bees\.\n\nBASIC COMMANDS:\n- look\n- go EXIT\n\n## Relevant Private Notes\nHand: /,

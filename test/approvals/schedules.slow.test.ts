@@ -72,20 +72,20 @@ async function play(seed: number): Promise<void> {
     const words = Array.from({ length: speakers }, () => {
       const ids = open.calls.map(({ id }) => id);
       return one()
-        .session(open.session_id)
+        .session(open.sessionId)
         .answerApproval({
-          approvalId: open.approval_id,
+          approvalId: open.approvalId,
           decision: chance(random, 0.6) ? "allow" : "deny",
           ...(chance(random, 0.4) ? { calls: ids.slice(0, 1 + below(random, ids.length)) } : {}),
         });
     });
     if (chance(random, 0.1)) leaving.abort("left");
-    if (chance(random, 0.1)) await one().session(open.session_id).interrupt();
+    if (chance(random, 0.1)) await one().session(open.sessionId).interrupt();
     // Each is kept or refused; whichever it is, no call may run twice.
     await Promise.allSettled(words);
   }
   for (const { approvals } of [await one().listApprovals()]) {
-    for (const { session_id } of approvals) await one().session(session_id).interrupt();
+    for (const { sessionId: session_id } of approvals) await one().session(session_id).interrupt();
   }
   await asked;
   for (const runtime of processes) await runtime.close();

@@ -12,7 +12,7 @@ export async function run(url: string, token: string): Promise<string> {
     replayed.push(event.type);
     if (event.type === "run_completed") break;
   }
-  const { created_at } = await client.readSession(session.id);
+  const { createdAt } = await client.readSession(session.id);
   const aborting = new AbortController();
   const waiting = session.stream("wait", { signal: aborting.signal });
   for await (const event of waiting) if (event.type === "text_delta") aborting.abort();
@@ -23,7 +23,7 @@ export async function run(url: string, token: string): Promise<string> {
     codeOf(connect({ command: "rkat-rpc" })),
   ]);
   await client.close();
-  return JSON.stringify({ text: session.text, types, replayed, hasTime: Number.isInteger(created_at), codes });
+  return JSON.stringify({ text: session.text, types, replayed, hasTime: Number.isInteger(createdAt), codes });
 }
 
 async function codeOf(work: Promise<unknown>): Promise<unknown> {

@@ -34,5 +34,5 @@ for (let turn = 1; ; turn += 1) {
   say(`before ${(await session.context()).sha256}`);
   const { compaction } = await session.compact();
   if (compaction === undefined) say("nothing to compact");
-  else say(`after ${(await session.context()).sha256} ${compaction.compaction_id}`);
+  else say(`after ${(await session.context()).sha256} ${compaction.compactionId}`);
 }

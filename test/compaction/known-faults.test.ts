@@ -30,7 +30,7 @@ describe("found by the property tests, each failed when it was written", () => {
     const { compaction } = await session.compact();
     const seq = (await session.history()).messages.find(({ role }) => role === "user")?.seq ?? 0;
     await session.pin(seq);
-    await session.undoCompaction(compaction?.compaction_id ?? "");
+    await session.undoCompaction(compaction?.compactionId ?? "");
     expect((await session.context()).messages.map((message) => message.seq)).toContain(seq);
   });
 
@@ -61,7 +61,7 @@ describe("found by the property tests, each failed when it was written", () => {
     const session = await runtime.createSession(said(0));
     await talk(session, 4);
     const { compaction } = await session.compact();
-    const { expanded } = await session.expandCompaction(compaction?.compaction_id ?? "");
+    const { expanded } = await session.expandCompaction(compaction?.compactionId ?? "");
     expect(expanded).not.toEqual([]);
   });
 });

@@ -26,7 +26,10 @@ async function publish(id: string) {
 }
 
 const { session, ...found } = await (known === undefined ? prepare() : publish(known));
-const compactions = (await session.compactions()).map(({ compaction_id, prepared }) => ({ compaction_id, prepared }));
+const compactions = (await session.compactions()).map(({ compactionId: compaction_id, prepared }) => ({
+  compaction_id,
+  prepared,
+}));
 const { usage } = await session.read();
 process.stdout.write(JSON.stringify({ id: session.id, asked: model.asked(), compactions, usage, ...found }));
 await runtime.close();

@@ -92,10 +92,10 @@ async function compactRecorded(file: string, compactions: number): Promise<void>
     await session.turn(`次は ${time}?`);
     expect(await session.compact()).toMatchObject({ compacted: true });
     const expected = expectedFrom(await store.log.read(session.id, 1, Number.MAX_SAFE_INTEGER));
-    const { work_state: work } = (await session.compactions()).at(-1) ?? {};
+    const { workState: work } = (await session.compactions()).at(-1) ?? {};
     const lines = work?.lines.map(({ text }) => text) ?? [];
     expect(lines.filter((line) => !expected.has(line))).toEqual([]);
-    expect(lines.length + (work?.left_out ?? 0)).toBe(expected.size);
+    expect(lines.length + (work?.leftOut ?? 0)).toBe(expected.size);
     const { kinds } = await session.context();
     expect(kinds.find(({ kind }) => kind === "work_state")?.tokens).toBeLessThanOrEqual(600);
   }

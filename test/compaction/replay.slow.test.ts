@@ -32,7 +32,7 @@ let reported: Awaited<ReturnType<typeof report>>;
 async function report(runtime: Runtime, session: Session) {
   return {
     compactions: await session.compactions(),
-    cadence: (await runtime.readSession(session.id)).session_compaction_cadence,
+    cadence: (await runtime.readSession(session.id)).sessionCompactionCadence,
     context: await session.context(),
     revision: await session.revision(),
     rewrites: await session.rewrites(),
@@ -69,11 +69,10 @@ async function live(runtime: Runtime): Promise<Session> {
     if (turn % 60 === 0) await session.pin(pick(random, (await session.history()).messages.slice(1))?.seq ?? 0);
     if (turn % 70 === 0) await session.compact();
     const standing = (await session.compactions()).filter(({ undone, discarded }) => !undone && discarded.length > 0);
-    if (turn % 80 === 0)
-      await session.expandCompaction(pick(random, standing)?.compaction_id ?? "", { maxTokens: 900 });
-    if (turn % 90 === 0) await session.undoCompaction(standing.at(-1)?.compaction_id ?? "");
+    if (turn % 80 === 0) await session.expandCompaction(pick(random, standing)?.compactionId ?? "", { maxTokens: 900 });
+    if (turn % 90 === 0) await session.undoCompaction(standing.at(-1)?.compactionId ?? "");
     if (turn % 35 === 0) await reword(session, random);
-    if (turn % 100 === 0) await session.restore((await session.rewrites()).at(-1)?.parent_revision ?? "");
+    if (turn % 100 === 0) await session.restore((await session.rewrites()).at(-1)?.parentRevision ?? "");
   }
   return session;
 }

@@ -110,7 +110,7 @@ describe("the state of the work", () => {
     expectSixFacts(opened.model.requests.at(-1)?.messages ?? [], jobId);
     await compact(session, 18);
     expectSixFacts(await shownIn(opened.runtime, session.id), jobId);
-    const fork = await session.fork((await session.history()).message_count);
+    const fork = await session.fork((await session.history()).messageCount);
     expect(JSON.stringify(await shownIn(opened.runtime, fork.id))).toBe(
       JSON.stringify(await shownIn(opened.runtime, session.id)),
     );
@@ -140,11 +140,11 @@ describe("the state of the work", () => {
     const opened = await open();
     const { session } = await work(opened);
     await compact(session, 1);
-    const { parts, kinds, estimated_tokens } = await session.context();
+    const { parts, kinds, estimatedTokens: estimated_tokens } = await session.context();
     expect(parts.map(({ kind }) => kind).slice(0, 2)).toEqual(["summary", "work_state"]);
     expect(kinds.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(estimated_tokens);
-    const [{ receipt, work_state } = { receipt: undefined }] = await session.compactions();
-    expect(work_state?.left_out).toBe(0);
+    const [{ receipt, workState: work_state } = { receipt: undefined }] = await session.compactions();
+    expect(work_state?.leftOut).toBe(0);
     const facts = receipt?.items.filter(({ kind }) => kind === "work_state") ?? [];
     expect(facts).toHaveLength(5);
     expect(new Set(facts.map(({ status }) => status))).toEqual(new Set(["in_summary"]));
@@ -181,7 +181,7 @@ describe("the state of the work", () => {
     expect(evictions.at(-1)?.strategy).toBe("eviction");
     expect(workIn(await shownIn(opened.runtime, session.id))).toContain('ran "seq 1 2001": exit code 0');
     expect(workIn(before.messages)).not.toContain("seq 1 2001");
-    await session.undoCompaction(evictions[0]?.compaction_id ?? "");
+    await session.undoCompaction(evictions[0]?.compactionId ?? "");
     const after = await session.context();
     expect(JSON.stringify(after.messages.slice(0, before.messages.length))).toBe(JSON.stringify(before.messages));
     expect(first?.undone).toBe(false);

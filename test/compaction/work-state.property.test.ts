@@ -86,13 +86,13 @@ describe("the state of the work of any session", () => {
         expect(await session.compact()).toMatchObject({ compacted: true });
         const expected = expectedFrom(await store.log.read(session.id, 1, Number.MAX_SAFE_INTEGER));
         const last = (await session.compactions()).at(-1);
-        const lines = last?.work_state?.lines.map(({ text }) => text) ?? [];
+        const lines = last?.workState?.lines.map(({ text }) => text) ?? [];
         const label = `seed ${seed + history}, compaction ${time}`;
         expect(
           lines.filter((line) => !expected.has(line)),
           label,
         ).toEqual([]);
-        expect(lines.length + (last?.work_state?.left_out ?? 0), label).toBe(expected.size);
+        expect(lines.length + (last?.workState?.leftOut ?? 0), label).toBe(expected.size);
         const { kinds } = await session.context();
         expect(kinds.find(({ kind }) => kind === "work_state")?.tokens ?? 0, label).toBeLessThanOrEqual(600);
       }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { openRuntime } from "@rkat/node/open-runtime";
 import { browserWords, createBrowserOpener } from "@rkat/server/rest/start";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
@@ -119,6 +120,19 @@ describe("rkat console", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
     expect(readFileSync(path, "utf8")).toContain('content="0;url=http://127.0.0.1:1/#token=s3cret"');
+  });
+
+  it("[S2] opens the state folder of a program that runs", async () => {
+    const stateFolder = mkdtempSync(join(tmpdir(), "rkat-console-state-"));
+    onTestFinished(() => rmSync(stateFolder, { recursive: true, maxRetries: 10 }));
+    const runtime = await openRuntime({ stateFolder, model: "offline", env: {} });
+    const { id } = await runtime.createSession("The staging port is 4711.");
+    const [address = "", token] = (await startConsole(stateFolder, "--no-open")).split("#token=");
+    expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
+    const headers = { authorization: `Bearer ${token}` };
+    const { sessions } = (await (await fetch(`${address}sessions`, { headers })).json()) as { sessions: unknown };
+    expect(sessions).toMatchObject([{ session_id: id }]);
+    await runtime.close();
   });
 
   it("[G8] prints a token behind the number sign, also as JSON", async () => {

@@ -59,7 +59,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await session.turn([{ type: "text", text: "Grüße, 東京 🐦" }])).toMatchObject({
         text: "You said: Grüße, 東京 🐦",
       });
-      const { messages, has_more } = await session.history({ offset: 1, limit: 2 });
+      const { messages, hasMore: has_more } = await session.history({ offset: 1, limit: 2 });
       expect([messages.map(({ role }) => role), has_more]).toEqual([["block_assistant", "user"], true]);
       expect(await client.session(session.id).turn("By its id")).toMatchObject({ text: "You said: By its id" });
     });
@@ -91,14 +91,15 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const labels = { team: "a=b&c", größe: "1 %" };
       const session = await client.createSession("Hello", { labels });
       const other = await client.createSession("Hello", { labels: { team: "x" } });
-      const ids = async (query: object) => (await client.listSessions(query)).map(({ session_id }) => session_id);
+      const ids = async (query: object) =>
+        (await client.listSessions(query)).map(({ sessionId: session_id }) => session_id);
       expect(await ids({})).toEqual(expect.arrayContaining([other.id, session.id]));
       expect(await ids({ labels })).toEqual([session.id]);
       expect(await ids({ labels: { team: "x" }, limit: 1, offset: 1 })).toEqual([]);
       const read = await client.readSession(session.id);
       expect(read).toMatchObject({ session_id: session.id, message_count: 2, labels, state: "idle" });
       const [listed] = await client.listSessions({ labels });
-      expect([read.created_at, read.updated_at]).toEqual([listed?.created_at, listed?.updated_at]);
+      expect([read.createdAt, read.updatedAt]).toEqual([listed?.createdAt, listed?.updatedAt]);
       await session.archive();
       await expect(session.turn("More")).rejects.toEqual(code("SESSION_NOT_FOUND"));
       expect(await client.readSession(session.id)).toMatchObject({ state: "archived" });
@@ -190,13 +191,13 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await session.compact({ preview: true })).toMatchObject({ compacted: false });
       const { compacted, compaction } = await session.compact({ instructions: "birds" });
       expect([compacted, compaction?.summary]).toEqual([true, "They spoke of birds."]);
-      expect(await session.compactions()).toMatchObject([{ compaction_id: compaction?.compaction_id, undone: false }]);
+      expect(await session.compactions()).toMatchObject([{ compaction_id: compaction?.compactionId, undone: false }]);
       const [seq = 0] = (await session.context()).parts.at(-1)?.seqs ?? [];
       await session.pin(seq);
       await session.unpin(seq);
-      const expanded = await session.expandCompaction(String(compaction?.compaction_id), { maxTokens: 10_000 });
+      const expanded = await session.expandCompaction(String(compaction?.compactionId), { maxTokens: 10_000 });
       expect(expanded.expanded).not.toEqual([]);
-      expect(await session.undoCompaction(String(compaction?.compaction_id))).toEqual([compaction?.compaction_id]);
+      expect(await session.undoCompaction(String(compaction?.compactionId))).toEqual([compaction?.compactionId]);
       expect((await session.context()).sha256).toBe(before.sha256);
       const { events } = await client.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
       expect(events.map(({ payload }) => payload.type)).toContain("compaction_completed");
@@ -217,7 +218,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await session.history()).toMatchObject({ messages: before.messages });
       const fork = await session.fork(0, { type: "message", message: crane });
       expect((await fork.turn("And then?")).text).toBe("You said: And then?");
-      expect((await (await session.fork(1)).history()).message_count).toBe(1);
+      expect((await (await session.fork(1)).history()).messageCount).toBe(1);
     });
 
     it("[G6] searches memory, and what an agent remembers", async () => {
@@ -251,9 +252,9 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
 
     it("[G6] says of a session what its newest turn used and did", async () => {
       const session = await client.createSession("call read_log");
-      const { usage, turns, tool_calls } = session.lastResult ?? {};
+      const { usage, turns, toolCalls: tool_calls } = session.lastResult ?? {};
       expect(session).toMatchObject({ usage, turns, toolCalls: tool_calls });
-      expect([session.turns, session.toolCalls, usage?.total_tokens === undefined]).toEqual([2, 1, false]);
+      expect([session.turns, session.toolCalls, usage?.totalTokens === undefined]).toEqual([2, 1, false]);
       await session.turn("Hello");
       expect([session.turns, session.toolCalls]).toEqual([1, 0]);
       const other = client.session(session.id);
@@ -312,7 +313,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const prompts = Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? "The same" : `Number ${index}`));
       const streams = prompts.map((prompt) => client.createSessionStreaming(prompt));
       const received = await Promise.all(streams.map(listen));
-      const ids = received.map(({ result }) => result?.session_id);
+      const ids = received.map(({ result }) => result?.sessionId);
       expect(new Set(ids).size).toBe(50);
       expect(received.map(({ events }) => typesOf(events))).toEqual(prompts.map(() => [...TURN, "run_completed"]));
       expect(received.map(({ events }) => events[0])).toEqual(

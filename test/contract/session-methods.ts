@@ -37,7 +37,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       await session.turn("And now?");
       const shown = JSON.stringify((await session.context()).messages);
       expect([shown.includes("door_id"), shown.includes("doorName")]).toEqual([true, true]);
-      const { events, has_more } = await session.listEvents({ after: 0, limit: 2 });
+      const { events, hasMore: has_more } = await session.listEvents({ after: 0, limit: 2 });
       expect([events.length, has_more]).toEqual([2, true]);
       for await (const { seq } of session.events({ after: 0 })) {
         expect(seq).toBe(events[0]?.cursor.sequence);

@@ -109,11 +109,11 @@ export async function live(
     for (const [at, colour] of COLOURS.entries()) {
       const prompt = at === 1 ? `A report on ${colour} please.` : `The colour is ${colour} now.`;
       const result = await attempt(reported, "turn", () => session.turn(prompt));
-      if (result !== undefined && result.terminal_cause_kind === undefined)
+      if (result !== undefined && result.terminalCauseKind === undefined)
         kept.turns.push({ sessionId: session.id, prompt });
       if (at !== 3) continue;
       const compacted = await attempt(reported, "compact", () => session.compact());
-      const id = compacted?.compaction?.compaction_id;
+      const id = compacted?.compaction?.compactionId;
       if (id !== undefined) kept.compactions.push({ sessionId: session.id, id });
       await attempt(reported, "search", () => runtime.searchMemory("vermilion"));
     }
@@ -167,7 +167,7 @@ async function check(runtime: Runtime, kept: Kept, reported: Reported): Promise<
   const expectThat = (is: boolean, sentence: string): void => {
     if (!is) reported.wrong.push(sentence);
   };
-  const listed = new Set((await attempt(reported, "list", () => runtime.listSessions()))?.map((row) => row.session_id));
+  const listed = new Set((await attempt(reported, "list", () => runtime.listSessions()))?.map((row) => row.sessionId));
   for (const { sessionId, prompt } of kept.turns) {
     expectThat(listed.has(sessionId), `session ${sessionId} is not listed`);
     const history = await attempt(reported, "history", () => runtime.session(sessionId).history());
@@ -181,7 +181,7 @@ async function check(runtime: Runtime, kept: Kept, reported: Reported): Promise<
   for (const { sessionId, id } of kept.compactions) {
     const ids = await attempt(reported, "compactions", () => runtime.session(sessionId).compactions());
     expectThat(
-      (ids ?? []).some(({ compaction_id }) => compaction_id === id),
+      (ids ?? []).some(({ compactionId: compaction_id }) => compaction_id === id),
       `compaction ${id} is lost`,
     );
   }

@@ -14,18 +14,18 @@ interface Asked {
 export async function faultsOf(runtime: Runtime, { labels, acknowledged = [] }: Asked): Promise<readonly string[]> {
   const faults: string[] = [];
   const committed = new Set<string>();
-  for (const { session_id: sessionId } of await runtime.listSessions({ labels })) {
+  for (const { sessionId } of await runtime.listSessions({ labels })) {
     const session = runtime.session(sessionId);
     const compactions = await session.compactions();
-    for (const { compaction_id } of compactions) committed.add(compaction_id);
+    for (const { compactionId: compaction_id } of compactions) committed.add(compaction_id);
     const ranges = compactions.flatMap(({ discarded }) => discarded);
     for (const { seq, ...message } of (await session.history()).messages) {
-      if (!ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq)) continue;
+      if (!ranges.some(({ fromSeq: from_seq, toSeq: to_seq }) => from_seq <= seq && seq <= to_seq)) continue;
       const word = WORD.exec(JSON.stringify(message))?.[0] ?? "";
       const { results } = await runtime.searchMemory(word, { sessionId });
       const [first] = results;
       if (first?.seq !== seq || !first.content.includes(word)) faults.push(`${word} is not found first`);
-      const places = results.map((hit) => `${hit.session_id} ${hit.seq} ${hit.content}`);
+      const places = results.map((hit) => `${hit.sessionId} ${hit.seq} ${hit.content}`);
       if (new Set(places).size < places.length) faults.push(`${word} brings a hit twice`);
     }
   }

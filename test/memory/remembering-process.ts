@@ -20,7 +20,7 @@ flushCompileCache();
 const left = await runtime.dispatch("readMemoryStatus", {});
 say(`found ${left.sessions_behind} behind and ${left.pending} pending`);
 const labels = { era };
-const known = (await runtime.listSessions({ labels })).map(({ session_id }) => session_id);
+const known = (await runtime.listSessions({ labels })).map(({ sessionId: session_id }) => session_id);
 
 async function talk(place: number, turn: number): Promise<void> {
   const word = wordFor(Number(life), place, turn);

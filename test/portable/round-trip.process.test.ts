@@ -88,7 +88,7 @@ describe("a session that is exported and imported", () => {
     expect((await there.runtime.session(id).turn("It moved.")).text).toBe("Noted.");
     expect((await imported(here.runtime, await exported(there.runtime, id))).id).toBe(id);
     expect(await entriesOf(here.store, id)).toEqual(await entriesOf(there.store, id));
-    expect((await here.runtime.session(id).history()).message_count).toBe(4);
+    expect((await here.runtime.session(id).history()).messageCount).toBe(4);
     // What is shorter than what is there, or another, is kept beside it.
     expect((await imported(here.runtime, before)).id).not.toBe(id);
   });

@@ -46,17 +46,17 @@ describe("skills that lie in folders", () => {
     expect([problems, leftOut]).toEqual([[], undefined]);
     const runtime = createRuntime({ skills, env: {}, model: "offline" });
     const listed = (await runtime.listSkills()).skills;
-    const active = listed.filter(({ is_active }) => is_active);
+    const active = listed.filter(({ isActive: is_active }) => is_active);
     expect(active.map(({ name, scope }) => `${name} ${scope}`).sort()).toEqual(["mine user", "shared project"]);
     const { key } = active.find(({ name }) => name === "shared") ?? {};
-    expect(listed.filter(({ is_active }) => !is_active).map(({ shadowed_by }) => shadowed_by)).toEqual(
-      Array(5).fill(key),
-    );
-    expect(new Set(listed.map((row) => row.key.source_uuid)).size).toBe(6);
+    expect(
+      listed.filter(({ isActive: is_active }) => !is_active).map(({ shadowedBy: shadowed_by }) => shadowed_by),
+    ).toEqual(Array(5).fill(key));
+    expect(new Set(listed.map((row) => row.key.sourceUuid)).size).toBe(6);
     const read = await runtime.readSkill("shared");
     expect(read).toMatchObject({ body: "of project .rkat", scope: "project" });
     const hidden = listed.at(-2);
-    expect(await runtime.readSkill("shared", { sourceUuid: hidden?.key.source_uuid ?? "" })).toMatchObject({
+    expect(await runtime.readSkill("shared", { sourceUuid: hidden?.key.sourceUuid ?? "" })).toMatchObject({
       scope: "user",
     });
     // What code hands in is nearer than any file.
@@ -71,8 +71,8 @@ describe("skills that lie in folders", () => {
       (await createRuntime({ skills: (await load()).skills, env: {}, model: "offline" }).listSkills()).skills;
     const [first] = await rows();
     expect(first?.source).toMatchObject({
-      display_name: join(".rkat", "skills"),
-      transport_kind: "filesystem",
+      displayName: join(".rkat", "skills"),
+      transportKind: "filesystem",
       status: "active",
     });
     write(join(folder, "more", "notes.md"), "More.");
@@ -148,7 +148,7 @@ describe("skills that lie in folders", () => {
     const { skills, problems } = await load();
     expect(problems).toEqual([expect.stringMatching(/allowed-tools is left out: .*names no tool of rkat/)]);
     const runtime = createRuntime({ skills, env: {}, model: "offline" });
-    expect(await runtime.readSkill("one")).toMatchObject({ allowed_tools: ["shell(git *)", "datetime"] });
+    expect(await runtime.readSkill("one")).toMatchObject({ allowedTools: ["shell(git *)", "datetime"] });
   });
 
   it("[M1] files beside one are read whole by their names, and what is no text is refused", async () => {

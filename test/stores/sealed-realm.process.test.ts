@@ -116,7 +116,9 @@ describe("a sealed state folder", () => {
     const ids = await plant(folder, plantedWords(7, 10));
     for (const name of readdirSync(folder).filter((entry) => entry.startsWith("index.db"))) rmSync(join(folder, name));
     const runtime = await openRuntime(optionsFor(folder));
-    expect((await runtime.listSessions()).map(({ session_id }) => session_id).sort()).toEqual([...ids].sort());
+    expect((await runtime.listSessions()).map(({ sessionId: session_id }) => session_id).sort()).toEqual(
+      [...ids].sort(),
+    );
     await runtime.close();
     const { problems, agents, blobs } = await verifyStore(folder, { encryption, env });
     expect({ problems, agents, blobs }).toEqual({ problems: [], agents: 1, blobs: 10 });

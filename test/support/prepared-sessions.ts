@@ -32,7 +32,7 @@ export async function saidMuch(model: HeldModel, runtime: Runtime): Promise<{ se
   model.hold();
   const session = await runtime.createSession(`Build 1000 is in /srv/build/0/out.log. ${SAID}`);
   let turns = 1;
-  while (turns < TURNS_MAX && (await session.context()).estimated_tokens < 900) turns += await say(session, turns);
+  while (turns < TURNS_MAX && (await session.context()).estimatedTokens < 900) turns += await say(session, turns);
   while (model.asked() === 0) await setImmediate();
   return { session, turns };
 }
@@ -81,7 +81,7 @@ export const eventsOf = async (session: Session): Promise<readonly AgentEvent[]>
 };
 
 export const lastSeq = async (session: Session): Promise<number> =>
-  (await session.listEvents({ limit: 500 })).latest_cursor.sequence;
+  (await session.listEvents({ limit: 500 })).latestCursor.sequence;
 
 export const compactionsIn = (events: readonly AgentEvent[]): readonly AgentEvent[] =>
   events.filter(({ type }) => type.startsWith("compaction"));

@@ -24,6 +24,7 @@ function installed(): string {
   mkdirSync(join(folder, "node_modules/.bin"), { recursive: true });
   const packed = join(project, "build/packed/node_modules");
   for (const name of ["rkat", "@rkat"]) symlinkSync(join(packed, name), join(folder, "node_modules", name));
+  symlinkSync(join(project, "node_modules/zod"), join(folder, "node_modules/zod"));
   for (const bin of BINS) symlinkSync(join(packed, `rkat/bin/${bin}.js`), join(folder, "node_modules/.bin", bin));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   return folder;

@@ -1,10 +1,9 @@
 import type { Config } from "@rkat/core/config/config-schema";
 import { defaultConfig } from "@rkat/core/config/settings";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { RunResult } from "@rkat/core/contract/session";
 import { createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
-import type { EventStream, Session } from "@rkat/core/sessions/session-handle";
+import type { EventStream, Session, TurnResult } from "@rkat/core/sessions/session-handle";
 import { createVirtualClock } from "./virtual-clock.ts";
 
 /** A runtime on a scripted model and a virtual clock, with no environment. */
@@ -29,7 +28,7 @@ export function configWith(changes: { [S in keyof Config]?: Partial<Config[S]> }
 /** Every event of a turn, and how it ended. */
 export async function listen(
   stream: EventStream,
-): Promise<{ events: AgentEvent[]; result: RunResult | undefined; error: unknown }> {
+): Promise<{ events: AgentEvent[]; result: TurnResult | undefined; error: unknown }> {
   const events: AgentEvent[] = [];
   const collect = async () => {
     for await (const event of stream) events.push(event);

@@ -246,7 +246,7 @@ describe("a turn whose process ended", () => {
     expect(server.warnings[0]).toMatch(/cannot continue; it lacks tool charge$/);
     expect(await server.runtime.readSession(session.id)).toMatchObject({
       state: "interrupted",
-      unfinished_turn: { attempt: 1, missing: ["tool charge"] },
+      unfinishedTurn: { attempt: 1, missing: ["tool charge"] },
     });
     await expect(server.runtime.session(session.id).finishTurn()).rejects.toMatchObject({
       code: "CAPABILITY_UNAVAILABLE",
@@ -256,7 +256,7 @@ describe("a turn whose process ended", () => {
 
     const program = start([{ text: "I checked." }], { tools: [tool], resumeTurns: false });
     const result = await program.runtime.session(session.id).finishTurn();
-    expect(result).toMatchObject({ text: "I checked.", tool_calls: 0 });
+    expect(result).toMatchObject({ text: "I checked.", toolCalls: 0 });
     expect(await shared.sessions.get(session.id)).toMatchObject({ has_open_turn: false });
     await expect(program.runtime.session(session.id).finishTurn()).rejects.toMatchObject({
       code: "SESSION_NOT_RUNNING",
@@ -626,7 +626,7 @@ describe("a turn of a caller whose token ended", () => {
     await vi.waitFor(() => expect(server.warnings).toHaveLength(1));
     expect(server.warnings[0]).toMatch(/cannot continue; it lacks the token web, which was revoked$/);
     expect(await server.runtime.readSession(id)).toMatchObject({
-      unfinished_turn: { missing: ["the token web, which was revoked"] },
+      unfinishedTurn: { missing: ["the token web, which was revoked"] },
     });
     expect(server.model.requests).toHaveLength(0);
     const caller: Caller = { name: "ops", scopes: new Set(["run"]), labels: {} };
@@ -655,7 +655,7 @@ describe("a turn of a caller whose token ended", () => {
     await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
     await vi.waitFor(async () =>
       expect(await runtime.readSession(session_id)).toMatchObject({
-        unfinished_turn: { missing: ["the token web, which was revoked"] },
+        unfinishedTurn: { missing: ["the token web, which was revoked"] },
       }),
     );
     expect(calls).toEqual([]);

@@ -11,23 +11,34 @@ export const connect = createConnect(async (options) => {
 });
 
 export type { Agent } from "@rkat/core/agents/agent-handle";
-export type { AgentCompacted, AgentContext, AgentStatus } from "@rkat/core/contract/agent";
-export type { Compaction, CompactResult } from "@rkat/core/contract/compaction";
 export { describeEvent, type EventLine } from "@rkat/core/contract/describe-event";
 export { type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
 export type { AgentEvent, AgentEventOf, AgentEventType } from "@rkat/core/contract/event";
-export type { MemoryHit, MemoryResults } from "@rkat/core/contract/memory";
 export type { Content, Message } from "@rkat/core/contract/message";
-export type { MessageInput, ReplacementInput, RewriteCommit } from "@rkat/core/contract/rewrite";
-export type { RunResult } from "@rkat/core/contract/session";
-export type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
-export type { RewriteResult, TranscriptRevision } from "@rkat/core/contract/session-operations";
+export type { MessageInput, ReplacementInput } from "@rkat/core/contract/rewrite";
 export type { UiChatData, UiChatMetadata } from "@rkat/core/contract/wire/ui-chat";
 export type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
+export type {
+  AgentCompacted,
+  AgentContext,
+  AgentStatus,
+  Compaction,
+  CompactResult,
+  MemoryHit,
+  MemoryResults,
+  RewriteCommit,
+  RewriteResult,
+  SessionContext,
+  SessionHistory,
+  SessionInfo,
+  SessionSummary,
+  TranscriptRevision,
+} from "@rkat/core/runtime/answers";
 export type { Runtime as Client } from "@rkat/core/runtime/runtime-calls";
 export type { Delivery } from "@rkat/core/sessions/event-queue";
 export type {
   EventStream,
+  ExtractionError,
   RewriteOptions,
   Session,
   SessionOptions,

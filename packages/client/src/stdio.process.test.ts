@@ -45,7 +45,7 @@ describe("connecting over stdio", () => {
     await one.close();
     expect(lines.join("\n")).toContain("rkat-rpc: ");
     const two = await connect(options);
-    expect(await two.readSession(id)).toMatchObject({ message_count: 2 });
+    expect(await two.readSession(id)).toMatchObject({ messageCount: 2 });
     await two.close();
   });
 

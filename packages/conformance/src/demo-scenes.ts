@@ -1,10 +1,9 @@
 import { describeEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import type { RunResult } from "@rkat/core/contract/session";
 import type { Runtime } from "@rkat/core/create-runtime";
 import type { ModelRequest } from "@rkat/core/ports/model";
 import type { createScriptedModel } from "@rkat/core/providers/scripted";
-import type { EventStream, Session } from "@rkat/core/sessions/session-handle";
+import type { EventStream, Session, TurnResult } from "@rkat/core/sessions/session-handle";
 import type { OpenOptions } from "@rkat/node/open-runtime";
 
 /** Text as it streams, and a session that continues. */
@@ -15,7 +14,7 @@ const talk: Scene = {
     const first = await watch("The release is on 3 June and Mara owns the rollback plan.", (prompt) =>
       runtime.createSessionStreaming(prompt, { toolPreset: "none" }),
     );
-    const session = runtime.session(first.result.session_id);
+    const session = runtime.session(first.result.sessionId);
     const second = await watch("Who owns the rollback plan?", (prompt) => session.stream(prompt));
     const pieces = eventsOf(second, "text_delta").length;
     await claim("the answer came in pieces", pieces > 1);
@@ -77,7 +76,7 @@ async function holdTalk(stage: Stage): Promise<Session> {
   const first = await stage.watch(PROMPTS[0] ?? "", (prompt) =>
     runtime.createSessionStreaming(prompt, { toolPreset: "none", enableMemory: true }),
   );
-  const session = runtime.session(first.result.session_id);
+  const session = runtime.session(first.result.sessionId);
   for (const [index, prompt] of PROMPTS.entries()) {
     if (index === 0) continue;
     if (index < WATCHED_TURNS) await stage.watch(prompt, (words) => session.stream(words));
@@ -85,21 +84,19 @@ async function holdTalk(stage: Stage): Promise<Session> {
   }
   const compactions = await session.compactions();
   await stage.table(
-    compactions.map(({ messages_before, messages_after, tokens_before, tokens_after, receipt }, index) => ({
+    compactions.map(({ messagesBefore, messagesAfter, tokensBefore, tokensAfter, receipt }, index) => ({
       compaction: index + 1,
-      messages: `${messages_before} → ${messages_after}`,
-      tokens: `${tokens_before} → ${tokens_after}`,
+      messages: `${messagesBefore} → ${messagesAfter}`,
+      tokens: `${tokensBefore} → ${tokensAfter}`,
       facts: receipt.total,
-      "in view": receipt.in_summary + receipt.in_tail + receipt.pinned,
+      "in view": receipt.inSummary + receipt.inTail + receipt.pinned,
       recoverable: receipt.recoverable,
       lost: receipt.lost,
     })),
   );
   const receipts = compactions.map(({ receipt }) => receipt);
   await stage.print("", receipts.at(-1)?.verdict ?? "");
-  const isFound = receipts.every(
-    ({ lost, recoverable, found_by_search }) => lost === 0 && recoverable === found_by_search,
-  );
+  const isFound = receipts.every(({ lost, recoverable, foundBySearch }) => lost === 0 && recoverable === foundBySearch);
   await stage.claim("it was compacted by itself, more than once", compactions.length > 1);
   await stage.claim("nothing was lost: what was not kept, a search of memory found", isFound && receipts.length > 0);
   const [context, history] = await Promise.all([session.context(), session.history()]);
@@ -153,7 +150,7 @@ async function undo(stage: Stage, session: Session): Promise<void> {
   const last = "Amir tests the backups on Monday.";
   await stage.watch(last, (prompt) => session.stream(prompt));
   const before = await session.context();
-  const undone = first === undefined ? [] : await session.undoCompaction(first.compaction_id);
+  const undone = first === undefined ? [] : await session.undoCompaction(first.compactionId);
   const [after, history] = await Promise.all([session.context(), session.history()]);
   const sizes = `${before.messages.length} → ${after.messages.length} messages`;
   await stage.print("undo", `the first, and with it those built on it: ${undone.length} compactions`);
@@ -182,8 +179,8 @@ const longLife: Scene = {
     }
     await young.close();
     const old = (await openKept()).agent(NAME);
-    const { count, longterm_range: oldest, recent_range: recent } = await old.status();
-    const { immediate, longterm_summary = "", recent_summary = "" } = await old.context();
+    const { count, longtermRange: oldest, recentRange: recent } = await old.status();
+    const { immediate, longtermSummary = "", recentSummary = "" } = await old.context();
     const [first] = immediate;
     const last = immediate.at(-1);
     const row = (tier: string, from: number | undefined, to: number | undefined, summary?: string) => ({
@@ -194,16 +191,16 @@ const longLife: Scene = {
     });
     await table([
       row("immediate", first?.seq, last?.seq),
-      row("short-term", recent?.from_seq, recent?.to_seq, recent_summary),
-      row("long-term", oldest?.from_seq, oldest?.to_seq, longterm_summary),
+      row("short-term", recent?.fromSeq, recent?.toSeq, recentSummary),
+      row("long-term", oldest?.fromSeq, oldest?.toSeq, longtermSummary),
     ]);
     const meets = (end: number | undefined, begin: number | undefined) => begin === (end ?? Number.NaN) + 1;
     await claim(`all ${DAYS} memories are there after the restart`, count === DAYS && last?.seq === DAYS);
     await claim(
       "each is in one tier, and none in no tier",
-      oldest?.from_seq === 1 && meets(oldest.to_seq, recent?.from_seq) && meets(recent?.to_seq, first?.seq),
+      oldest?.fromSeq === 1 && meets(oldest.toSeq, recent?.fromSeq) && meets(recent?.toSeq, first?.seq),
     );
-    await claim("the first day is not forgotten", longterm_summary.includes(FIRST_DAY));
+    await claim("the first day is not forgotten", longtermSummary.includes(FIRST_DAY));
   },
 };
 
@@ -294,10 +291,10 @@ const budget: Scene = {
     let turn = await watch("The staging server is called heron.", (prompt) =>
       runtime.createSessionStreaming(prompt, limits),
     );
-    const session = runtime.session(turn.result.session_id);
+    const session = runtime.session(turn.result.sessionId);
     const events = [...turn.events];
     for (const question of FURTHER_PROMPTS) {
-      if (turn.result.terminal_cause_kind !== undefined) break;
+      if (turn.result.terminalCauseKind !== undefined) break;
       turn = await watch(question, (prompt) => session.stream(prompt));
       events.push(...turn.events);
     }
@@ -305,7 +302,7 @@ const budget: Scene = {
     const end = events.findIndex((event) => event.type === "run_completed" && event.terminal_cause_kind !== undefined);
     await claim("a warning came at 80 %, before the end", warning >= 0 && warning < end);
     await claim("the answer that crossed the limit was kept", turn.result.text !== "");
-    await claim("the result says why it ended", turn.result.terminal_cause_kind === "budget_exhausted");
+    await claim("the result says why it ended", turn.result.terminalCauseKind === "budget_exhausted");
   },
 };
 
@@ -327,7 +324,7 @@ const structuredOutput: Scene = {
     const turn = await watch("The owner of the rollback plan is Mara. The risk is high.", (prompt) =>
       runtime.createSessionStreaming(prompt, { toolPreset: "none", outputSchema: RELEASE }),
     );
-    const output = turn.result.structured_output;
+    const output = turn.result.structuredOutput;
     await show(output);
     await claim("the value was checked against the schema", eventsOf(turn, "extraction_succeeded").length === 1);
     const text = JSON.stringify(output ?? "");
@@ -361,7 +358,7 @@ export type Row = Readonly<Record<string, string | number>>;
 
 interface Watched {
   readonly events: readonly AgentEvent[];
-  readonly result: RunResult;
+  readonly result: TurnResult;
 }
 
 /** The events of one type, in their order. */

@@ -5,7 +5,7 @@ import { ReceiptBar } from "../compaction-receipt.tsx";
 import { formatCount, formatTime } from "../format.ts";
 import { Action, Badge, Empty, Facts, Loaded, Note, Table, textField, useRequest } from "../parts.tsx";
 import { linkTo, replaceRoute, route } from "../router.ts";
-import { client, hasScope } from "../server.ts";
+import { call, client, hasScope } from "../server.ts";
 import { Hits } from "./memory.tsx";
 
 type PastSummary = AgentHistory["summaries"][number];
@@ -16,7 +16,7 @@ export function AgentsScreen({ path }: { path: readonly string[] }): JSX.Element
 }
 
 function AgentList(): JSX.Element {
-  const request = useRequest(() => client().listAgents(), []);
+  const request = useRequest(() => call("listAgents", {}), []);
   return (
     <div class="stack">
       <h1>Agents</h1>
@@ -52,8 +52,8 @@ function AgentList(): JSX.Element {
 /** One agent: its status and the three tiers of its memory. */
 function Agent({ name }: { name: string }): JSX.Element {
   const request = useRequest(async () => {
-    const agent = client().agent(name);
-    const [status, context] = await Promise.all([agent.status(), agent.context()]);
+    const agent = { agent: name };
+    const [status, context] = await Promise.all([call("readAgentStatus", agent), call("readAgentContext", agent)]);
     return { status, context };
   }, []);
   return (
@@ -212,9 +212,7 @@ function PastSummaries({ name }: { name: string }): JSX.Element {
   const before = useSignal<number | undefined>(undefined);
   const loaded = useSignal<readonly PastSummary[]>([]);
   const request = useRequest(async () => {
-    const { summaries, next_before_seq } = await client()
-      .agent(name)
-      .history(before.value === undefined ? {} : { beforeSeq: before.value });
+    const { summaries, next_before_seq } = await call("readAgentHistory", { agent: name, before_seq: before.value });
     loaded.value = [...loaded.value, ...summaries];
     return { next: next_before_seq };
   }, [before.value]);
@@ -315,7 +313,7 @@ function Recall({ name }: { name: string }): JSX.Element {
 }
 
 function RecallResults({ name, q }: { name: string; q: string }): JSX.Element {
-  const request = useRequest(() => client().agent(name).recall(q, { explain: true }), []);
+  const request = useRequest(() => call("searchHistory", { query: q, agent: name, explain: true }), []);
   return (
     <Loaded request={request}>
       {({ results }) =>

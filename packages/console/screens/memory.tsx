@@ -5,7 +5,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { formatCount, formatId, formatSize, formatTime } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Note, textField, useRequest } from "../parts.tsx";
 import { linkTo, navigate, route } from "../router.ts";
-import { client } from "../server.ts";
+import { call } from "../server.ts";
 
 const HITS_MAX = 20;
 
@@ -76,8 +76,9 @@ function Search({ q, scope, session }: Query): JSX.Element {
 
 function Results({ q, scope, session }: Query): JSX.Element {
   const request = useRequest(() => {
-    const where = scope === "session" ? { sessionId: session } : {};
-    return client().searchMemory(q, { ...where, limit: HITS_MAX, everything: scope !== "left", explain: true });
+    const where = scope === "session" ? { session_id: session, scope } : {};
+    const input = { query: q, ...where, limit: HITS_MAX, explain: true };
+    return call(scope === "left" ? "searchMemory" : "searchHistory", input);
   }, []);
   return (
     <Loaded request={request}>
@@ -159,7 +160,7 @@ function percent(share: number): string {
 }
 
 function Status(): JSX.Element {
-  const request = useRequest(() => client().readMemoryStatus(), []);
+  const request = useRequest(() => call("readMemoryStatus", {}), []);
   return (
     <section class="card" aria-labelledby="index-status">
       <h2 id="index-status">Search index</h2>

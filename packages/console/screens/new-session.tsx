@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { textField, useRequest } from "../parts.tsx";
 import { PromptBox } from "../prompt-box.tsx";
 import { linkTo, navigate } from "../router.ts";
-import { client } from "../server.ts";
+import { call } from "../server.ts";
 
 const PRESETS = [
   ["", "as configured"],
@@ -24,8 +24,8 @@ const tokens = signal("");
 
 /** A session is created when its first message is sent. */
 export function NewSessionScreen(): JSX.Element {
-  const models = useRequest(() => client().readModels(), []);
-  const agents = useRequest(() => client().listAgents(), []);
+  const models = useRequest(() => call("readModels", {}), []);
+  const agents = useRequest(() => call("listAgents", {}), []);
   const known = models.value?.providers.flatMap((provider) => provider.models) ?? [];
   return (
     <div class="stack">
@@ -89,8 +89,8 @@ async function create(prompt: Content): Promise<void> {
   const given = (value: Signal<string>): string | undefined => value.value.trim() || undefined;
   const limits = { max_cost: numberOf(cost), max_tokens: numberOf(tokens) };
   const name = given(agent);
-  const context = name === undefined ? undefined : await client().agent(name).context();
-  const { session_id } = await client().dispatch("createSession", {
+  const context = name === undefined ? undefined : await call("readAgentContext", { agent: name });
+  const { session_id } = await call("createSession", {
     prompt,
     model: given(model),
     tool_preset: PRESETS.map(([preset]) => preset).find((preset) => preset !== "" && preset === tools.value),

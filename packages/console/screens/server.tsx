@@ -4,7 +4,7 @@ import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";
-import { BASE_URL, client, fetchRoute } from "../server.ts";
+import { BASE_URL, call, client, fetchRoute } from "../server.ts";
 import { labelsOf } from "./sessions.tsx";
 
 export function ServerScreen(): JSX.Element {
@@ -35,7 +35,7 @@ function Health(): JSX.Element {
   const request = useRequest(async () => {
     const [ready, { contract_version: contract }, access, about] = await Promise.all([
       readReady(),
-      client().readCapabilities(),
+      call("readCapabilities", {}),
       client().readAccess(),
       fetchRoute("/openapi.json").then((response) => response.json() as Promise<{ info: { version: string } }>),
     ]);
@@ -92,7 +92,7 @@ function Usage(): JSX.Element {
     const from = since.value === "" ? {} : { since: since.value };
     const filter = label.value === "" ? from : { ...from, ...labelsOf(label.value) };
     const [days, ...groups] = await Promise.all(
-      (["day", "model", "label", "token"] as const).map((by) => client().readUsage({ by, ...filter })),
+      (["day", "model", "label", "token"] as const).map((by) => call("readUsage", { by, ...filter })),
     );
     return { days, groups };
   }, [since.value, label.value]);
@@ -202,7 +202,7 @@ const MODEL_COLUMNS = [
 ] as const;
 
 function Models(): JSX.Element {
-  const request = useRequest(() => client().readModels(), []);
+  const request = useRequest(() => call("readModels", {}), []);
   return (
     <section class="card" aria-labelledby="models">
       <h2 id="models">Models</h2>
@@ -240,7 +240,7 @@ function Model({ provider, model }: { provider: Provider; model: Provider["model
 }
 
 function Configuration(): JSX.Element {
-  const request = useRequest(() => client().readConfig(), []);
+  const request = useRequest(() => call("readConfig", {}), []);
   return (
     <section class="card" aria-labelledby="configuration">
       <h2 id="configuration">Configuration</h2>

@@ -6,7 +6,7 @@ import { classOf, Receipt } from "../compaction-receipt.tsx";
 import { formatCost, formatCount, formatSize, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Note, useRequest } from "../parts.tsx";
 import { linkTo, route } from "../router.ts";
-import { hasScope } from "../server.ts";
+import { call, hasScope } from "../server.ts";
 import { isIn, type Message, type SessionView } from "../session-view.ts";
 import { MessageBody, ROLE_NAMES } from "../transcript-message.tsx";
 import { VirtualList } from "../virtual-list.tsx";
@@ -141,7 +141,7 @@ function Overview({ view, compaction }: { view: SessionView; compaction: Compact
 
 /** What the next model call sends after an undo. */
 function Forecast({ view }: { view: SessionView }): JSX.Element {
-  const request = useRequest(() => view.handle.context(), [view, view.compactions.value]);
+  const request = useRequest(() => call("readContext", { session_id: view.id }), [view, view.compactions.value]);
   return (
     <Loaded request={request}>
       {({ estimated_tokens, tool_tokens, context_window, auto_compact_threshold, next_call_cost }) => (
@@ -356,7 +356,7 @@ function RemovedMessages(props: {
     for (const { compaction_id, discarded } of [...earlier, compaction]) {
       const removedHere = seqs.filter((seq) => isIn(discarded, seq));
       for (const { from_seq, to_seq } of rangesOf(removedHere, messages)) {
-        results.push(await view.handle.expandCompaction(compaction_id, { fromSeq: from_seq, toSeq: to_seq }));
+        results.push(await call("expandCompaction", { session_id: view.id, compaction_id, from_seq, to_seq }));
       }
     }
     await view.refresh();

@@ -6,7 +6,7 @@ import { ReceiptBar } from "../compaction-receipt.tsx";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Note, textField } from "../parts.tsx";
 import { linkTo, navigate } from "../router.ts";
-import { client, hasScope } from "../server.ts";
+import { call, hasScope } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
 import { ContextStrip } from "./session-context.tsx";
 
@@ -74,11 +74,11 @@ function CompactNow({ view }: { view: SessionView }): JSX.Element {
   const options = (): { instructions?: string } =>
     instructions.value.trim() === "" ? {} : { instructions: instructions.value.trim() };
   const loadPreview = async (): Promise<void> => {
-    const result = await view.handle.compact({ preview: true, ...options() });
+    const result = await call("compactSession", { session_id: view.id, preview: true, ...options() });
     preview.value = { result, instructions: instructions.value, price: await priceOf(view, result) };
   };
   const compact = async (): Promise<void> => {
-    const { compaction, reason } = await view.handle.compact(options());
+    const { compaction, reason } = await call("compactSession", { session_id: view.id, ...options() });
     await view.refresh();
     preview.value = undefined;
     if (compaction !== undefined) navigate(linkTo(["sessions", view.id, "compactions", compaction.compaction_id]));
@@ -138,7 +138,7 @@ const MILLION = 1_000_000;
 /** The maximum cost; undefined if the price of the model is unknown. */
 async function priceOf(view: SessionView, { compaction }: CompactResult): Promise<number | undefined> {
   if (compaction?.cost === undefined) return undefined;
-  const { providers } = await client().readModels();
+  const { providers } = await call("readModels", {});
   const model = providers.flatMap(({ models }) => models).find(({ id }) => id === compaction.model);
   if (model?.prices === undefined) return view.info.value?.provider === "offline" ? 0 : undefined;
   const { input_tokens, max_output_tokens } = compaction.cost;

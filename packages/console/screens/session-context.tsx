@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Badge, Loaded, useRequest } from "../parts.tsx";
 import { linkTo, navigate } from "../router.ts";
+import { call } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
 import { MessageBody, ROLE_NAMES } from "../transcript-message.tsx";
 import { VirtualList } from "../virtual-list.tsx";
@@ -15,10 +16,7 @@ const ROW_PX = 90;
 export function ContextScreen({ view, seq }: { view: SessionView; seq: number | undefined }): JSX.Element {
   // The current context changes with new messages, compactions and pins.
   const inputs = seq === undefined ? [view.count.value, view.compactions.value, view.pins.value] : [];
-  const request = useRequest(
-    () => view.handle.context(seq === undefined ? {} : { atSeq: seq }),
-    [view, seq, ...inputs],
-  );
+  const request = useRequest(() => call("readContext", { session_id: view.id, at_seq: seq }), [view, seq, ...inputs]);
   const { calls } = view.calls.value;
   const index = calls.findIndex((call) => call.seq === seq);
   const [before, after] = index < 0 ? [calls.at(-1), undefined] : [calls[index - 1], calls[index + 1]];

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { formatCost, formatDuration, formatTime, formatTokens } from "../format.ts";
 import { Badge, Empty, Loaded, type Tone, useRequest } from "../parts.tsx";
 import { linkTo } from "../router.ts";
-import { client } from "../server.ts";
+import { call } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
 import { excerpt, plainText } from "../transcript-text.tsx";
 
@@ -162,11 +162,11 @@ interface TimedEvent {
 
 async function readEvents(view: SessionView): Promise<readonly TimedEvent[]> {
   const scope = { type: "session", session_id: view.id } as const;
-  const { cursor } = await client().dispatch("readEventCursor", { scope });
+  const { cursor } = await call("readEventCursor", { scope });
   const events: TimedEvent[] = [];
   let after = Math.max(0, cursor.sequence - EVENTS_MAX);
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    const read = await view.handle.listEvents({ after });
+    const read = await call("listEvents", { scope, cursor: { scope, sequence: after } });
     for (const one of read.events) {
       events.push({ seq: one.cursor.sequence, atMs: one.timestamp_ms, event: one.payload });
     }

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Table, type Tone, useRequest } from "../parts.tsx";
 import { linkTo, replaceRoute, route } from "../router.ts";
-import { client, handleError, hasScope } from "../server.ts";
+import { call, client, handleError, hasScope } from "../server.ts";
 import { parentageOf } from "../sub-agents.ts";
 
 /** The number of sessions per page, and of the newest ones that are polled. */
@@ -30,7 +30,8 @@ export function SessionsScreen(): JSX.Element {
   const hidesChildren = query.get("sub-agents") === "hidden";
   const limit = words.length > 0 || hidesChildren ? SEARCHED_MAX : shown.value;
   const newest = useSignal<readonly SessionSummary[]>([]);
-  const list = (max: number) => client().listSessions({ limit: max, ...(label === undefined ? {} : labelsOf(label)) });
+  const list = async (max: number) =>
+    (await call("listSessions", { limit: max, ...(label === undefined ? {} : labelsOf(label)) })).sessions;
   // One extra session tells whether there are more.
   const request = useRequest(() => list(limit + 1), [label, limit]);
   useEffect(() => {

@@ -6,20 +6,16 @@ export { DefaultCompactor } from "./compaction/policy.ts";
 export type { Config } from "./config/config-schema.ts";
 export { defaultConfig } from "./config/settings.ts";
 export type { TrustRequest } from "./config/trust-requests.ts";
-export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";
+export type { AgentEntryBody } from "./contract/agent.ts";
 export type { Capability } from "./contract/capability.ts";
-export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
+export type { CompactionSettings, SeqRange } from "./contract/compaction.ts";
 export { describeEvent, type EventLine } from "./contract/describe-event.ts";
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
 export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
 export type { HookAnswer, HookEntry, HookPoint } from "./contract/hook.ts";
-export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
-export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
-export type { RunResult } from "./contract/session.ts";
-export type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
-export type { RewriteResult, TranscriptRevision } from "./contract/session-operations.ts";
+export type { MessageInput, ReplacementInput } from "./contract/rewrite.ts";
 export {
   createInMemoryStore,
   createRuntime,
@@ -60,11 +56,29 @@ export type { SubAgent, SubAgentLimits } from "./ports/sub-agent.ts";
 export type { McpAddress, McpProgram, McpServerConfig, Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Vault } from "./ports/vault.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
+export type {
+  AgentCompacted,
+  AgentContext,
+  AgentStatus,
+  Compaction,
+  CompactResult,
+  MemoryHit,
+  MemoryResults,
+  Receipt,
+  RewriteCommit,
+  RewriteResult,
+  SessionContext,
+  SessionHistory,
+  SessionInfo,
+  SessionSummary,
+  TranscriptRevision,
+} from "./runtime/answers.ts";
 export type { ApprovalAnswer, OnApproval } from "./runtime/operation-calls.ts";
 export type { Delivery } from "./sessions/event-queue.ts";
 export type { HookOptions } from "./sessions/hooks.ts";
 export type {
   EventStream,
+  ExtractionError,
   RewriteOptions,
   Session,
   SessionOptions,

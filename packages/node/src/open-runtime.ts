@@ -31,6 +31,7 @@ import { secretsOf } from "@rkat/core/tools/mcp/variables";
 import { secretsIn } from "@rkat/core/tools/shell";
 import { createRedactor } from "@rkat/core/turn/redact";
 import { formatToml, parseToml } from "./config/config-file.ts";
+import { readIfThere } from "./config/realm.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import type { Verification } from "./log/open.ts";
 import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
@@ -66,20 +67,38 @@ export async function openRuntime(given: OpenOptions): Promise<Runtime> {
   return { ...runtime, close: () => runtime.close().finally(sending.close) };
 }
 
-async function openComposed({ store: url, ...options }: OpenOptions): Promise<Runtime> {
+async function openComposed({ store: url, ...given }: OpenOptions): Promise<Runtime> {
+  const options = given.stateFolder === undefined ? given : { ...given, config: await configFor(given) };
   const { config = defaultConfig(), stateFolder } = options;
-  const given = url === undefined ? config : withStore(config, url);
-  if (given.store.url !== undefined && given.features.includes("session-store")) {
-    refuseSealedDatabase(given.encryption);
-    return openInDatabase({ ...options, config: given }, given.store.url);
+  const kept = url === undefined ? config : withStore(config, url);
+  if (kept.store.url !== undefined && kept.features.includes("session-store")) {
+    refuseSealedDatabase(kept.encryption);
+    return openInDatabase({ ...options, config: kept }, kept.store.url);
   }
   if (stateFolder === undefined) {
     const message = "stateFolder is missing: give the folder that keeps sessions, or store with a database's address";
     throw new RuntimeError("INVALID_PARAMS", message);
   }
-  const compose = composeOver(url === undefined ? options.config : given);
-  return openInFolder({ compose, ...options, config: given, stateFolder });
+  const compose = composeOver(url === undefined ? options.config : kept);
+  return openInFolder({ compose, ...options, config: kept, stateFolder });
 }
+
+/** The configuration that is given, or else the defaults with the models that the project's or the user's file names. */
+async function configFor({ config, projectRoot, env = process.env, warn }: OpenOptions): Promise<Config | undefined> {
+  if (config !== undefined) return config;
+  const { loadConfig } = await import("./config/load-config.ts");
+  const places = { cwd: projectRoot ?? process.cwd(), home: homeFolder(), env, readFile: readIfThere };
+  const { config: found, sources, brought, leftOut } = await loadConfig(places);
+  const isLeftOut = brought.some(
+    ({ isObeyed, requests }) => !isObeyed && requests.some(({ name }) => ABOUT_MODELS.test(name)),
+  );
+  if (isLeftOut && leftOut !== undefined) warn?.(leftOut);
+  if (sources.length === 0) return undefined;
+  const { self_hosted, providers, profiles, models, prices } = found;
+  return { ...defaultConfig(), self_hosted, providers, profiles, models, prices };
+}
+
+const ABOUT_MODELS = /^(?:self_hosted|providers|profiles)\b/;
 
 /** The configuration with another database; throws INVALID_PARAMS for an address that is none. */
 function withStore(config: Config, url: string): Config {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { type AgentRow, foldAgent } from "@rkat/core/agent-memory/tiers";
 import { defaultConfig } from "@rkat/core/config/settings";
@@ -18,6 +18,7 @@ import type { KnownBackup } from "./backup/known-backups.ts";
 import type { RestoreReport } from "./backup/restore.ts";
 import type { ArchivedFile } from "./backup/tar.ts";
 import { requireName } from "./config/realm.ts";
+import { ADDRESS, isState, namesIn, requireState, requireUrl } from "./config/store-address.ts";
 import {
   AGENTS,
   isRunning,
@@ -48,12 +49,6 @@ export interface CopyStoreOptions extends CopyOptions {
 
 /** The realm of a database that is meant where none is named. */
 const REALM = "default";
-const DATABASE = /^postgres(?:ql)?:\/\//i;
-const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
-
-export function isDatabase(place: string): boolean {
-  return DATABASE.test(place);
-}
 
 /**
  * Copies what is kept at one place to another, folders and databases alike: logs, agents, blobs and configuration. Run
@@ -232,16 +227,6 @@ async function openDatabasePlace(
   };
 }
 
-/** Never with the text itself: it may hold a password. */
-function requireUrl(place: string): string {
-  if (!isDatabase(place)) {
-    const scheme = ADDRESS.exec(place)?.[0] ?? "";
-    throw invalid(`a store at ${scheme} is not known; name a folder, or a database as postgres://USER@HOST/DATABASE`);
-  }
-  if (URL.canParse(place)) return place;
-  throw invalid("the address of the database is no URL; write postgres://USER@HOST/DATABASE");
-}
-
 async function openFolder(folder: string, { role, isDry, env, warn, encryption }: Opening): Promise<OpenedPlace> {
   if (role === "from") requireState(folder);
   else requireRoom(folder);
@@ -285,32 +270,6 @@ function emptyPlace(name: string): OpenedPlace {
     config: createConfigInMemory(),
     close: async () => {},
   };
-}
-
-/** What lies in a state folder and hardly in another. */
-const STATE_NAMES: readonly string[] = ["log", AGENTS, "config_state.json"];
-
-function isState(folder: string): boolean {
-  return namesIn(folder).some((name) => STATE_NAMES.includes(name));
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-/** Opening a folder makes a store of it: a slip in its name must not. */
-function requireState(folder: string): void {
-  if (isState(folder)) return;
-  const near = [join(folder, ".rkat", "realms"), join(folder, "realms"), folder]
-    .flatMap((parent) => namesIn(parent).map((name) => join(parent, name)))
-    .filter(isState);
-  const hint =
-    near.length === 0 ? "rkat doctor says where sessions are kept" : `did you mean ${near.slice(0, 3).join(" or ")}?`;
-  throw invalid(`nothing is kept in ${folder}; ${hint}`);
 }
 
 function requireRoom(folder: string): void {

@@ -256,7 +256,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   More: [
     ...continueRows,
     demoRow,
-    command("console", {
+    command("console [PLACE]", {
       text: "Show sessions, contexts, compactions and memory in a browser.",
       server: { help: () => CONSOLE_HELP, kind: "console" },
     }),

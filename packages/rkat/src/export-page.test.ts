@@ -36,7 +36,7 @@ it("[G8] keeps each message once, what was cut out of it, and what befell its tu
   expect(kept.blobs.map(({ data }) => Buffer.from(data, "base64").toString())).toEqual([full]);
   expect(kept.contexts.length).toBe(kept.calls.calls.length + 1);
   for (const { at_seq, context, ...places } of kept.contexts) {
-    const read = await session.context(at_seq === undefined ? {} : { atSeq: at_seq });
+    const read = await runtime.dispatch("readContext", { session_id: session.id, at_seq });
     const shown = rowsAt(kept.messages, places.messages);
     const parts = rowsAt(kept.parts, places.parts);
     expect({ ...context, messages: shown, parts }).toEqual(read);

@@ -175,8 +175,8 @@ export async function readConfiguration(
 
 /** The same for commands that report problems themselves. */
 export async function loadHere({ io, place }: Invocation): Promise<LoadedConfig> {
-  const { projectRoot, userRoot, stateFolder, isTrusted } = place();
-  const where = { cwd: projectRoot, home: userRoot, stateFolder, isTrusted };
+  const { projectRoot, userRoot, stateFolder, storeUrl, isTrusted } = place();
+  const where = { cwd: projectRoot, home: userRoot, stateFolder, storeUrl, isTrusted };
   const { loadConfig } = await import("@rkat/node/config/load-config");
   return loadConfig({ ...where, env: io.env, readFile: readIfThere });
 }

@@ -66,6 +66,8 @@ export interface Place {
   readonly realm: string;
   readonly isChosen: boolean;
   readonly stateFolder: string;
+  /** What --store says about a database; undefined where it was not given. */
+  readonly storeUrl?: string | null;
 }
 
 interface PlaceFlags {
@@ -73,6 +75,7 @@ interface PlaceFlags {
   readonly isolated?: boolean;
   readonly realmBackend?: string;
   readonly stateRoot?: string;
+  readonly store?: string;
   readonly contextRoot?: string;
   readonly userConfigRoot?: string;
   readonly trust?: boolean;
@@ -82,6 +85,10 @@ export function addPlaceFlags(program: Command): void {
   const shown = [
     new Option("-r, --realm <name>", "work in this realm; by default, each folder has its own"),
     new Option("--isolated", "work in a fresh realm"),
+    new Option(
+      "--store <place>",
+      "open this state folder of a program, or this database: postgres://USER@HOST/DATABASE",
+    ),
     new Option("--state-root <folder>", "keep realms here instead of in .rkat/realms"),
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),

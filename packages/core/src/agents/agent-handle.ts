@@ -1,17 +1,21 @@
 import type { MemoryMetadata } from "../contract/agent.ts";
-import type { MemoryResults } from "../contract/memory.ts";
-import type { OperationOutput } from "../contract/operations.ts";
-import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../runtime/operation-calls.ts";
+import {
+  type AnswerOf,
+  type Ask,
+  createMethodsAbout,
+  type MethodsAbout,
+  type OptionsOf,
+} from "../runtime/operation-calls.ts";
 
 /** A named agent with memories. Every operation on an agent is a method. */
 export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "note"> {
   readonly name: string;
   /** Adds a memory. A compaction that becomes due starts in the background. */
-  remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
+  remember(content: string, metadata?: MemoryMetadata): Promise<AnswerOf<"remember">>;
   /** Keeps a private note, which the context shows when it is relevant; resolves with the number of notes. */
   note(content: string, title?: string): Promise<number>;
   shouldCompact(): Promise<boolean>;
-  recall(query: string, options?: OptionsOf<"searchHistory", "query" | "agent">): Promise<MemoryResults>;
+  recall(query: string, options?: OptionsOf<"searchHistory", "query" | "agent">): Promise<AnswerOf<"searchHistory">>;
 }
 
 export function createAgentHandle(ask: Ask, name: string): Agent {
@@ -21,7 +25,7 @@ export function createAgentHandle(ask: Ask, name: string): Agent {
     name,
     remember: (content, metadata) => methods.remember(content, { metadata }),
     note: async (content, title) => (await methods.note(content, { title })).notes,
-    shouldCompact: async () => (await methods.status()).compaction_due,
+    shouldCompact: async () => (await methods.status()).compactionDue,
     recall: (query, options) => ask("searchHistory", { query, agent: name }, options),
   };
 }

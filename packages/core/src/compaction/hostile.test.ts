@@ -101,7 +101,7 @@ describe("a session that is full", () => {
       const { runtime } = small(summary, options);
       const session = await runtime.createSession(PAGE.repeat(4));
       for (let turn = 0; turn < 12; turn += 1) await session.turn(`${turn} ${PAGE.repeat(4)}`);
-      expect((await session.compactions()).some(({ summary_by }) => summary_by === "extractive")).toBe(true);
+      expect((await session.compactions()).some(({ summaryBy: summary_by }) => summary_by === "extractive")).toBe(true);
     });
   }
 
@@ -204,7 +204,7 @@ describe("limits that do not go together", () => {
     );
     const session = await runtime.createSession("1");
     for (let turn = 2; turn < 6; turn += 1) await session.turn(String(turn));
-    for (const { tokens_before, tokens_after } of await session.compactions()) {
+    for (const { tokensBefore: tokens_before, tokensAfter: tokens_after } of await session.compactions()) {
       expect(tokens_after).toBeLessThan(tokens_before);
     }
   });

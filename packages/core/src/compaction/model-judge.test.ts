@@ -56,12 +56,12 @@ describe("the session's model as a judge", () => {
     expect(made?.summary).toBe(`${FIRST} ${THIRD}`);
     expect(made?.receipt).toMatchObject({
       invented: [{ kind: "claim", text: SECOND, sentence: SECOND }],
-      invented_cut: true,
+      inventedCut: true,
       unverified: [THIRD],
     });
-    const usage = { input_tokens: 900, output_tokens: 7 };
+    const usage = { inputTokens: 900, outputTokens: 7 };
     expect(made?.judged).toEqual({ supported: 1, contradicted: 1, unverified: 1, usage });
-    expect(made?.usage).toEqual({ input_tokens: 1_600, output_tokens: 40 });
+    expect(made?.usage).toEqual({ inputTokens: 1_600, outputTokens: 40 });
     expect(judging).toHaveLength(1);
     expect(judging[0]).toMatchObject({ tools: [], maxOutputTokens: 2_048 });
     await session.turn("More.");
@@ -136,14 +136,14 @@ describe("the session's model as a judge", () => {
     const { made, result } = await compacted({ text: "1: contradicted\n2: contradicted\n3: contradicted" });
     expect(result.compacted).toBe(true);
     expect(made?.summary).toBe(SUMMARY);
-    expect(made?.receipt).toMatchObject({ invented: [], invented_cut: false, unverified: [FIRST, SECOND, THIRD] });
+    expect(made?.receipt).toMatchObject({ invented: [], inventedCut: false, unverified: [FIRST, SECOND, THIRD] });
     expect(made?.notes.join()).toContain("the judge rejected the whole summary");
   });
 
   it("[C16] what it contradicts is told and stands, where nothing is cut", async () => {
     const { made } = await compacted({ text: "2: contradicted" }, { cutInvented: false });
     expect(made?.summary).toBe(SUMMARY);
-    expect(made?.receipt).toMatchObject({ invented: [{ kind: "claim", text: SECOND }], invented_cut: false });
+    expect(made?.receipt).toMatchObject({ invented: [{ kind: "claim", text: SECOND }], inventedCut: false });
   });
 
   it("[C16] may be a judge of one's own, which may fail or say too little", async () => {
@@ -151,7 +151,8 @@ describe("the session's model as a judge", () => {
     const own = { judge: async () => ({ verdicts: ["supported"] as const, usage }) };
     const { made, judging } = await compacted({ text: "" }, { judge: own });
     expect(judging).toEqual([]);
-    expect(made?.judged).toEqual({ supported: 1, contradicted: 0, unverified: 2, usage });
+    const counted = { inputTokens: 1, outputTokens: 1 };
+    expect(made?.judged).toEqual({ supported: 1, contradicted: 0, unverified: 2, usage: counted });
     const broken = { judge: () => Promise.reject(new Error("no idea")) };
     const { made: other } = await compacted({ text: "" }, { judge: broken });
     expect(other).toMatchObject({
@@ -168,7 +169,7 @@ describe("the session's model as a judge", () => {
     const judge = { judge: async () => answer as never };
     const { made } = await compacted({ text: "" }, { judge });
     expect(made?.notes).toEqual(["the judge failed: it returned no list of verdicts with their usage"]);
-    expect(made?.usage).toEqual({ input_tokens: 700, output_tokens: 33 });
+    expect(made?.usage).toEqual({ inputTokens: 700, outputTokens: 33 });
   });
 
   it("[C16] a judge of one's own cannot change what was said", async () => {
@@ -186,7 +187,7 @@ describe("the session's model as a judge", () => {
     const { session } = await compacted({ text: "" });
     await session.turn("More.");
     const { compaction } = await session.compact({ preview: true });
-    expect(compaction?.cost?.max_output_tokens).toBe(4_096 + 2_048);
+    expect(compaction?.cost?.maxOutputTokens).toBe(4_096 + 2_048);
   });
 });
 

@@ -72,15 +72,15 @@ describe("one compaction, step by step", () => {
     expect(pick(events)).toEqual([
       {
         type: "compaction_started",
-        compaction_id: compaction?.compaction_id,
+        compaction_id: compaction?.compactionId,
         input_tokens: 10,
-        estimated_history_tokens: compaction?.tokens_before,
-        message_count: compaction?.messages_before,
+        estimated_history_tokens: compaction?.tokensBefore,
+        message_count: compaction?.messagesBefore,
       },
       {
         type: "compaction_completed",
         summary_tokens: 33,
-        messages_before: compaction?.messages_before,
+        messages_before: compaction?.messagesBefore,
         messages_after: 5,
       },
     ]);
@@ -106,8 +106,8 @@ describe("one compaction, step by step", () => {
     expect(shown[4]).toMatchObject({ content: `Read page ${page}.` });
     for (let more = 0; more < 6; more += 1) await session.turn("Go on.");
     const [first, second] = await session.compactions();
-    expect(second).toMatchObject({ superseded: first?.compaction_id });
-    expect(second?.discarded[0]?.from_seq).toBe(first?.kept[0]?.from_seq);
+    expect(second).toMatchObject({ superseded: first?.compactionId });
+    expect(second?.discarded[0]?.fromSeq).toBe(first?.kept[0]?.fromSeq);
     const { messages } = await session.context();
     expect(messages.filter((message) => JSON.stringify(message).includes("[Context compacted]"))).toHaveLength(1);
     const summaryRequest = model.requests.findLast(isSummaryCall);
@@ -118,8 +118,8 @@ describe("one compaction, step by step", () => {
     const { runtime } = reader();
     const { session, page } = await untilCompaction(runtime);
     expect(session.lastResult?.usage).toMatchObject({
-      input_tokens: 10 * (page + 1) + 700,
-      output_tokens: 5 * (page + 1) + 33,
+      inputTokens: 10 * (page + 1) + 700,
+      outputTokens: 5 * (page + 1) + 33,
     });
   });
 
@@ -174,10 +174,10 @@ describe("one compaction, step by step", () => {
     const { session, events } = await untilCompaction(runtime);
     expect(pick(events).map((event) => event.type)).toEqual(["compaction_started", "compaction_failed"]);
     const info = await runtime.readSession(session.id);
-    const index = info.session_compaction_cadence?.session_boundary_index ?? 0;
-    expect(info.session_compaction_cadence).toEqual({
-      session_boundary_index: index,
-      last_compaction_attempt_boundary_index: index - 1,
+    const index = info.sessionCompactionCadence?.sessionBoundaryIndex ?? 0;
+    expect(info.sessionCompactionCadence).toEqual({
+      sessionBoundaryIndex: index,
+      lastCompactionAttemptBoundaryIndex: index - 1,
     });
     const other = reader(WRITTEN, { store }).runtime.session(session.id);
     const kinds: string[] = [];
@@ -220,7 +220,7 @@ describe("a compaction that fails", () => {
   it("[C10] counts what a refused summary cost", async () => {
     const { runtime } = reader({ text: "", usage: { input_tokens: 400, output_tokens: 1 } });
     const { session, page } = await untilCompaction(runtime);
-    expect(session.lastResult?.usage.input_tokens).toBe(10 * (page + 1) + 400);
+    expect(session.lastResult?.usage.inputTokens).toBe(10 * (page + 1) + 400);
   });
 
   it("[C5] is tried again after a transient failure, and tells the retry", async () => {
@@ -251,8 +251,8 @@ describe("a compaction that fails", () => {
       const { events } = await listen(session.stream("Read on."));
       expect(pick(events)).toEqual([]);
     }
-    const { session_compaction_cadence } = await runtime.readSession(session.id);
-    expect(session_compaction_cadence).toEqual({ session_boundary_index: 10 });
+    const { sessionCompactionCadence: session_compaction_cadence } = await runtime.readSession(session.id);
+    expect(session_compaction_cadence).toEqual({ sessionBoundaryIndex: 10 });
   });
 });
 
@@ -305,7 +305,7 @@ describe("a context that does not fit", () => {
       "turn_completed",
       "run_completed",
     ]);
-    expect(await session.compactions()).toMatchObject([{ trigger: "overflow", messages_after: 2 }]);
+    expect(await session.compactions()).toMatchObject([{ trigger: "overflow", messagesAfter: 2 }]);
   });
 
   it("[C4] [C9] one enormous message of the user: the turn says what fills the window, the session goes on", async () => {
@@ -323,7 +323,7 @@ describe("a context that does not fit", () => {
     expect(events.at(-1)).toMatchObject({ type: "run_completed" });
     const [compaction] = await session.compactions();
     expect(compaction?.trigger).toBe("overflow");
-    expect((await session.context()).estimated_tokens).toBeLessThan(4_000);
+    expect((await session.context()).estimatedTokens).toBeLessThan(4_000);
   });
 
   it("[C8] one enormous tool result: shown as a reference that says where it is", async () => {
@@ -335,7 +335,7 @@ describe("a context that does not fit", () => {
     const session = await runtime.createSession("Read it.");
     expect(session.text).toContain("Page:");
     const [compaction] = await session.compactions();
-    expect(compaction).toMatchObject({ trigger: "overflow", summary_by: "none", summary: "", discarded: [] });
+    expect(compaction).toMatchObject({ trigger: "overflow", summaryBy: "none", summary: "", discarded: [] });
     const { messages } = await session.context();
     expect(JSON.stringify(messages)).toMatch(
       /the whole result of read \(about 12,\d+ tokens\) is in the log at seq \d+/,
@@ -367,7 +367,7 @@ describe("a context that does not fit", () => {
     const { session } = await untilCompaction(runtime);
     const [compaction] = await session.compactions();
     expect(compaction).toMatchObject({
-      summary_by: "extractive",
+      summaryBy: "extractive",
       summary: expect.stringMatching(/^\(This summary was made without a model/),
     });
     expect(compaction?.notes).toEqual([
@@ -383,7 +383,7 @@ describe("a context that does not fit", () => {
     const full = await untilCompaction(runtime, 40);
     const last = (await listen(full.session.stream(PAGE.repeat(6)))).events;
     expect(last.at(-1)).toMatchObject({ type: "run_completed" });
-    expect(await full.session.compactions()).toMatchObject([{ summary_by: "extractive", trigger: "overflow" }]);
+    expect(await full.session.compactions()).toMatchObject([{ summaryBy: "extractive", trigger: "overflow" }]);
   });
 
   it("[C9] a summary request never exceeds the window of the model that is asked for it", async () => {

@@ -60,10 +60,10 @@ describe("compacting by cascade", () => {
       const before = asked().length;
       const { compaction, reason } = round === 0 ? await session.compact() : await goOn(session, round);
       expect(reason).toBeUndefined();
-      expect(compaction).toMatchObject({ strategy: "cascade", summary_by: "model", notes: [] });
+      expect(compaction).toMatchObject({ strategy: "cascade", summaryBy: "model", notes: [] });
       const count = asked().length - before;
-      expect(compaction?.usage).toEqual({ input_tokens: 100 * count, output_tokens: 7 * count });
-      expect(compaction?.summary_tokens).toBe(7 * count);
+      expect(compaction?.usage).toEqual({ inputTokens: 100 * count, outputTokens: 7 * count });
+      expect(compaction?.summaryTokens).toBe(7 * count);
       calls.push(count);
       summaries.push(compaction?.summary ?? "");
     }
@@ -81,10 +81,10 @@ describe("compacting by cascade", () => {
     const compactions = await session.compactions();
     expect(compactions.map(({ superseded }) => superseded)).toEqual([
       undefined,
-      ...compactions.slice(0, 4).map(({ compaction_id }) => compaction_id),
+      ...compactions.slice(0, 4).map(({ compactionId: compaction_id }) => compaction_id),
     ]);
     for (const { receipt } of compactions) {
-      const { total, in_summary, in_tail, pinned, recoverable, lost } = receipt;
+      const { total, inSummary: in_summary, inTail: in_tail, pinned, recoverable, lost } = receipt;
       expect(in_summary + in_tail + pinned + recoverable + lost).toBe(total);
       expect({ lost, invented: receipt.invented }).toEqual({ lost: 0, invented: [] });
     }
@@ -115,10 +115,10 @@ describe("compacting by cascade", () => {
     const before = await session.context();
     const { compaction } = await session.compact();
     expect((await session.context()).sha256).not.toBe(before.sha256);
-    expect(await session.undoCompaction(compaction?.compaction_id ?? "")).toEqual([compaction?.compaction_id]);
+    expect(await session.undoCompaction(compaction?.compactionId ?? "")).toEqual([compaction?.compactionId]);
     expect(JSON.stringify(await session.context())).toBe(JSON.stringify(before));
     expect((await session.compact()).compaction?.summary).toBe(compaction?.summary);
-    const { expanded } = await session.expandCompaction((await session.compactions()).at(-1)?.compaction_id ?? "");
+    const { expanded } = await session.expandCompaction((await session.compactions()).at(-1)?.compactionId ?? "");
     expect(expanded.length).toBeGreaterThan(0);
   });
 
@@ -157,11 +157,11 @@ describe("compacting by cascade", () => {
     );
     await session.compact();
     for (const fact of [3, 4]) await session.turn(`This is fact ${fact}. ${LINE}`);
-    const before = session.lastResult?.usage.input_tokens ?? 0;
+    const before = session.lastResult?.usage.inputTokens ?? 0;
     isBroken = true;
     await session.compact();
     const { usage } = await session.turn("And now?");
-    expect(usage.input_tokens - before).toBe(100 + 1_000 + 10);
+    expect(usage.inputTokens - before).toBe(100 + 1_000 + 10);
   });
 
   it("[E9] on overflow extracts the section the model cannot write, and keeps the other", async () => {
@@ -178,7 +178,7 @@ describe("compacting by cascade", () => {
     const { events } = await listen(session.stream(`This is fact 9. ${LINE.repeat(30)}`));
     expect(typesOf(events)).toContain("compaction_completed");
     const compaction = (await session.compactions()).at(-1);
-    expect(compaction).toMatchObject({ trigger: "overflow", strategy: "cascade", summary_by: "model" });
+    expect(compaction).toMatchObject({ trigger: "overflow", strategy: "cascade", summaryBy: "model" });
     expect(compaction?.summary).toMatch(
       /^## Older Memories \(Summary\)\nThey noted fact 1\.\n\n## Recent Past \(Summary\)\n\(This summary was made without/,
     );
@@ -188,7 +188,7 @@ describe("compacting by cascade", () => {
   it("[E9] previews what both calls would cost, and asks nobody", async () => {
     const { session, asked } = await noted();
     const first = await session.compact({ preview: true });
-    expect(first.compaction).toMatchObject({ strategy: "cascade", cost: { max_output_tokens: 200 } });
+    expect(first.compaction).toMatchObject({ strategy: "cascade", cost: { maxOutputTokens: 200 } });
     await session.compact();
     for (const fact of [3, 4]) await session.turn(`This is fact ${fact}. ${LINE}`);
     const before = await session.context();
@@ -200,7 +200,7 @@ describe("compacting by cascade", () => {
     expect(done.compaction).toMatchObject({ discarded: compaction?.discarded, kept: compaction?.kept });
     const sent = asked().slice(count);
     const bytes = sent.reduce((sum, { messages }) => sum + JSON.stringify(messages).length, 0);
-    const cost = compaction?.cost?.input_tokens ?? 0;
+    const cost = compaction?.cost?.inputTokens ?? 0;
     expect(cost).toBeGreaterThan(bytes / 8);
     expect(cost).toBeLessThanOrEqual(bytes / 4);
   });
@@ -262,7 +262,7 @@ describe("compacting by cascade", () => {
     });
     await session.compact();
     const { compaction } = await goOn(session, 1);
-    expect(compaction).toMatchObject({ strategy: "cascade", summary_by: "curator" });
+    expect(compaction).toMatchObject({ strategy: "cascade", summaryBy: "curator" });
     expect(compaction?.summary).toBe("Kept: fact 1 (Kept: fact 1 (nothing))");
     expect(asked()).toEqual([]);
     const compactor = {

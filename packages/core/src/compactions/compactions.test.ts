@@ -42,7 +42,7 @@ describe("compacting by hand", () => {
     const result = await session.compact({ instructions: "Keep every build number." });
     expect(result).toMatchObject({
       compacted: true,
-      compaction: { trigger: "manual", messages_before: 17, messages_after: 6 },
+      compaction: { trigger: "manual", messagesBefore: 17, messagesAfter: 6 },
     });
     const asked = model.requests.map(summaryPromptOf).findLast((prompt) => prompt !== undefined);
     expect(asked).toBe(`${COMPACTION_PROMPT}\n\nAdditional instructions: Keep every build number.`);
@@ -65,14 +65,14 @@ describe("compacting by hand", () => {
     const { compacted, compaction } = await session.compact({ preview: true });
     expect(compacted).toBe(false);
     expect(compaction).toMatchObject({
-      compaction_id: "preview",
+      compactionId: "preview",
       summary: "",
-      messages_before: 17,
-      messages_after: 6,
-      cost: { max_output_tokens: 200 },
-      receipt: { lost: 0, in_summary: 0 },
+      messagesBefore: 17,
+      messagesAfter: 6,
+      cost: { maxOutputTokens: 200 },
+      receipt: { lost: 0, inSummary: 0 },
     });
-    expect(compaction?.cost?.input_tokens).toBeGreaterThan(before.estimated_tokens);
+    expect(compaction?.cost?.inputTokens).toBeGreaterThan(before.estimatedTokens);
     expect(compaction?.receipt.recoverable).toBeGreaterThan(10);
     expect(model.requests).toHaveLength(calls);
     expect(await session.context()).toEqual(before);
@@ -92,7 +92,7 @@ describe("compacting by hand", () => {
     await session.turn(`And on. ${LINE}`);
     const second = await session.compact();
     for (const { compaction } of [first, second]) {
-      const { sentences } = await session.summarySources(compaction?.compaction_id ?? "");
+      const { sentences } = await session.summarySources(compaction?.compactionId ?? "");
       expect(sentences).toEqual([
         { text: "The newest build is 1007.", seqs: [await seqOf(session, "Build 1007")] },
         { text: "Build 1000 is in /srv/build/0/out.log.", seqs: [await seqOf(session, "Build 1000")] },
@@ -110,11 +110,11 @@ describe("compacting by hand", () => {
     const session = await runtime.createSession("Let us count.");
     for (let turn = 1; turn < 20; turn += 1) await session.turn(`Number ${turn} is a number like any other one.`);
     const { compaction: preview } = await session.compact({ preview: true });
-    expect(preview?.tokens_after).toBeLessThan(preview?.tokens_before ?? 0);
-    expect(preview?.cost?.max_output_tokens).toBe(4_096);
+    expect(preview?.tokensAfter).toBeLessThan(preview?.tokensBefore ?? 0);
+    expect(preview?.cost?.maxOutputTokens).toBe(4_096);
     const { compaction: done } = await session.compact();
-    expect(done?.tokens_before).toBe(preview?.tokens_before);
-    expect(done?.tokens_after).toBeLessThanOrEqual(preview?.tokens_after ?? 0);
+    expect(done?.tokensBefore).toBe(preview?.tokensBefore);
+    expect(done?.tokensAfter).toBeLessThanOrEqual(preview?.tokensAfter ?? 0);
   });
 
   it("[C18] a busy session is refused, and a summariser that fails gives its reason", async () => {
@@ -154,11 +154,11 @@ describe("compacting by hand", () => {
     expect(await session.compactions()).toEqual([]);
     veto = undefined;
     const { compaction } = await session.compact();
-    expect(reported).toEqual([compaction?.compaction_id]);
+    expect(reported).toEqual([compaction?.compactionId]);
     expect(plans[1]).toMatchObject({
       sessionId: session.id,
       trigger: "manual",
-      discarded: compaction?.discarded,
+      discarded: compaction?.discarded.map(({ fromSeq, toSeq }) => ({ from_seq: fromSeq, to_seq: toSeq })),
       messagesBefore: 17,
     });
   });
@@ -170,18 +170,18 @@ describe("undo, expand and pins", () => {
     const { compaction } = await session.compact();
     await session.turn("And then?");
     await session.turn("And then again?");
-    expect(await session.undoCompaction(compaction?.compaction_id ?? "")).toEqual([compaction?.compaction_id]);
+    expect(await session.undoCompaction(compaction?.compactionId ?? "")).toEqual([compaction?.compactionId]);
     const [context, history] = await Promise.all([session.context(), session.history()]);
     expect(context.messages).toEqual(history.messages);
     expect(await session.compactions()).toMatchObject([{ undone: true }]);
-    expect(await session.undoCompaction(compaction?.compaction_id ?? "")).toEqual([]);
+    expect(await session.undoCompaction(compaction?.compactionId ?? "")).toEqual([]);
     await expect(session.undoCompaction("nothing")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
   it("[C13] expand brings turns back in their place, as many as fit, the newest first", async () => {
     const { session } = await noted();
     const { compaction } = await session.compact();
-    const id = compaction?.compaction_id ?? "";
+    const id = compaction?.compactionId ?? "";
     const third = await seqOf(session, "Build 1003");
     const one = await session.expandCompaction(id, { fromSeq: third, toSeq: third });
     expect(one.expanded).toHaveLength(1);
@@ -189,7 +189,7 @@ describe("undo, expand and pins", () => {
     expect(parts.map(({ kind }) => kind)).toEqual(["system", "summary", "expanded", "turn", "turn"]);
     expect(messages[2]).toMatchObject({ seq: third, content: expect.stringContaining("Build 1003") });
     const rest = await session.expandCompaction(id, { maxTokens: 400 });
-    expect(rest.left_out.length).toBeGreaterThan(0);
+    expect(rest.leftOut.length).toBeGreaterThan(0);
     const seqs = (await session.context()).messages.map((message) => message.seq);
     // The system message, the summary, then the order of time.
     expect(seqs.slice(2)).toEqual(seqs.slice(2).toSorted((a, b) => a - b));
@@ -229,7 +229,7 @@ describe("undo, expand and pins", () => {
   it("[C2] an undone compaction is not made again at the very next boundary", async () => {
     const { session } = await noted({ compaction: { ...BIG, autoCompactThreshold: 800 } });
     const last = (await session.compactions()).filter(({ undone }) => !undone).at(-1);
-    await session.undoCompaction(last?.compaction_id ?? "");
+    await session.undoCompaction(last?.compactionId ?? "");
     const { events } = await listen(session.stream("And now?"));
     expect(typesOf(events)).not.toContain("compaction_started");
   });
@@ -243,7 +243,14 @@ describe("receipts", () => {
     const statusOf = (text: string) => receipt?.items.find((item) => item.text.includes(text))?.status;
     expect(statusOf("/srv/build/1/out.log")).toBe("in_summary");
     expect(statusOf("/srv/build/2/out.log")).toBe("recoverable");
-    const { total = 0, in_summary = 0, in_tail = 0, pinned = 0, recoverable = 0, lost = 0 } = receipt ?? {};
+    const {
+      total = 0,
+      inSummary: in_summary = 0,
+      inTail: in_tail = 0,
+      pinned = 0,
+      recoverable = 0,
+      lost = 0,
+    } = receipt ?? {};
     expect(lost).toBe(0);
     expect(in_summary + in_tail + pinned + recoverable + lost).toBe(total);
     expect(receipt?.items).toHaveLength(total);
@@ -254,12 +261,12 @@ describe("receipts", () => {
     const { session } = await noted({}, poisoned);
     const { compaction } = await session.compact();
     expect(compaction?.summary).toBe(SUMMARY);
-    expect(compaction?.receipt).toMatchObject({ invented_cut: true });
+    expect(compaction?.receipt).toMatchObject({ inventedCut: true });
     expect(compaction?.receipt.invented.map(({ text }) => text).join()).toContain("db-prod-77");
     const { session: other } = await noted({ compaction: { ...BIG, cutInvented: false } }, poisoned);
     const kept = (await other.compact()).compaction;
     expect(kept?.summary).toBe(poisoned);
-    expect(kept?.receipt).toMatchObject({ invented_cut: false });
+    expect(kept?.receipt).toMatchObject({ inventedCut: false });
     expect(kept?.receipt.invented.length).toBeGreaterThan(0);
   });
 });
@@ -279,7 +286,7 @@ describe("a compactor of one's own", () => {
     expect(compaction).toMatchObject({ strategy: "custom", trigger: "threshold" });
     const request = model.requests.find((one) => summaryPromptOf(one) !== undefined);
     expect(request).toMatchObject({ maxOutputTokens: 50, messages: { length: 5 } });
-    await session.undoCompaction(compaction?.compaction_id ?? "");
+    await session.undoCompaction(compaction?.compactionId ?? "");
     expect((await session.context()).messages).toEqual((await session.history()).messages);
   });
 
@@ -321,7 +328,7 @@ describe("a compactor of one's own", () => {
       },
     });
     const { compaction } = await session.compact();
-    expect(compaction).toMatchObject({ summary_by: "curator", summary: "12 messages, 200 tokens, before: nothing" });
+    expect(compaction).toMatchObject({ summaryBy: "curator", summary: "12 messages, 200 tokens, before: nothing" });
     expect(model.requests.some((request) => summaryPromptOf(request) !== undefined)).toBe(false);
   });
 });

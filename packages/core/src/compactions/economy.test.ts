@@ -57,25 +57,29 @@ describe("[R4] without an explicit threshold", () => {
     const session = await runtime.createSession(`Begin. ${SAID}`);
     const shown: number[] = [];
     while ((await session.compactions()).length === 0) {
-      const { auto_compact_threshold = 0, next_call_cost = 0, estimated_tokens } = await session.context();
+      const {
+        autoCompactThreshold: auto_compact_threshold = 0,
+        nextCallCost: next_call_cost = 0,
+        estimatedTokens: estimated_tokens,
+      } = await session.context();
       expect(next_call_cost).toBeCloseTo((estimated_tokens * 3) / 1_000_000, 9);
       shown.push(auto_compact_threshold);
       await say(session, 1);
     }
     const [compaction] = await session.compactions();
-    expect(compaction?.tokens_before).toBeLessThan(WINDOW * 0.8);
+    expect(compaction?.tokensBefore).toBeLessThan(WINDOW * 0.8);
     expect(Math.min(...shown)).toBeLessThan(WINDOW * 0.8);
-    expect(compaction?.tokens_before).toBeGreaterThanOrEqual(Math.min(...shown));
+    expect(compaction?.tokensBefore).toBeGreaterThanOrEqual(Math.min(...shown));
     await runtime.close();
   });
 
   it("it is compacted at 80 % of the window where continuing stays cheaper", async () => {
     const { runtime } = derived({ ...PRICES, cached_input: 0.001 });
     const session = await runtime.createSession(`Begin. ${SAID}`);
-    expect((await session.context()).auto_compact_threshold).toBe(WINDOW * 0.8);
+    expect((await session.context()).autoCompactThreshold).toBe(WINDOW * 0.8);
     while ((await session.compactions()).length === 0) await say(session, 1);
     const [compaction] = await session.compactions();
-    expect(compaction?.tokens_before).toBeGreaterThanOrEqual(WINDOW * 0.8);
+    expect(compaction?.tokensBefore).toBeGreaterThanOrEqual(WINDOW * 0.8);
     await runtime.close();
   });
 
@@ -87,8 +91,8 @@ describe("[R4] without an explicit threshold", () => {
       const { runtime } = derived(undefined, window);
       const session = await runtime.createSession(`Begin. ${SAID}`);
       const context = await session.context();
-      expect(context.auto_compact_threshold).toBe(threshold);
-      expect(context.next_call_cost).toBeUndefined();
+      expect(context.autoCompactThreshold).toBe(threshold);
+      expect(context.nextCallCost).toBeUndefined();
       await runtime.close();
     }
   });
@@ -100,7 +104,7 @@ describe("[J3] with the policy economy", () => {
     const session = await runtime.createSession(`Begin. ${SAID}`);
     await say(session, 8);
     // Nine calls have not made up for a summary yet, although the threshold is passed.
-    expect((await session.context()).estimated_tokens).toBeGreaterThan(1_000);
+    expect((await session.context()).estimatedTokens).toBeGreaterThan(1_000);
     expect(model.asked()).toBe(0);
     clock.advance(6 * MINUTE_MS);
     await say(session, 1);
@@ -124,7 +128,7 @@ describe("[J3] with the policy economy", () => {
       expect.objectContaining({ type: "compaction_completed", economy: expect.objectContaining({ calls: 3 }) }),
     ]);
     const [compaction] = await session.compactions();
-    expect(compaction?.tokens_before).toBeLessThan(1_000);
+    expect(compaction?.tokensBefore).toBeLessThan(1_000);
     const { compaction: preview } = await session.compact({ preview: true });
     expect(preview?.economy).toMatchObject({ currency: "USD", saves: expect.any(Number), costs: expect.any(Number) });
     await runtime.close();
@@ -137,7 +141,7 @@ describe("[J3] with the policy economy", () => {
       await say(session, 14);
       const compactions = await session.compactions();
       expect(compactions.length).toBeGreaterThan(1);
-      expect(compactions[0]?.tokens_before).toBeGreaterThanOrEqual(1_000);
+      expect(compactions[0]?.tokensBefore).toBeGreaterThanOrEqual(1_000);
       expect(compactions[0]?.economy).toBeUndefined();
       expect(model.asked()).toBe(compactions.length);
       await runtime.close();

@@ -56,7 +56,7 @@ function open(compaction: CompactionOptions) {
   return { runtime, script, reading, begun: () => begun, release: () => gate.resolve(undefined) };
 }
 
-const size = async (session: Session): Promise<number> => (await session.context()).estimated_tokens;
+const size = async (session: Session): Promise<number> => (await session.context()).estimatedTokens;
 
 async function turn(session: Session, prompt: string): Promise<readonly string[]> {
   const { events } = await listen(session.stream(prompt));
@@ -86,7 +86,9 @@ describe("[J1] [J2] tool output and a summary that is made ready", () => {
       expect(await turn(session, "And then?")).not.toContain("context_evicted");
       const events = await goOn(session, async () => (await session.compactions()).length > 0);
       expect(typesOf(events)).toContain("compaction_completed");
-      expect(await session.compactions()).toEqual([expect.objectContaining({ compaction_id, trigger: "threshold" })]);
+      expect(await session.compactions()).toEqual([
+        expect.objectContaining({ compactionId: compaction_id, trigger: "threshold" }),
+      ]);
       await runtime.close();
     });
   }

@@ -79,23 +79,23 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect(others).toEqual([]);
     expect(events.find(({ type }) => type === "context_evicted")).toEqual({
       type: "context_evicted",
-      compaction_id: eviction?.compaction_id,
+      compaction_id: eviction?.compactionId,
       outputs: 2,
       superseded: 0,
       failed: 0,
       large: 2,
-      tokens_before: eviction?.tokens_before,
-      tokens_after: eviction?.tokens_after,
+      tokens_before: eviction?.tokensBefore,
+      tokens_after: eviction?.tokensAfter,
     });
     expect(eviction).toMatchObject({
       strategy: "eviction",
       trigger: "eviction",
-      summary_by: "none",
+      summaryBy: "none",
       summary: "",
       discarded: [],
       reshape: "as_is",
-      usage: { input_tokens: 0, output_tokens: 0 },
-      receipt: { lost: 0, in_summary: 0, pruned: [{}, {}] },
+      usage: { inputTokens: 0, outputTokens: 0 },
+      receipt: { lost: 0, inSummary: 0, pruned: [{}, {}] },
     });
     expect(eviction?.receipt.recoverable).toBeGreaterThan(0);
     const context = await session.context();
@@ -107,10 +107,10 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect(context.evicted).toMatchObject({ outputs: 2 });
     const sizes = new Map(context.kinds.map(({ kind, tokens }) => [kind, tokens]));
     expect(sizes.get("evicted")).toBeLessThan(100);
-    expect([...sizes.values()].reduce((sum, tokens) => sum + tokens, 0)).toBe(context.estimated_tokens);
+    expect([...sizes.values()].reduce((sum, tokens) => sum + tokens, 0)).toBe(context.estimatedTokens);
     expect((await session.history()).messages.flatMap((one) => outputsIn([one]))).toHaveLength(3);
     // Undone, the context is what it was, with what was said since.
-    await session.undoCompaction(String(eviction?.compaction_id));
+    await session.undoCompaction(String(eviction?.compactionId));
     const after = await session.context();
     expect(after.messages.slice(0, before.messages.length)).toEqual(before.messages);
     expect(after.evicted).toBeUndefined();
@@ -137,7 +137,7 @@ describe("tool output leaves the context before anything is summarised", () => {
     const session = await grown(opened);
     await session.turn("And now?");
     const [eviction] = await session.compactions();
-    await session.undoCompaction(String(eviction?.compaction_id));
+    await session.undoCompaction(String(eviction?.compactionId));
     opened.script.push(...opened.reading("d110"));
     await session.turn("Read d.");
     await session.turn("And now?");
@@ -252,7 +252,7 @@ describe("tool output leaves the context before anything is summarised", () => {
     }
     const evictions = (await session.compactions()).filter(({ trigger }) => trigger === "eviction");
     expect(evictions.length).toBeGreaterThan(1);
-    const points = evictions.map(({ evicted }) => evicted?.up_to_seq ?? 0);
+    const points = evictions.map(({ evicted }) => evicted?.upToSeq ?? 0);
     expect(points).toEqual([...new Set(points)].sort((a, b) => a - b));
     const first = (await session.context()).messages.findIndex(({ seq }) => seq === points[0]);
     const requests = model.requests.filter((request) => request.messages.length > first + 1);
@@ -268,7 +268,7 @@ describe("tool output leaves the context before anything is summarised", () => {
     await session.turn("And now?");
     const [eviction] = await session.compactions();
     const [a, b] = eviction?.receipt.pruned ?? [];
-    const id = String(eviction?.compaction_id);
+    const id = String(eviction?.compactionId);
     await session.pin(Number(a?.seq));
     expect(outputsIn((await session.context()).messages)[0]).toMatch(/^\/\/ a120/);
     await session.unpin(Number(a?.seq));
@@ -282,8 +282,8 @@ describe("tool output leaves the context before anything is summarised", () => {
       message: expect.stringContaining(`took out the seqs ${a?.seq}`),
     });
     expect(await session.expandCompaction(id, { ...range, maxTokens: 10_000 })).toMatchObject({
-      expanded: [{ from_seq: b?.seq, to_seq: b?.seq }],
-      left_out: [],
+      expanded: [{ fromSeq: b?.seq, toSeq: b?.seq }],
+      leftOut: [],
     });
     expect(outputsIn((await session.context()).messages)[1]).toMatch(/^\/\/ b120/);
     opened.script.push(...opened.reading("d120"));
@@ -347,7 +347,7 @@ describe("tool output leaves the context before anything is summarised", () => {
     await session.turn("And now?");
     // Nor is it asked before the call: the line that is left names the output.
     const [eviction] = await session.compactions();
-    expect(eviction?.receipt).toMatchObject({ lost: 0, found_by_search: 0 });
+    expect(eviction?.receipt).toMatchObject({ lost: 0, foundBySearch: 0 });
     const asked = { query: "b120", session_id: session.id, scope: "session", explain: true } as const;
     const { results } = await opened.runtime.dispatch("searchMemory", asked);
     expect(results[0]).toMatchObject({ content: expect.stringContaining("b120"), in_context: false });

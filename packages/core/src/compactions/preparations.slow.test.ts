@@ -46,7 +46,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     ]);
     const [compaction] = await session.compactions();
     expect(compaction).toMatchObject({
-      compaction_id: prepared.compaction_id,
+      compactionId: prepared.compaction_id,
       trigger: "threshold",
       summary: SUMMARY,
       prepared: { seq: expect.any(Number) },
@@ -73,12 +73,12 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       answers += 1;
     }
     const all = {
-      input_tokens: answers * ANSWER.input_tokens + SUMMARY_USAGE.input_tokens,
-      output_tokens: answers * ANSWER.output_tokens + SUMMARY_USAGE.output_tokens,
+      inputTokens: answers * ANSWER.input_tokens + SUMMARY_USAGE.input_tokens,
+      outputTokens: answers * ANSWER.output_tokens + SUMMARY_USAGE.output_tokens,
     };
     expect((await runtime.readUsage()).total.usage).toMatchObject(all);
     expect((await session.read()).usage).toMatchObject(all);
-    expect((await session.turn("And?")).usage.input_tokens).toBe(all.input_tokens + ANSWER.input_tokens);
+    expect((await session.turn("And?")).usage.inputTokens).toBe(all.inputTokens + ANSWER.input_tokens);
     await runtime.close();
   });
 
@@ -88,7 +88,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const session = await runtime.createSession(`Build 1000 is here. ${SAID}`);
     let turn = 1;
     // It is the answer that makes the context large enough: no boundary of the turn has seen that.
-    while (turn < TURNS_MAX && (await session.context()).estimated_tokens < 850) turn += await say(session, turn);
+    while (turn < TURNS_MAX && (await session.context()).estimatedTokens < 850) turn += await say(session, turn);
     expect(model.asked()).toBe(0);
     expect(await waitForEvent(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
     await runtime.close();
@@ -146,7 +146,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       reason: "the covered messages have changed since it was prepared",
       usage: SUMMARY_USAGE,
     });
-    expect((await session.compactions()).map((one) => one.compaction_id)).not.toContain(compaction_id);
+    expect((await session.compactions()).map((one) => one.compactionId)).not.toContain(compaction_id);
     await runtime.close();
   });
 
@@ -158,7 +158,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       model.release();
       await waitForEvent(session, "compaction_prepared");
       const { compaction } = await session.compact();
-      const first = compaction?.compaction_id ?? "";
+      const first = compaction?.compactionId ?? "";
       model.hold();
       await goOn(session, () => model.asked() === 2);
       const after = await lastSeq(session);
@@ -192,7 +192,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const session = await runtime.createSession(`Build 1000. ${SAID}`, { budgetLimits: { max_tokens: 1_000 } });
     for (let turn = 1; turn < 12; turn += 1) await say(session, turn);
     expect(model.asked()).toBe(0);
-    expect((await session.read()).usage?.input_tokens).toBe(120);
+    expect((await session.read()).usage?.inputTokens).toBe(120);
     await runtime.close();
   });
 
@@ -218,7 +218,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       reason: "LLM returned empty summary",
       usage: SUMMARY_USAGE,
     });
-    const spent = (await session.read()).usage?.input_tokens ?? 0;
+    const spent = (await session.read()).usage?.inputTokens ?? 0;
     expect(spent % 100).toBe((spent - SUMMARY_USAGE.input_tokens) % 100);
     await session.turn(`And on. ${SAID}`);
     await session.turn(`And on. ${SAID}`);
@@ -242,7 +242,7 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       const again = later.session(session.id);
       expect(compactionsIn(await eventsOf(again))).toEqual([{ type: "compaction_dropped", reason: "interrupted" }]);
       const { usage } = await again.read();
-      expect(usage?.input_tokens).toBeGreaterThan(turns * ANSWER.input_tokens);
+      expect(usage?.inputTokens).toBeGreaterThan(turns * ANSWER.input_tokens);
       expect(usage?.estimated).toBe(true);
       await later.close();
       if (end === "interrupt") await runtime.close();
@@ -256,10 +256,10 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     model.release();
     const { compaction_id } = await waitForEvent(session, "compaction_prepared");
     const { compaction: previewed } = await session.compact({ preview: true });
-    expect(previewed).toMatchObject({ compaction_id, cost: { input_tokens: 0, max_output_tokens: 0 } });
+    expect(previewed).toMatchObject({ compactionId: compaction_id, cost: { inputTokens: 0, maxOutputTokens: 0 } });
     expect(await session.compact()).toMatchObject({
       compacted: true,
-      compaction: { compaction_id, trigger: "manual" },
+      compaction: { compactionId: compaction_id, trigger: "manual" },
     });
     expect(model.asked()).toBe(1);
     model.hold();

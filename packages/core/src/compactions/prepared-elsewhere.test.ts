@@ -30,7 +30,7 @@ describe("[J2] a compaction that is prepared in one process", () => {
     await one.close();
     const there = two.session(session.id);
     await goOn(there, () => isCompacted(there));
-    expect((await there.compactions()).map((made) => made.compaction_id)).toEqual([compaction_id]);
+    expect((await there.compactions()).map((made) => made.compactionId)).toEqual([compaction_id]);
     await two.close();
 
     const [a, b] = [createHeldModel(), createHeldModel()];

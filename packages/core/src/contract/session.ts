@@ -88,6 +88,8 @@ export const SessionSettings = z.object({
   client_tools: z.array(ClientTool).optional(),
   provider_params: JsonObject.optional(),
   output_schema: JsonObject.optional(),
+  /** That of the newest turn, which wins. */
+  turn_output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
   labels: z.record(z.string(), z.string()).optional(),
   /** Labels of its creator: its tools see only sessions with all of them. */
@@ -108,6 +110,10 @@ export const SessionSettings = z.object({
     })
     .optional(),
 });
+/** The schema that the result of a turn must match. */
+export function outputSchemaOf({ turn_output_schema, output_schema }: SessionSettings): JsonObject | undefined {
+  return turn_output_schema ?? output_schema;
+}
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
 /** Fields of the wire that clients know from elsewhere. */
@@ -282,6 +288,9 @@ export const FurtherTurn = z.object({
   prompt: cliFlag("PROMPT", AnyPrompt.describe("the prompt: a text, or a list of content blocks")),
   tool_results: ClientResults.optional().describe(
     "the results of all pending_calls of the turn before; the prompt may be empty then",
+  ),
+  turn_output_schema: EveryTurn.output_schema.describe(
+    "a JSON schema the result of this turn alone must match, also on a session that has run",
   ),
   clear_provider_params: z.boolean().default(false).describe("remove the session's provider_params first"),
   change_settings: z

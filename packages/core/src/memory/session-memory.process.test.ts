@@ -57,14 +57,14 @@ describe("memory", () => {
     const { runtime, session } = await talked();
     const isShown = async (query: string): Promise<unknown> => {
       const { results } = await runtime.searchMemory(query, { everything: true, explain: true });
-      return [results[0]?.content.slice(0, 8), results[0]?.in_context, typeof results[0]?.why?.words];
+      return [results[0]?.content.slice(0, 8), results[0]?.inContext, typeof results[0]?.why?.words];
     };
     expect(await isShown("what was the vault code?")).toEqual(["The vaul", false, "number"]);
     expect(await isShown(`Turn 23. ${LINE}`)).toEqual(["Turn 23.", true, "number"]);
     await session.pin(2);
     expect(await isShown("what was the vault code?")).toEqual(["The vaul", true, "number"]);
     await session.unpin(2);
-    await session.undoCompaction((await session.compactions())[0]?.compaction_id ?? "");
+    await session.undoCompaction((await session.compactions())[0]?.compactionId ?? "");
     expect(await isShown("what was the vault code?")).toEqual(["The vaul", true, "number"]);
     const { results } = await runtime.searchMemory("vault code", { everything: true });
     expect(Object.keys(results[0] ?? {})).not.toContain("in_context");
@@ -73,7 +73,7 @@ describe("memory", () => {
   it("[D1] what an undone compaction had taken out is no longer memory, but still history", async () => {
     const { runtime, session } = await talked();
     const [first] = await session.compactions();
-    await session.undoCompaction(first?.compaction_id ?? "");
+    await session.undoCompaction(first?.compactionId ?? "");
     expect((await runtime.dispatch("searchMemory", { query: "vault code" })).results).toEqual([]);
     const { results } = await runtime.dispatch("searchHistory", { query: "vault code" });
     expect(results[0]?.content).toBe("The vault code is heron-7741.");
@@ -374,7 +374,7 @@ describe("memory", () => {
     const [compaction] = await session.compactions();
     const receipt = compaction?.receipt;
     expect(receipt?.lost).toBe(0);
-    expect(receipt?.found_by_search).toBe(receipt?.recoverable);
+    expect(receipt?.foundBySearch).toBe(receipt?.recoverable);
     expect(receipt?.recoverable).toBeGreaterThan(0);
   });
 });

@@ -102,7 +102,7 @@ describe("an event from outside", () => {
     expect(await send(event)).toEqual({ outcome_type: "deduplicated", existing_id: "d1" });
     const reason = "idempotency_key: d1 was already used for another event";
     expect(await send({ ...event, payload: 2 })).toEqual({ outcome_type: "rejected", reason });
-    expect((await runtime.readSession(session_id)).message_count).toBe(3);
+    expect((await runtime.readSession(session_id)).messageCount).toBe(3);
   });
 
   it("[H1] [H5] is refused by name when it is wrong or larger than its bound", async () => {
@@ -116,6 +116,6 @@ describe("an event from outside", () => {
       [{ event_type: "x", idempotency_key: "" }, /^idempotency_key: /],
     ];
     for (const [event, sentence] of refused) await expect(send(event)).rejects.toThrow(sentence);
-    expect((await runtime.readSession(session_id)).message_count).toBe(2);
+    expect((await runtime.readSession(session_id)).messageCount).toBe(2);
   });
 });

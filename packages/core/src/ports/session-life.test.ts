@@ -49,7 +49,7 @@ describe("a session's life", () => {
       { role: "block_assistant" },
       { role: "user", content: "Otherwise." },
     ]);
-    expect((await session.history()).message_count).toBe(5);
+    expect((await session.history()).messageCount).toBe(5);
     expect(await runtime.readSession(fork.session_id)).toMatchObject({ labels: { team: "a" }, model: "scripted" });
     const beyond = runtime.dispatch("forkSession", { session_id: session.id, message_index: 6 });
     await expect(beyond).rejects.toMatchObject({
@@ -121,7 +121,7 @@ describe("a session's life", () => {
     const found = createInMemoryStore();
     await found.log.append(session.id, 0, await store.log.read(session.id, 1, 100));
     const { runtime, model } = scriptedRuntime([{ text: "back again" }], { store: found });
-    expect(await runtime.readSession(session.id)).toMatchObject({ state: "interrupted", is_active: false });
+    expect(await runtime.readSession(session.id)).toMatchObject({ state: "interrupted", isActive: false });
     await runtime.session(session.id).turn("Go on.");
     expect(await runtime.readSession(session.id)).toMatchObject({ state: "idle" });
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });

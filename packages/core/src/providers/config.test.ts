@@ -57,7 +57,7 @@ describe("an external event over HTTP", () => {
     const { status, body } = await call("POST /sessions", { prompt: "What is 2 + 3?", keep_alive: true });
     expect({ status, body }).toMatchObject({ status: 200, body: { text: "", turns: 0 } });
     const id = String(body.session_id);
-    const ended = { state: "idle", last_assistant_text: "2 + 3 = 5" };
+    const ended = { state: "idle", lastAssistantText: "2 + 3 = 5" };
     await expect.poll(() => runtime.readSession(id), { timeout: 20_000 }).toMatchObject(ended);
     expect((await call("POST /sessions", { prompt: "What is 2 + 3?", keep_alive: null })).body.turns).toBe(1);
   });

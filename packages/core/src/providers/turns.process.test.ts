@@ -20,7 +20,7 @@ describe("a request with a name", () => {
     expect({ status, body }).toMatchObject({ status: 499, body: { code: "REQUEST_CANCELLED" } });
     expect(await runtime.listSessions()).toEqual([]);
     const { session_id } = body.details as { session_id: string };
-    expect(await runtime.readSession(session_id)).toMatchObject({ state: "archived", last_assistant_text: "half" });
+    expect(await runtime.readSession(session_id)).toMatchObject({ state: "archived", lastAssistantText: "half" });
     const late = { request_id: "one", cancelled: false, reason: "already_terminal" };
     expect((await call("POST /requests/one/cancel")).body).toEqual(late);
   });
@@ -58,7 +58,7 @@ describe("a request with a name", () => {
     await expect.poll(async () => (await runtime.listSessions()).length).toBe(1);
     leaving.abort();
     await left;
-    await expect.poll(async () => (await runtime.listSessions())[0]).toMatchObject({ state: "idle", message_count: 2 });
+    await expect.poll(async () => (await runtime.listSessions())[0]).toMatchObject({ state: "idle", messageCount: 2 });
   });
 });
 
@@ -74,7 +74,7 @@ describe("an Idempotency-Key", () => {
     const at = `/sessions/${first.body.session_id}/messages`;
     const turn = () => call(`POST ${at}`, { prompt: "and 4 + 4?" }, keyed("k2"));
     expect((await turn()).body).toEqual((await turn()).body);
-    expect(await runtime.listSessions()).toMatchObject([{ message_count: 4 }]);
+    expect(await runtime.listSessions()).toMatchObject([{ messageCount: 4 }]);
   });
 
   it("[H1] of another request is refused; a request that changed nothing may be tried again", async () => {

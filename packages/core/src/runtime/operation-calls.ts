@@ -4,9 +4,19 @@ import type { AgentEventOf } from "../contract/event.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import type { Remember } from "../contract/permission.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
+import { isStandard, jsonSchemaOf } from "../ports/standard-schema.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
-import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
+import {
+  type Answer,
+  type CamelCased,
+  camelOf,
+  fromWire,
+  inCamelCase,
+  readResult,
+  requireNames,
+  toWire,
+} from "./options.ts";
 
 interface CallOptions {
   /** Aborting it gives the call up; a turn that runs for it is interrupted. */
@@ -32,13 +42,16 @@ type PositionalOf<N extends OperationName, Given extends string> = OnlyOne<
 type Method<N extends OperationName, Given extends string = never> = [
   Exclude<RequiredKey<OperationWritten<N>>, Given>,
 ] extends [never]
-  ? (options?: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+  ? (options?: OptionsOf<N, Given>) => Promise<AnswerOf<N>>
   : [PositionalOf<N, Given>] extends [never]
-    ? (options: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+    ? (options: OptionsOf<N, Given>) => Promise<AnswerOf<N>>
     : (
         positional: PositionalValue<N, PositionalOf<N, Given>>,
         options?: OptionsOf<N, Given | PositionalOf<N, Given>>,
-      ) => Promise<OperationOutput<N>>;
+      ) => Promise<AnswerOf<N>>;
+
+/** What a method resolves with: the output of its operation, in camel case. */
+export type AnswerOf<N extends OperationName> = Answer<OperationOutput<N>>;
 
 type PositionalValue<N extends OperationName, Positional extends string> = CamelCased<
   OperationWritten<N>[Positional & keyof OperationWritten<N>]
@@ -69,16 +82,22 @@ export type Ask = <N extends OperationName>(
   name: N,
   given: Readonly<Record<string, unknown>>,
   options?: object,
-  /** Its approver answers where the options name none. */
-  more?: CallContext & { readonly onApproval?: OnApproval | undefined },
-) => Promise<OperationOutput<N>>;
+  /** Its approver and its schema stand in where the options name none. */
+  more?: CallContext & Standing,
+) => Promise<AnswerOf<N>>;
+
+/** What a session keeps of the options that it was created with. */
+export interface Standing {
+  readonly onApproval?: OnApproval | undefined;
+  readonly outputSchema?: unknown;
+}
 
 /** Sentences that say what to do, by the code of the error they take the place of. */
 export type Advice = Partial<Record<ErrorCode, string>>;
 
 export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
-  return async (name, given, options = {}, { onApproval: usual, ...more } = {}) => {
-    const { fields, call, onApproval = usual } = readOptions(name, given, options);
+  return async (name, given, options = {}, { onApproval: usual, outputSchema: kept, ...more } = {}) => {
+    const { fields, call, onApproval = usual, outputSchema = kept } = readOptions(name, given, options);
     const context = { ...call, ...more };
     const hasListener = onApproval !== undefined || context.listener !== undefined;
     const approver = onApproval && createApprover(dispatch, onApproval, context);
@@ -86,7 +105,8 @@ export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
     try {
       const output = await dispatch(name, fields, { ...context, ...unattended, ...approver?.context });
       approver?.requireUsable();
-      return output;
+      const answer = fromWire(output, WIRE_TABLE[name].answer) as AnswerOf<typeof name>; // By the schema of the type.
+      return (await readResult(answer, outputSchema)) as typeof answer; // The same, with what the caller's schema reads.
     } catch (thrown) {
       approver?.requireUsable();
       throw thrown instanceof RuntimeError ? inWords(thrown, name, advice[thrown.code]) : thrown;
@@ -170,7 +190,7 @@ function readOptions(
   name: OperationName,
   given: Readonly<Record<string, unknown>>,
   options: object,
-): { readonly fields: Record<string, unknown>; readonly call: CallContext; readonly onApproval?: OnApproval } {
+): { readonly fields: Record<string, unknown>; readonly call: CallContext } & Standing {
   const { fields, runsTurn } = WIRE_TABLE[name];
   const own = Object.keys(fields).filter((field) => !(field in given));
   // Tools are code, which only who makes a session can give it.
@@ -192,11 +212,13 @@ function readOptions(
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new RuntimeError("INVALID_PARAMS", "signal: give an AbortSignal");
   }
-  const output_schema = outputSchema === undefined ? {} : { output_schema: jsonSchemaOf(outputSchema) };
+  const schema = isStandard(outputSchema) ? jsonSchemaOf("outputSchema", outputSchema) : outputSchema;
+  const field = name === "createSession" ? "output_schema" : "turn_output_schema";
   return {
-    fields: { ...toWire(rest, fields), ...output_schema, ...given },
+    fields: { ...toWire(rest, fields), ...(schema === undefined ? {} : { [field]: schema }), ...given },
     call: { ...(signal === undefined ? {} : { signal }), ...(tools === undefined ? {} : { tools }) },
     ...(onApproval === undefined ? {} : { onApproval }),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
   };
 }
 

@@ -1,6 +1,7 @@
-import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
+import { invalid } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { FieldNames } from "../contract/wire/wire-table.ts";
+import { isStandard, readBy, type StandardSchema } from "../ports/standard-schema.ts";
 
 /** A wire name in TypeScript's spelling: `max_tokens` is `maxTokens`. */
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
@@ -10,22 +11,25 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : true) : never;
 
 /**
- * A wire input in TypeScript's spelling, at every depth. User data keeps its keys, and unions, such as messages, keep
- * their wire names.
+ * What the wire carries in TypeScript's spelling, at every depth. User data keeps its keys, and unions, such as events
+ * and messages, keep their wire names.
  */
-export type CamelCased<T> =
+export type CamelCased<T, Role extends "input" | "output" = "input"> =
   IsUnion<Exclude<T, null | undefined>> extends true
     ? T
     : T extends readonly (infer Item)[]
-      ? readonly CamelCased<Item>[]
+      ? readonly CamelCased<Item, Role>[]
       : T extends object
         ? string extends keyof T
           ? Readonly<T>
-          : { readonly [K in keyof T as K extends string ? Camel<K> : K]: Either<T[K]> }
+          : { readonly [K in keyof T as K extends string ? Camel<K> : K]: CamelCased<T[K], Role> | Also<T[K], Role> }
         : T;
 
 /** Older programs spell nested options as the wire does; both are accepted. */
-type Either<T> = CamelCased<T> | T;
+type Also<T, Role extends "input" | "output"> = Role extends "input" ? T : never;
+
+/** What the SDK answers for a value of the wire; `createSession` answers one of two. */
+export type Answer<T> = T extends unknown ? CamelCased<T, "output"> : never;
 
 export function camelOf(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -45,6 +49,16 @@ export function toWire(options: object, fields: FieldNames): Record<string, unkn
 function valueToWire(value: unknown, fields: FieldNames | null): unknown {
   if (fields === null || typeof value !== "object" || value === null) return value;
   return Array.isArray(value) ? value.map((item) => valueToWire(item, fields)) : toWire(value, fields);
+}
+
+/** An output in TypeScript's spelling; names that are not in the schema stay as they are. */
+export function fromWire(value: unknown, fields: FieldNames | null): unknown {
+  if (fields === null || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => fromWire(item, fields));
+  const entries = Object.entries(value).map(([name, inner]) => {
+    return Object.hasOwn(fields, name) ? [camelOf(name), fromWire(inner, fields[name] ?? null)] : [name, inner];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** A sentence with field names in TypeScript's spelling. */
@@ -92,43 +106,15 @@ function sharedLetters(a: string, b: string): number {
   return start + end;
 }
 
-/**
- * The part of Standard Schema 1 (standardschema.dev) that results need; zod, Valibot, ArkType and others implement it.
- */
-interface StandardSchema<T> {
-  readonly "~standard": {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly types?: { readonly input: T } | undefined;
-    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => JsonObject };
-  };
-}
-
 /** The shape of a result: a JSON schema, or a library's schema that can be converted to one. */
 export type OutputSchema<T = unknown> = StandardSchema<T> | Readonly<JsonObject>;
 
-/** The JSON schema for the model; throws INVALID_PARAMS with advice if there is none. */
-export function jsonSchemaOf(schema: unknown): unknown {
-  if (!isStandard(schema)) return schema;
-  const { jsonSchema, vendor } = schema["~standard"];
-  if (jsonSchema === undefined) throw notJson(vendor, "this version of it cannot");
-  try {
-    const made: unknown = jsonSchema.input({ target: "draft-2020-12" });
-    // A promise or a list would become a schema that accepts anything.
-    if (Object.getPrototypeOf(made) !== Object.prototype) throw new TypeError("its JSON schema gives no object");
-    // A validator that does not know the dialect's address rejects the whole schema.
-    const { $schema: _dialect, ...written } = made as JsonObject; // A plain object, by the line above.
-    return written;
-  } catch (cause) {
-    throw notJson(vendor, messageOf(cause), cause);
-  }
-}
-
-function isStandard(schema: unknown): schema is StandardSchema<unknown> {
-  return schema instanceof Object && "~standard" in schema && schema["~standard"] instanceof Object;
-}
-
-function notJson(vendor: string, why: string, cause?: unknown): RuntimeError {
-  const message = `outputSchema: give this ${vendor} schema as a JSON schema, which it is not written as by itself: ${why}`;
-  return invalid(message, cause);
+/** A result as the caller's schema reads it; where that refuses it, the reason instead of the output. */
+export async function readResult(result: object, schema: unknown): Promise<object> {
+  if (!("structuredOutput" in result) || !isStandard(schema)) return result;
+  const { structuredOutput, ...others } = result;
+  const read = await readBy(schema, structuredOutput);
+  if ("value" in read) return { ...others, structuredOutput: read.value };
+  const extractionError = { lastOutput: JSON.stringify(structuredOutput), attempts: 1, reason: read.problem };
+  return { ...others, extractionError };
 }

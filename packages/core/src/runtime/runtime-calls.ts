@@ -1,8 +1,6 @@
 import { type Agent, createAgentHandle } from "../agents/agent-handle.ts";
 import type { Caller } from "../contract/caller.ts";
-import type { MemoryResults } from "../contract/memory.ts";
 import type { Content } from "../contract/message.ts";
-import type { SessionInfo, SessionSummary } from "../contract/session-info.ts";
 import type { Delivery } from "../sessions/event-queue.ts";
 import {
   createHandle,
@@ -12,8 +10,16 @@ import {
   streamOf,
   type TurnResult,
 } from "../sessions/session-handle.ts";
+import type { MemoryResults, SessionInfo, SessionSummary } from "./answers.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
-import { type Advice, createAsk, createOtherMethods, type OptionsOf, type OtherMethods } from "./operation-calls.ts";
+import {
+  type Advice,
+  createAsk,
+  createOtherMethods,
+  type OptionsOf,
+  type OtherMethods,
+  type Standing,
+} from "./operation-calls.ts";
 
 /** Runs sessions. Operations that concern no session are methods with their own names; see `docs/operations.md`. */
 export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {
@@ -68,16 +74,16 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
-  // The session's approver answers for later turns, too; a value that is no function was rejected before.
-  const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
+  // They hold for later turns, too; what cannot be used was rejected before.
+  const keeping = ({ onApproval, outputSchema }: Standing = {}) => ({ ...calls, onApproval, outputSchema });
   const create = async <T>(prompt: Content, options?: object, context?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
     // Not deferred, so the first turn has run and its result is here.
     return (await ask("createSession", given, options, context)) as TurnResult<T>;
   };
   const defer = async <T>(prompt: Content | undefined, options?: object): Promise<Session<T>> => {
-    const { session_id } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);
-    return createHandle<T>(withApprover(options), session_id);
+    const { sessionId } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);
+    return createHandle<T>(keeping(options), sessionId);
   };
   return {
     ...methods,
@@ -86,19 +92,19 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
       const result = await create<T>(first as Content, options); // The schema rejects anything else.
-      return createHandle(withApprover(options), result.session_id, result);
+      return createHandle(keeping(options), result.sessionId, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {
       const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
-      const session = stream.result.then((result) => createHandle(withApprover(options), result.session_id, result));
+      const session = stream.result.then((result) => createHandle(keeping(options), result.sessionId, result));
       session.catch(() => {}); // The same failure as that of `result`.
       return { ...stream, session };
     },
     createDeferredSession: defer,
     session: (sessionId) => createHandle(calls, sessionId),
     listSessions: async (options) => {
-      const { sessions, next_cursor: nextCursor } = await methods.listSessions(options);
-      return nextCursor === undefined ? sessions : Object.assign(sessions, { nextCursor });
+      const { sessions, nextCursor } = await methods.listSessions(options);
+      return nextCursor === undefined ? sessions : Object.assign([...sessions], { nextCursor });
     },
     readSession: (session_id) => ask("readSession", { session_id }),
     searchMemory: (query, { everything = false, ...options } = {}) => {
@@ -107,8 +113,8 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
     },
     agent: (name) => createAgentHandle(ask, name),
     readBlob: async (blobId) => {
-      const { media_type, data } = await methods.readBlob(blobId);
-      return { mediaType: media_type, data: Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)) };
+      const { mediaType, data } = await methods.readBlob(blobId);
+      return { mediaType, data: Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)) };
     },
     ...link,
   };

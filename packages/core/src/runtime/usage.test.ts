@@ -28,7 +28,7 @@ describe("what things cost", () => {
     const entries = await store.log.read(session.id, 1, 100);
     const costs = entries.flatMap(({ body }) => (body.kind === "assistant" ? [body.usage?.cost] : []));
     expect(costs).toEqual([usd(0.1), usd(0)]);
-    expect(session.lastResult).toMatchObject({ turn_cost: usd(0), usage: { cost: usd(0.1) } });
+    expect(session.lastResult).toMatchObject({ turnCost: usd(0), usage: { cost: usd(0.1) } });
     expect(await runtime.readSession(session.id)).toMatchObject({ cost: usd(0.1), usage: { cost: usd(0.1) } });
   });
 
@@ -48,8 +48,8 @@ describe("what things cost", () => {
     const { runtime } = scriptedRuntime(script, options);
     const session = await runtime.createSession(`One: ${"prose, ".repeat(500)}`, { outputSchema: schema });
     expect(session.lastResult).toMatchObject({
-      structured_output: { n: 1 },
-      turn_cost: usd(0.3),
+      structuredOutput: { n: 1 },
+      turnCost: usd(0.3),
       usage: { cost: usd(0.3) },
     });
     await runtime.dispatch("startTurn", { session_id: session.id, prompt: "Two." });
@@ -89,7 +89,7 @@ describe("max_cost", () => {
     const { events, result } = await listen(
       runtime.createSessionStreaming("Go.", { budgetLimits: { max_cost: 0.25 } }),
     );
-    expect(result).toMatchObject({ text: "answer 2", terminal_cause_kind: "budget_exhausted", turn_cost: usd(0.3) });
+    expect(result).toMatchObject({ text: "answer 2", terminalCauseKind: "budget_exhausted", turnCost: usd(0.3) });
     expect(model.requests.length).toBe(3);
     expect(events.filter(({ type }) => type === "budget_warning")).toEqual([
       { type: "budget_warning", budget_type: "cost", used: 200_000, limit: 250_000, percent: 80 },
@@ -103,8 +103,8 @@ describe("max_cost", () => {
     const { runtime } = scriptedRuntime([{ text: "prose" }, { text: "prose" }], { config: limited });
     const session = await runtime.createSession("Go.", { outputSchema: { type: "object" } });
     expect(session.lastResult).toMatchObject({
-      extraction_error: { reason: "the cost budget is exhausted" },
-      terminal_cause_kind: "budget_exhausted",
+      extractionError: { reason: "the cost budget is exhausted" },
+      terminalCauseKind: "budget_exhausted",
     });
   });
 

@@ -61,20 +61,20 @@ describe("a call that needs a person's word", () => {
     const received = (async () => {
       for await (const event of stream) events.push(event);
     })();
-    const { session_id, approval_id, calls } = await question(runtime);
+    const { sessionId: session_id, approvalId: approval_id, calls } = await question(runtime);
     const why = "wipe is made to ask before it runs";
     expect(calls.map(({ id, name, args, why, always }) => [id, name, args, why, always])).toEqual([
       ["c2", "wipe", { what: "disk" }, why, ["wipe"]],
       ["c3", "wipe", { what: "table" }, why, ["wipe"]],
     ]);
     expect(ran).toEqual([]);
-    expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", is_active: false });
+    expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", isActive: false });
     const session = runtime.session(session_id);
     const word = { approvalId: approval_id, decision: "allow" as const, calls: ["c2"] };
-    expect(await session.answerApproval(word)).toMatchObject({ answered: true, waiting_calls: 1 });
+    expect(await session.answerApproval(word)).toMatchObject({ answered: true, waitingCalls: 1 });
     const reason = "the table is needed";
     await session.answerApproval({ approvalId: approval_id, decision: "deny", reason });
-    expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, tool_calls: 2 });
+    expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, toolCalls: 2 });
     await received;
     expect(ran).toEqual(["look pond", "wipe disk"]);
     expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user denied it: ${reason}`]);
@@ -118,7 +118,7 @@ describe("a call that needs a person's word", () => {
       text: "Then not.",
       turns: 2,
       toolCalls: 1,
-      usage: { input_tokens: expect.any(Number) },
+      usage: { inputTokens: expect.any(Number) },
     });
     expect(await session.turn("Go.")).toMatchObject({ text: "Not again." });
     expect(ran).toEqual(["look pond", "look pond"]);
@@ -161,7 +161,7 @@ describe("a call that needs a person's word", () => {
     const { runtime, ran } = setUp();
     const late = Promise.withResolvers<"deny">();
     const going = runtime.createSession("Go.", { onApproval: () => late.promise });
-    const { session_id, approval_id } = await question(runtime);
+    const { sessionId: session_id, approvalId: approval_id } = await question(runtime);
     await runtime.session(session_id).answerApproval({ approvalId: approval_id, decision: "allow" });
     late.resolve("deny");
     expect((await going).text).toBe("Done.");
@@ -186,7 +186,7 @@ describe("a call that needs a person's word", () => {
   it("[I2] is answered once: a second word is refused, and so is one that asks for what cannot be", async () => {
     const { runtime } = setUp();
     const going = runtime.createSession("Go.", ELSEWHERE);
-    const { session_id, approval_id } = await question(runtime);
+    const { sessionId: session_id, approvalId: approval_id } = await question(runtime);
     const session = runtime.session(session_id);
     const refused = { code: "INVALID_PARAMS" };
     await expect(session.answerApproval({ approvalId: "x", decision: "allow" })).rejects.toMatchObject(refused);
@@ -219,7 +219,7 @@ describe("a call that needs a person's word", () => {
     const { runtime, ran, store } = setUp();
     const leaving = new AbortController();
     const left = runtime.createSession("Go.", { ...ELSEWHERE, signal: leaving.signal });
-    const { session_id, approval_id } = await question(runtime);
+    const { sessionId: session_id, approvalId: approval_id } = await question(runtime);
     leaving.abort();
     await expect(left).rejects.toMatchObject({ code: "REQUEST_CANCELLED", details: { approval_id } });
     const other: string[] = [];
@@ -241,13 +241,13 @@ describe("a call that needs a person's word", () => {
       const { runtime, store, ran } = setUp();
       const leaving = new AbortController();
       const asked = runtime.dispatch("createSession", { prompt: "Go." }, { leaving: leaving.signal });
-      const { approval_id } = await question(runtime);
+      const { approvalId: approval_id } = await question(runtime);
       const left = expect(asked).rejects.toMatchObject({ code: "REQUEST_CANCELLED", details: { approval_id } });
       if (leave === "close") await runtime.close();
       else leaving.abort();
       await left;
       const { runtime: other } = scriptedRuntime([], { store, tools: tools(ran) });
-      expect((await other.listApprovals()).approvals).toMatchObject([{ approval_id }]);
+      expect((await other.listApprovals()).approvals).toMatchObject([{ approvalId: approval_id }]);
       expect(ran).toEqual([]);
     }
   });
@@ -255,7 +255,7 @@ describe("a call that needs a person's word", () => {
   it("[I2] ends with its session: whoever waits is told, and nothing is listed any more", async () => {
     const { runtime, ran } = setUp();
     const asked = runtime.createSession("Go.", ELSEWHERE);
-    const { session_id } = await question(runtime);
+    const { sessionId: session_id } = await question(runtime);
     const ended = expect(asked).rejects.toThrow();
     await runtime.session(session_id).archive();
     await ended;
@@ -284,7 +284,7 @@ describe("a call that needs a person's word", () => {
     const labels = { team: "a" };
     const caller = { name: "web", scopes: new Set(["run", "approve"] as const), labels };
     const asked = runtime.dispatch("createSession", { prompt: "Go." }, { caller });
-    const { session_id, approval_id } = await question(runtime);
+    const { sessionId: session_id, approvalId: approval_id } = await question(runtime);
     const word = { session_id, approval_id, decision: "allow" };
     const wide = runtime.dispatch("answerApproval", { ...word, remember: "project" }, { caller });
     await expect(wide).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
@@ -296,7 +296,7 @@ describe("a call that needs a person's word", () => {
     const { runtime, ran } = setUp([CALLS, { text: "Hello again." }]);
     const going = runtime.createSession("Go.", ELSEWHERE);
     going.catch(() => {});
-    const { session_id } = await question(runtime);
+    const { sessionId: session_id } = await question(runtime);
     const session = runtime.session(session_id);
     await expect(session.turn("Hello?")).rejects.toMatchObject({
       code: "SESSION_BUSY",

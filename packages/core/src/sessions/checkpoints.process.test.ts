@@ -197,7 +197,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
         (await runtime.session(fork.id).history()).messages.length,
         await session.pin(pinned),
         await session.context(),
-        await session.undoCompaction(last?.compaction_id ?? ""),
+        await session.undoCompaction(last?.compactionId ?? ""),
         await session.context(),
       ];
       await runtime.close();
@@ -230,7 +230,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
       () => there.session(id).turn("There?"),
       () => there.session(id).compact(),
       async () => there.session(id).pin((await there.session(id).history()).messages[1]?.seq ?? 0),
-      async () => there.session(id).undoCompaction((await there.session(id).compactions()).at(-1)?.compaction_id ?? ""),
+      async () => there.session(id).undoCompaction((await there.session(id).compactions()).at(-1)?.compactionId ?? ""),
     ];
     for (const change of changes) {
       await change();

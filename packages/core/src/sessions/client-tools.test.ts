@@ -39,18 +39,18 @@ describe("tools that whoever asks runs", () => {
     const { events, result } = await listen(stream);
     expect(result).toMatchObject({
       text: "I look and count.",
-      pending_calls: [
+      pendingCalls: [
         { id: "c1", name: "look", args: { at: "pond" } },
         { id: "c3", name: "look", args: { at: "reeds" } },
       ],
     });
     expect(events.at(-1)).toMatchObject({ type: "run_completed", pending_calls: ["c1", "c3"] });
-    const session = runtime.session(result?.session_id ?? "");
+    const session = runtime.session(result?.sessionId ?? "");
     expect(await session.read()).toMatchObject({ state: "idle" });
     const toolResults = [answer("c3", "a second heron"), answer("c1", "a heron")];
     const further = await listen(session.stream("", { toolResults }));
-    expect(further.result).toMatchObject({ text: "Two herons.", turns: 1, tool_calls: 2 });
-    expect(further.result?.pending_calls).toBeUndefined();
+    expect(further.result).toMatchObject({ text: "Two herons.", turns: 1, toolCalls: 2 });
+    expect(further.result?.pendingCalls).toBeUndefined();
     expect(typesOf(further.events).slice(0, 2)).toEqual(["run_started", "tool_execution_completed"]);
     // In the order of the calls, each once, whoever ran it.
     expect(model.requests.at(-1)?.messages.at(-1)).toMatchObject({
@@ -90,7 +90,7 @@ describe("tools that whoever asks runs", () => {
     const later = scriptedRuntime([ONE, { text: "Three." }], { store });
     const session = later.runtime.session(id);
     const again = await session.turn("", { toolResults: [answer("c1", "a heron"), answer("c3", "another")] });
-    expect(again.pending_calls).toEqual([{ id: "c1", name: "look", args: { at: "pond" } }]);
+    expect(again.pendingCalls).toEqual([{ id: "c1", name: "look", args: { at: "pond" } }]);
     const clientTools = [{ ...LOOK, name: "hear" }];
     await session.turn("", { toolResults: [answer("c1", "a third")], clientTools });
     expect(later.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([["look"], ["hear"]]);
@@ -137,8 +137,8 @@ describe("tools that whoever asks runs", () => {
     const { runtime } = setUp([BOTH, { text: "Only one." }]);
     const limits = { budgetLimits: { maxToolCalls: 1 } };
     const session = await runtime.createSession("Look.", { clientTools: [LOOK], ...limits });
-    expect(session.lastResult?.pending_calls).toHaveLength(1);
-    const { tool_calls } = await session.turn("", { toolResults: [answer("c1", "a heron")] });
+    expect(session.lastResult?.pendingCalls).toHaveLength(1);
+    const { toolCalls: tool_calls } = await session.turn("", { toolResults: [answer("c1", "a heron")] });
     expect(tool_calls).toBe(1);
     const { messages } = await session.history();
     const spent = "not run: the tool call budget of this session is exhausted";

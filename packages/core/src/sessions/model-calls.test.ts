@@ -64,23 +64,23 @@ describe("a session's model calls", () => {
     for (let turn = 0; turn < 4; turn += 1) await session.turn(`Turn ${turn}. ${LINE}`);
     const { compaction } = await session.compact();
     await session.turn("After.");
-    await session.expandCompaction(compaction?.compaction_id ?? "", { maxTokens: 1_000 });
+    await session.expandCompaction(compaction?.compactionId ?? "", { maxTokens: 1_000 });
     await session.turn("Expanded.");
-    await session.undoCompaction(compaction?.compaction_id ?? "");
+    await session.undoCompaction(compaction?.compactionId ?? "");
     await session.turn("Undone.");
-    const { calls, compactions, next_before_seq } = await session.modelCalls();
+    const { calls, compactions, nextBeforeSeq: next_before_seq } = await session.modelCalls();
     expect(calls).toHaveLength(12);
     for (const call of calls) {
       const context = await session.context({ atSeq: call.seq });
       expect(call).toMatchObject({
         parts: context.kinds,
-        tokens: context.estimated_tokens,
-        tool_tokens: context.tool_tokens,
-        threshold: context.auto_compact_threshold,
+        tokens: context.estimatedTokens,
+        toolTokens: context.toolTokens,
+        threshold: context.autoCompactThreshold,
       });
       const turns = context.parts
         .filter(({ kind }) => kind === "turn")
-        .reduce((sum, part) => sum + part.estimated_tokens, 0);
+        .reduce((sum, part) => sum + part.estimatedTokens, 0);
       const inTurns = call.parts.filter(({ kind }) => ["turn", "tool_output", "memory"].includes(kind));
       expect(inTurns.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(turns);
     }
@@ -94,8 +94,22 @@ describe("a session's model calls", () => {
     expect(kinds[11]).toBe(kinds[5]);
     expect(calls.map(({ turn }) => turn)).toEqual([1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(calls[0]).toMatchObject({ model: "scripted", usage: expect.anything(), at: expect.stringMatching(/Z$/) });
-    const { seq, compaction_id, tokens_before, tokens_after } = compaction ?? {};
-    expect(compactions).toEqual([{ seq, trigger: "manual", compaction_id, tokens_before, tokens_after, undone: true }]);
+    const {
+      seq,
+      compactionId: compaction_id,
+      tokensBefore: tokens_before,
+      tokensAfter: tokens_after,
+    } = compaction ?? {};
+    expect(compactions).toEqual([
+      {
+        seq,
+        trigger: "manual",
+        compactionId: compaction_id,
+        tokensBefore: tokens_before,
+        tokensAfter: tokens_after,
+        undone: true,
+      },
+    ]);
     expect(next_before_seq).toBeUndefined();
   });
 
@@ -109,7 +123,7 @@ describe("a session's model calls", () => {
     const whole = await session.modelCalls();
     expect([whole.calls.length, whole.compactions.length]).toEqual([10, 3]);
     const pages = [await session.modelCalls({ limit: 3 })];
-    for (let next = pages[0]?.next_before_seq; next !== undefined; next = pages[0]?.next_before_seq) {
+    for (let next = pages[0]?.nextBeforeSeq; next !== undefined; next = pages[0]?.nextBeforeSeq) {
       pages.unshift(await session.modelCalls({ limit: 3, beforeSeq: next }));
     }
     expect(pages.map(({ calls }) => calls.length)).toEqual([1, 3, 3, 3]);

@@ -40,7 +40,7 @@ describe("rewriting a transcript", () => {
       message.role === "user" && message.content === "One." ? user("1.") : message,
     );
     const done = await session.rewrite({ start: 0, end: 5 }, edited);
-    expect(done.commit).toMatchObject({ messages_before: 5, messages_after: 5, selection: { start: 0, end: 5 } });
+    expect(done.commit).toMatchObject({ messagesBefore: 5, messagesAfter: 5, selection: { start: 0, end: 5 } });
     expect((await store.log.read(session.id, 1, 1_000)).length).toBe(entries + 1);
     const after = await session.history();
     expect(
@@ -59,8 +59,8 @@ describe("rewriting a transcript", () => {
     const session = await runtime.createSession("One.");
     await session.turn("Two.");
     await session.rewrite({ start: 1, end: 5 }, [user("First."), answer("Yes.")], { reason: "tidy" });
-    expect(await runtime.readSession(session.id)).toMatchObject({ message_count: 3, last_assistant_text: "Yes." });
-    expect(await runtime.listSessions()).toMatchObject([{ title: "First.", message_count: 3 }]);
+    expect(await runtime.readSession(session.id)).toMatchObject({ messageCount: 3, lastAssistantText: "Yes." });
+    expect(await runtime.listSessions()).toMatchObject([{ title: "First.", messageCount: 3 }]);
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
     expect(events.at(-1)?.payload).toMatchObject({
       type: "transcript_rewrite_committed",
@@ -72,7 +72,9 @@ describe("rewriting a transcript", () => {
       },
     });
     await session.rewrite({ start: 1, end: 3 }, []);
-    const { last_assistant_text, message_count } = await runtime.readSession(session.id);
+    const { lastAssistantText: last_assistant_text, messageCount: message_count } = await runtime.readSession(
+      session.id,
+    );
     expect([last_assistant_text, message_count]).toEqual([undefined, 1]);
     expect((await session.turn("Are you there?")).text).toBe("ok");
   });
@@ -128,7 +130,7 @@ describe("rewriting a transcript", () => {
     }
     const many = Array.from({ length: 10_001 }, () => user("x"));
     await expect(session.rewrite({ start: 1, end: 2 }, many)).rejects.toMatchObject(refused(/at most 10000 messages/));
-    expect(await session.revision()).toMatchObject({ revision, message_count: 5 });
+    expect(await session.revision()).toMatchObject({ revision, messageCount: 5 });
     expect(await session.rewrites()).toEqual([]);
   });
 
@@ -158,7 +160,7 @@ describe("rewriting a transcript", () => {
       refused(/^expectedParentRevision: sha256:\w+ is not the current revision, which is sha256:/),
     );
     await other.rewrite({ start: 1, end: 2 }, [user("theirs")]);
-    expect((await session.rewrites()).map(({ parent_revision }) => parent_revision)[0]).toBe(revision);
+    expect((await session.rewrites()).map(({ parentRevision: parent_revision }) => parent_revision)[0]).toBe(revision);
     expect(await said(session)).toContain("theirs");
   });
 
@@ -173,7 +175,7 @@ describe("rewriting a transcript", () => {
     expect(await said(after)).toEqual(["Be brief.", "look", "block_assistant"]);
     const { revision } = await after.revision();
     const done = await after.rewrite({ start: 2, end: 3 }, [], { expectedParentRevision: revision });
-    expect(done.commit).toMatchObject({ parent_revision: revision, messages_before: 3, messages_after: 2 });
+    expect(done.commit).toMatchObject({ parentRevision: revision, messagesBefore: 3, messagesAfter: 2 });
     expect(await said(after)).toEqual(["Be brief.", "look"]);
     await after.rewrite({ start: 2, end: 2 }, [answer("no")]);
     await expect(after.restore(revision)).rejects.toMatchObject(refused(/has no result/));
@@ -194,7 +196,7 @@ describe("rewriting what was compacted", () => {
     for (const bird of more) await session.turn(bird);
     const outcome = await session.compact();
     expect(outcome.compacted, outcome.reason).toBe(true);
-    return { ...opened, session, id: String(outcome.compaction?.compaction_id) };
+    return { ...opened, session, id: String(outcome.compaction?.compactionId) };
   }
 
   it("[C13] takes the summary away with what it speaks of; a restore brings both back, byte for byte", async () => {
@@ -214,7 +216,7 @@ describe("rewriting what was compacted", () => {
   it("[C13] leaves a compaction alone that was made from other messages; an undo gives the rewritten transcript", async () => {
     const { session, id } = await compacted();
     await session.turn("And then?");
-    const { message_count } = await session.history();
+    const { messageCount: message_count } = await session.history();
     await session.rewrite({ start: message_count - 2, end: message_count - 1 }, [user("And now?")]);
     expect((await session.compactions())[0]?.undone).toBe(false);
     expect((await session.context()).parts.map(({ kind }) => kind)).toContain("summary");
@@ -276,8 +278,8 @@ describe("a fork with a message replaced", () => {
       block: text,
     });
     expect((await result.history()).messages.at(-1)).toMatchObject({ results: [{ content: "a crane" }] });
-    expect(await runtime.readSession(result.id)).toMatchObject({ last_assistant_text: "hm" });
-    expect((await session.history()).message_count).toBe(5);
+    expect(await runtime.readSession(result.id)).toMatchObject({ lastAssistantText: "hm" });
+    expect((await session.history()).messageCount).toBe(5);
   });
 
   it("[H1] refuses an index, a role or a block that is not there, and what a provider would reject", async () => {

@@ -151,15 +151,15 @@ describe("the schema of a result", () => {
     const { runtime, model } = scriptedRuntime(() => ({ text: JSON.stringify(oslo) }));
     const session = await runtime.createSession("Where?", { outputSchema: City });
     expectTypeOf(session.structuredOutput).toEqualTypeOf<{ city: string; people?: number | undefined } | undefined>();
-    expect([session.structuredOutput, session.lastResult?.structured_output]).toEqual([oslo, oslo]);
+    expect([session.structuredOutput, session.lastResult?.structuredOutput]).toEqual([oslo, oslo]);
     const again = await session.turn("And now?");
-    expectTypeOf(again.structured_output?.city).toEqualTypeOf<string | undefined>();
+    expectTypeOf(again.structuredOutput?.city).toEqualTypeOf<string | undefined>();
     const later = await runtime.createSession();
     expectTypeOf(later.structuredOutput).toBeUnknown();
     const first = await later.turn("Where?", { outputSchema: City });
-    expect(first.structured_output?.city).toBe("Oslo");
+    expect(first.structuredOutput?.city).toBe("Oslo");
     const streamed = runtime.createSessionStreaming("Where?", { outputSchema: City });
-    expectTypeOf((await streamed.result).structured_output).toEqualTypeOf<z.infer<typeof City> | undefined>();
+    expectTypeOf((await streamed.result).structuredOutput).toEqualTypeOf<z.infer<typeof City> | undefined>();
     const jsonSchema = { type: "object", required: ["city"] };
     const other = { "~standard": { version: 1 as const, vendor: "other", jsonSchema: { input: () => jsonSchema } } };
     await runtime.createSession("Where?", { outputSchema: other });
@@ -170,17 +170,17 @@ describe("the schema of a result", () => {
   it("[H1] is refused in a sentence when it cannot be written as a JSON schema", async () => {
     const { runtime, model } = scriptedRuntime([]);
     const mute = { "~standard": { version: 1 as const, vendor: "valibot", validate: () => ({ value: 1 }) } };
-    const sentence = /^outputSchema: give this valibot schema as a JSON schema, .*: this version of it cannot$/;
+    const sentence = /^outputSchema: this valibot schema cannot be written as a JSON schema: it does not implement/;
     await expect(runtime.createSession("Go.", { outputSchema: mute })).rejects.toThrow(sentence);
     await expect(runtime.createSession("Go.", { outputSchema: z.object({ at: z.date() }) })).rejects.toThrow(
-      /^outputSchema: give this zod schema as a JSON schema, .*Date cannot be represented in JSON Schema/,
+      /^outputSchema: this zod schema cannot be written as a JSON schema: Date cannot be represented in JSON Schema/,
     );
     for (const made of [Promise.resolve({ type: "object" }), true, ["a"], "text"]) {
       // What a library in plain JavaScript may give.
       const jsonSchema = { input: () => made as object };
       const outputSchema = { "~standard": { version: 1 as const, vendor: "odd", jsonSchema } } as never;
       await expect(runtime.createSession("Go.", { outputSchema })).rejects.toThrow(
-        /this odd schema .* gives no object$/,
+        /this odd schema .* gives no object; give the JSON schema$/,
       );
     }
     expect(model.requests).toEqual([]);

@@ -1,19 +1,19 @@
-import type { Compaction } from "../contract/compaction.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
-import type { MessageInput, ReplacementInput, RewriteCommit } from "../contract/rewrite.ts";
+import type { MessageInput, ReplacementInput } from "../contract/rewrite.ts";
 import type { RunResult } from "../contract/session.ts";
-import type { EventPage, RewriteResult, TranscriptRevision } from "../contract/session-operations.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
 import {
+  type AnswerOf,
   type Ask,
   createMethodsAbout,
   type MethodsAbout,
   type OnApproval,
   type OptionsOf,
+  type Standing,
 } from "../runtime/operation-calls.ts";
-import type { OutputSchema } from "../runtime/options.ts";
+import type { Answer, OutputSchema } from "../runtime/options.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and values only code can give. */
@@ -29,8 +29,8 @@ export interface SessionOptions<T = unknown>
 
 /** Options of one further turn: the fields of `turn/start` in camel case. */
 export interface TurnOptions<T = unknown>
-  extends Omit<OptionsOf<"startTurn", "session_id" | "prompt">, "outputSchema"> {
-  /** As for a new session; only the first turn of a session created without it can set it. */
+  extends Omit<OptionsOf<"startTurn", "session_id" | "prompt" | "turn_output_schema">, "outputSchema"> {
+  /** The shape of this turn's result, also on a session that has run; without it, that of the session. */
   readonly outputSchema?: OutputSchema<T>;
   /** Answers when a tool call needs approval, instead of that of the session. */
   readonly onApproval?: OnApproval;
@@ -43,14 +43,26 @@ export interface RewriteOptions extends OptionsOf<"restoreRevision", "session_id
   readonly note?: string;
 }
 
-/** How a turn ended; `structured_output` is what its `outputSchema` describes. */
-export interface TurnResult<T = unknown> extends Omit<RunResult, "structured_output"> {
-  readonly structured_output?: T | undefined;
-}
+/**
+ * How a turn ended. `structuredOutput` is what its `outputSchema` describes; where the model gave none that matches,
+ * `extractionError` says why.
+ */
+export type TurnResult<T = unknown> = TurnEnd &
+  (
+    | { readonly structuredOutput: T; readonly extractionError?: undefined }
+    | { readonly structuredOutput?: undefined; readonly extractionError?: ExtractionError | undefined }
+  );
+
+interface TurnEnd extends Omit<Answer<RunResult>, "structuredOutput" | "extractionError"> {}
+
+/** Why a turn has no `structuredOutput` although an `outputSchema` was given. */
+export type ExtractionError = NonNullable<Answer<RunResult>["extractionError"]>;
 
 /** The events of one turn, live. Iterating is optional: `result` settles when the turn ends, listened to or not. */
-export interface EventStream<T = unknown> extends AsyncIterable<AgentEvent> {
-  readonly result: Promise<TurnResult<T>>;
+export interface EventStream<T = unknown> extends EventsUntil<TurnResult<T>> {}
+
+export interface EventsUntil<Result> extends AsyncIterable<AgentEvent> {
+  readonly result: Promise<Result>;
 }
 
 /** A conversation with a model. Every operation on a session is a method: see `docs/operations.md`. */
@@ -76,25 +88,25 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
   revision(
     revision?: string,
     options?: OptionsOf<"readRevision", "session_id" | "revision">,
-  ): Promise<TranscriptRevision>;
+  ): Promise<AnswerOf<"readRevision">>;
   /** Replaces the messages from `start` to before `end`, counted as in `history`. */
   rewrite(
     range: { start: number; end: number },
     messages: readonly MessageInput[],
     options?: RewriteOptions,
-  ): Promise<RewriteResult>;
+  ): Promise<AnswerOf<"rewriteTranscript">>;
   /** Restores the transcript of a revision. */
-  restore(revision: string, options?: RewriteOptions): Promise<RewriteResult>;
+  restore(revision: string, options?: RewriteOptions): Promise<AnswerOf<"restoreRevision">>;
   /** The rewrites and restorations of the transcript, oldest first. */
-  rewrites(): Promise<readonly RewriteCommit[]>;
+  rewrites(): Promise<AnswerOf<"listRewrites">["commits"]>;
   /** Forks before the message at an index, with a replacement for it. */
   fork(messageIndex: number, replacement?: ReplacementInput): Promise<Session<T>>;
   /** Every compaction with its receipt, oldest first. */
-  compactions(): Promise<readonly Compaction[]>;
+  compactions(): Promise<AnswerOf<"listCompactions">["compactions"]>;
   /** Undoes a compaction and those built on it; later turns stay. Resolves with the undone ids. */
   undoCompaction(compactionId: string): Promise<readonly string[]>;
   /** The durable events after a number, a page at a time. */
-  listEvents(options?: { after?: number; limit?: number }): Promise<EventPage>;
+  listEvents(options?: { after?: number; limit?: number }): Promise<AnswerOf<"listEvents">>;
   /** The events after a number from the log, then live ones; without a number, live ones only. */
   events(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<Delivery>;
 }
@@ -102,9 +114,8 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
 /** Methods that a session implements itself. */
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
-export interface SessionLink {
+export interface SessionLink extends Standing {
   readonly ask: Ask;
-  readonly onApproval?: OnApproval | undefined;
   readonly subscribe: (
     sessionId: string,
     options?: { after?: number; signal?: AbortSignal },
@@ -112,7 +123,7 @@ export interface SessionLink {
 }
 
 export function createHandle<T>(link: SessionLink, id: string, first?: TurnResult<T>): Session<T> {
-  const { ask, subscribe, onApproval } = link;
+  const { ask, subscribe, onApproval, outputSchema } = link;
   const methods = createMethodsAbout(ask, "session_id", id);
   const about = { session_id: id };
   const scope = { type: "session", ...about };
@@ -120,8 +131,10 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
   // The runtime has validated the result against the schema.
   const lastResult = () => last as TurnResult<T> | undefined;
   const startTurn = async <U>(prompt: Content, options?: object, context?: CallContext): Promise<TurnResult<U>> => {
-    last = await ask("startTurn", { ...about, prompt }, options, { ...context, onApproval });
-    return last as TurnResult<U>; // As above.
+    const given = { ...about, prompt };
+    const result = (await ask("startTurn", given, options, { ...context, onApproval, outputSchema })) as TurnResult<U>; // As above.
+    last = result;
+    return result;
   };
   return {
     ...methods,
@@ -139,10 +152,10 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
       return last?.turns ?? 0;
     },
     get toolCalls() {
-      return last?.tool_calls ?? 0;
+      return last?.toolCalls ?? 0;
     },
     get structuredOutput() {
-      return lastResult()?.structured_output;
+      return lastResult()?.structuredOutput;
     },
     turn: startTurn,
     stream: <U>(prompt: Content, options?: object) =>
@@ -159,10 +172,10 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
       const made = await (replacement === undefined
         ? methods.fork(messageIndex)
         : methods.forkReplacing({ messageIndex, replacement }));
-      return createHandle(link, made.session_id);
+      return createHandle<T>(link, made.sessionId);
     },
     compactions: async () => (await methods.compactions()).compactions,
-    undoCompaction: async (compactionId) => (await methods.undoCompaction(compactionId)).compaction_ids,
+    undoCompaction: async (compactionId) => (await methods.undoCompaction(compactionId)).compactionIds,
     listEvents: ({ after, limit } = {}) => {
       const cursor = after === undefined ? undefined : { scope, sequence: after };
       return ask("listEvents", { scope, cursor, limit });
@@ -176,9 +189,9 @@ function reasonOf(kind = "edit", note?: string) {
 }
 
 /** Starts work with a listener and yields its events. */
-export function streamOf<T>(
-  start: (listener: NonNullable<CallContext["listener"]>) => Promise<TurnResult<T>>,
-): EventStream<T> {
+export function streamOf<Result>(
+  start: (listener: NonNullable<CallContext["listener"]>) => Promise<Result>,
+): EventsUntil<Result> {
   const queue = createEventQueue();
   const result = start(queue.listener).finally(queue.end);
   // The iterator throws the failure; it must not also crash the process.

@@ -30,22 +30,22 @@ describe("the session service", () => {
       "user",
     ]);
     expect(await runtime.readSession(session.id)).toMatchObject({
-      session_id: session.id,
-      message_count: 7,
-      is_active: false,
+      sessionId: session.id,
+      messageCount: 7,
+      isActive: false,
       model: "scripted",
       provider: "scripted",
-      last_assistant_text: "three",
+      lastAssistantText: "three",
       labels: { team: "a" },
     });
     expect(await runtime.listSessions({ labels: { team: "a" } })).toMatchObject([
-      { session_id: session.id, total_tokens: 45 },
+      { sessionId: session.id, totalTokens: 45 },
     ]);
     expect(await runtime.listSessions({ labels: { team: "b" } })).toEqual([]);
 
     await runtime.session(session.id).archive();
     expect(await runtime.listSessions()).toEqual([]);
-    expect((await runtime.session(session.id).history()).message_count).toBe(7);
+    expect((await runtime.session(session.id).history()).messageCount).toBe(7);
     await expect(runtime.session(session.id).turn("More?")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
@@ -55,7 +55,7 @@ describe("the session service", () => {
     const { runtime } = scriptedRuntime(steps, { store: createInMemoryStore(), tools: [look] });
     const budgetLimits = { maxTokens: 1_000, maxToolCalls: 5, maxDurationMs: 60_000 };
     const limited = await runtime.createSession("Look.", { budgetLimits });
-    const { title, budgets, total_tokens } = await runtime.readSession(limited.id);
+    const { title, budgets, totalTokens: total_tokens } = await runtime.readSession(limited.id);
     expect({ title, budgets }).toEqual({
       title: "Look.",
       budgets: [
@@ -86,7 +86,7 @@ describe("the session service", () => {
     const session = await runtime.createSession("one");
     await session.turn("two");
     const page = await session.history({ offset: 1, limit: 2 });
-    expect(page).toMatchObject({ message_count: 4, offset: 1, limit: 2, has_more: true });
+    expect(page).toMatchObject({ messageCount: 4, offset: 1, limit: 2, hasMore: true });
     expect(page.messages.map((message) => message.role)).toEqual(["block_assistant", "user"]);
     const [first, second] = page.messages;
     expect(first?.seq).toBeLessThan(second?.seq ?? 0);

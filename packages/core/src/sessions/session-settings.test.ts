@@ -107,6 +107,7 @@ const BOTH: Readonly<Record<string, Sample>> = {
   max_tokens: { value: 77 },
   system_prompt: { value: "Be brief." },
   output_schema: { value: { type: "object" } },
+  turn_output_schema: { value: { type: "object" } },
   permissions: { value: { deny: ["shell"] } },
   structured_output_retries: { value: 0, with: { output_schema: { type: "object", required: ["a"] } } },
   provider_params: { value: { temperature: 0.5 } },

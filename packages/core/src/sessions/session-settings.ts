@@ -146,6 +146,8 @@ export function overrideSettings(
     ...given("provider_params", input.provider_params),
     ...given("permissions", input.permissions),
   };
+  delete changed.turn_output_schema;
+  Object.assign(changed, given("turn_output_schema", input.turn_output_schema));
   if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
   if (input.change_settings !== undefined) change(changed, input.change_settings, how.defaults);
   return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;

@@ -157,8 +157,9 @@ export function createTurnOperations(
       requireNotWaiting(state, clock);
       requireNothingSince(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
-      const schema = input.change_settings?.output_schema ?? input.output_schema;
-      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkInWorker);
+      const schemas = [input.change_settings?.output_schema, input.output_schema, input.turn_output_schema];
+      for (const schema of schemas.filter((one) => one != null))
+        await compileSchema(schema, "output_schema", parts.checkInWorker);
       const began = current();
       const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
       const model = await modelFor(began.models, session, input);

@@ -7,7 +7,7 @@ import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
-import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
+import { outputSchemaOf, type RunResult, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import { withMemory } from "../memory/memory-operations.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -109,8 +109,8 @@ export async function runSessionTurn(
   if (telemetry === undefined) {
     return runOn(parts, live, { ...input, tools, mayEvict, watch: undefined, bare: input.model });
   }
-  const { output_schema } = live.state.settings;
-  const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
+  const wantsJson = outputSchemaOf(live.state.settings) !== undefined;
+  const work = { kind: "turn" as const, tools, wantsJson, ...sessionWork(live) };
   const watch = (await telemetry()).watch({ ...work, ...input });
   try {
     const { model } = input;

@@ -223,7 +223,7 @@ function keyOf(name: string, parent: string): string {
 
 /** Fields whose names and values are free text. */
 const OPEN: ReadonlySet<string> = new Set(
-  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output value".split(
+  "args labels view app_context shell_env provider_params output_schema turn_output_schema metadata item input_schema parameters schema structured_output value".split(
     " ",
   ),
 );

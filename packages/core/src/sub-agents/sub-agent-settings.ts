@@ -114,6 +114,7 @@ export function childSettings(
   const {
     client_tools: _ended,
     output_schema: _result,
+    turn_output_schema: _newest,
     app_context: _theirs,
     provider_params,
     sub_agent,

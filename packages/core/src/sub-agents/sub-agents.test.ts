@@ -329,7 +329,7 @@ describe("the tool agent", () => {
     const child = ofType(received, "sub_agent_started")[0]?.child_id ?? "";
     expect(results(received)[0]).toContain(`session ${child}`);
     const { result } = await listen(session.stream(planned([{ text: "Back." }])));
-    expect(result).toMatchObject({ text: "Back.", delegated: { usage: { input_tokens: 10, output_tokens: 5 } } });
+    expect(result).toMatchObject({ text: "Back.", delegated: { usage: { inputTokens: 10, outputTokens: 5 } } });
     const read = await made.runtime.dispatch("readSession", { session_id: child });
     expect(read).toMatchObject({ state: "idle", total_tokens: 15 });
     released.resolve("at last");
@@ -347,8 +347,8 @@ describe("the tool agent", () => {
       received.push(event);
       if (event.type !== "sub_agent_event" || event.event.type !== "tool_approval_requested") continue;
       const { approvals } = await runtime.listApprovals();
-      expect(approvals).toMatchObject([{ session_id: event.child_id, approval_id: event.event.approval_id }]);
-      const { session_id, approval_id } = approvals[0] ?? { session_id: "", approval_id: "" };
+      expect(approvals).toMatchObject([{ sessionId: event.child_id, approvalId: event.event.approval_id }]);
+      const { sessionId: session_id, approvalId: approval_id } = approvals[0] ?? { session_id: "", approval_id: "" };
       await runtime.dispatch("answerApproval", { session_id, approval_id, decision: "allow" });
     }
     expect((await stream.result).text).toBe("Done.");

@@ -184,7 +184,7 @@ describe("spans of a turn", () => {
     const { runtime, spanTrees } = traced([{ text: "Four." }, { text: '{"sum": 4}' }]);
     const outputSchema = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] };
     const session = await runtime.createSession("2 + 2?", { outputSchema });
-    expect(session.lastResult?.structured_output).toEqual({ sum: 4 });
+    expect(session.lastResult?.structuredOutput).toEqual({ sum: 4 });
     expect(spanTrees()).toEqual([
       turn(
         {

@@ -2,11 +2,12 @@ import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
 import { invalidInput, isJsonTable } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { isStandard, readBy, type StandardSchema, jsonSchemaOf as writtenAs } from "../ports/standard-schema.ts";
 import type { Effects, Tool, ToolCallContext } from "../ports/tool.ts";
 
-/** The schema of a tool's arguments: zod or JSON Schema. */
-type ToolInput = z.ZodType | Readonly<JsonObject>;
-type Args<Input extends ToolInput> = Input extends z.ZodType ? z.output<Input> : JsonObject;
+/** The schema of a tool's arguments: that of zod or another library of Standard Schema, or a JSON Schema. */
+type ToolInput = z.ZodType | StandardSchema | Readonly<JsonObject>;
+type Args<Input extends ToolInput> = Input extends StandardSchema<infer Read> ? Read : JsonObject;
 
 interface ToolDefinition<Input extends ToolInput> {
   readonly name: string;
@@ -36,29 +37,42 @@ export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>
   if (unknown !== undefined) throw refusal(name, `${unknown} is not a field of a tool; use ${FIELDS.join(", ")}`);
   if (typeof run !== "function") throw refusal(name, "run must be a function");
   if (effects !== undefined && !EFFECTS.includes(effects)) throw refusal(name, `effects must be ${EFFECTS.join(", ")}`);
-  // `as`: the caller validates arguments against a JSON Schema; the definition's type pairs either schema with its
-  // values.
-  const parser = (isZod(input) ? input : z.unknown()) as z.ZodType<Args<Input>>;
+  const parse: Parse<Args<Input>> = async (args) => {
+    if (isZod(input)) {
+      const parsed = await input.safeParseAsync(args);
+      // As below.
+      return parsed.success ? { value: parsed.data as Args<Input> } : { problem: invalidInput(parsed.error).message };
+    }
+    // The caller validates arguments against the JSON Schema, and the definition's type pairs a schema with its values.
+    if (!isStandard(input)) return { value: args as Args<Input> };
+    return readBy(input as StandardSchema<Args<Input>>, args);
+  };
   return {
     name,
     description,
     inputSchema: jsonSchemaOf(name, input),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(effects === undefined ? {} : { effects }),
-    ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parser, needsApproval) }),
-    execute: async (args, context) => run(parseInput(parser, args), context),
+    ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parse, needsApproval) }),
+    execute: async (args, context) => {
+      const read = await parse(args);
+      if ("value" in read) return run(read.value, context);
+      throw invalid(read.problem);
+    },
   };
 }
 
+type Parse<T> = (args: JsonObject) => ReturnType<typeof readBy<T>>;
+
 function approvalFor<T>(
-  parser: z.ZodType<T>,
+  parse: Parse<T>,
   needed: boolean | ((input: T) => boolean | Promise<boolean>),
 ): NonNullable<Tool["needsApproval"]> {
   if (typeof needed === "boolean") return needed;
-  return (args) => {
-    const parsed = parser.safeParse(args);
+  return async (args) => {
+    const read = await parse(args);
     // Unreadable arguments are not run anyway.
-    return parsed.success && needed(parsed.data);
+    return "value" in read && needed(read.value);
   };
 }
 
@@ -70,7 +84,11 @@ function isZod(input: unknown): input is z.ZodType {
 const OF_OBJECTS = ["anyOf", "oneOf", "allOf", "$ref"];
 
 function jsonSchemaOf(name: string, input: unknown): JsonObject {
-  const schema = isZod(input) ? written(name, input) : input;
+  const schema = isZod(input)
+    ? written(name, input)
+    : isStandard(input)
+      ? writtenAs(`tool ${name}: input`, input)
+      : input;
   const isOfObjects = isJsonTable(schema) && (schema.type === "object" || OF_OBJECTS.some((key) => key in schema));
   if (!isOfObjects) throw refusal(name, 'input must be a zod schema, or a JSON Schema with type: "object"');
   return schema;
@@ -84,12 +102,6 @@ function written(name: string, input: z.ZodType): JsonObject {
   } catch (cause) {
     throw refusal(name, `input cannot be written as a JSON Schema: ${messageOf(cause)}`, cause);
   }
-}
-
-function parseInput<T>(parser: z.ZodType<T>, args: JsonObject): T {
-  const parsed = parser.safeParse(args);
-  if (parsed.success) return parsed.data;
-  throw invalidInput(parsed.error);
 }
 
 function refusal(name: string, problem: string, cause?: unknown): RuntimeError {

@@ -86,7 +86,7 @@ describe("budgets", () => {
     expect(events.filter((event) => event.type === "budget_warning")).toEqual([
       { type: "budget_warning", budget_type: "tokens", used: 800, limit: 1_000, percent: 80 },
     ]);
-    expect(result).toMatchObject({ text: "answer 2", terminal_cause_kind: "budget_exhausted", turns: 3 });
+    expect(result).toMatchObject({ text: "answer 2", terminalCauseKind: "budget_exhausted", turns: 3 });
     expect(typesOf(events).indexOf("budget_warning")).toBeLessThan(typesOf(events).lastIndexOf("turn_started"));
     expect(events.at(-1)).toMatchObject({ type: "run_completed", terminal_cause_kind: "budget_exhausted" });
   });
@@ -113,13 +113,13 @@ describe("budgets", () => {
       tools: [counting],
     });
     const session = await runtime.createSession("Go.", { budgetLimits: { max_tokens: 400 } });
-    expect(session.lastResult).toMatchObject({ text: "thinking", terminal_cause_kind: "budget_exhausted" });
+    expect(session.lastResult).toMatchObject({ text: "thinking", terminalCauseKind: "budget_exhausted" });
     expect(runs).toBe(0);
     expect((await session.history()).messages.at(-1)).toMatchObject({
       results: [{ content: "not run: the token budget of this session is exhausted", is_error: true }],
     });
     const again = await session.turn("And?");
-    expect(again).toMatchObject({ text: "", turns: 0, terminal_cause_kind: "budget_exhausted" });
+    expect(again).toMatchObject({ text: "", turns: 0, terminalCauseKind: "budget_exhausted" });
   });
 
   it("[B3] never runs more tools than max_tool_calls, within a batch as well", async () => {
@@ -131,7 +131,7 @@ describe("budgets", () => {
       runtime.createSessionStreaming("Go.", { budgetLimits: { max_tool_calls: 2 } }),
     );
     expect(runs).toBe(2);
-    expect(result).toMatchObject({ terminal_cause_kind: "budget_exhausted", tool_calls: 2 });
+    expect(result).toMatchObject({ terminalCauseKind: "budget_exhausted", toolCalls: 2 });
     expect(events).toContainEqual({
       type: "budget_warning",
       budget_type: "tool_calls",
@@ -145,8 +145,8 @@ describe("budgets", () => {
     const { runtime, clock } = scriptedRuntime(() => ({ text: "ok", usage }));
     const session = await runtime.createSession("One.", { budgetLimits: { max_tokens: 800, max_duration: "10s" } });
     clock.advance(60_000);
-    expect(session.lastResult?.terminal_cause_kind).toBeUndefined();
-    expect((await session.turn("Two.")).terminal_cause_kind).toBe("budget_exhausted");
+    expect(session.lastResult?.terminalCauseKind).toBeUndefined();
+    expect((await session.turn("Two.")).terminalCauseKind).toBe("budget_exhausted");
   });
 
   it("[B2] the warning for time comes when it is due, also in the middle of a call or a tool", async () => {
@@ -168,7 +168,7 @@ describe("budgets", () => {
     const { events, result } = await listen(
       runtime.createSessionStreaming("Go.", { budgetLimits: { max_duration: "5s" } }),
     );
-    expect(result).toMatchObject({ text: "so far", terminal_cause_kind: "time_budget_exceeded" });
+    expect(result).toMatchObject({ text: "so far", terminalCauseKind: "time_budget_exceeded" });
     expect(events).toContainEqual({ type: "budget_warning", budget_type: "time", used: 4, limit: 5, percent: 80 });
   });
 
@@ -178,10 +178,10 @@ describe("budgets", () => {
     const limits = { max_duration: "5s", max_tokens: 40 };
     const session = await runtime.createSession("Go. ".repeat(40), { budgetLimits: limits });
     const { usage: reported } = session.lastResult ?? {};
-    expect(reported).toMatchObject({ estimated: true, output_tokens: 6 });
-    expect(reported?.input_tokens).toBeGreaterThanOrEqual(40);
-    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: reported?.total_tokens });
-    expect(await session.turn("Go on.")).toMatchObject({ turns: 0, terminal_cause_kind: "budget_exhausted" });
+    expect(reported).toMatchObject({ estimated: true, outputTokens: 6 });
+    expect(reported?.inputTokens).toBeGreaterThanOrEqual(40);
+    expect(await runtime.readSession(session.id)).toMatchObject({ totalTokens: reported?.totalTokens });
+    expect(await session.turn("Go on.")).toMatchObject({ turns: 0, terminalCauseKind: "budget_exhausted" });
   });
 
   it("[B3] so is what an interrupted call took, and an attempt that timed out; a refusal takes nothing", async () => {
@@ -192,22 +192,22 @@ describe("budgets", () => {
     const { runtime } = scriptedRuntime([...steps, { text: "so far", ends: "silent" }], { store, config });
     const session = await runtime.createSession("Go.");
     const first = session.lastResult?.usage;
-    expect(first).toMatchObject({ estimated: true, output_tokens: 6 });
-    expect(first?.input_tokens).toBeGreaterThan(10);
+    expect(first).toMatchObject({ estimated: true, outputTokens: 6 });
+    expect(first?.inputTokens).toBeGreaterThan(10);
     await expect(session.turn("Refused.")).rejects.toMatchObject({ code: "PROVIDER_ERROR" });
-    const { total_tokens } = await runtime.readSession(session.id);
-    expect(total_tokens).toBe(first?.total_tokens);
+    const { totalTokens: total_tokens } = await runtime.readSession(session.id);
+    expect(total_tokens).toBe(first?.totalTokens);
     const stream = session.stream("Stop.");
     for await (const event of stream) if (event.type === "text_delta") await session.interrupt();
     await expect(stream.result).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
-    expect((await runtime.readSession(session.id)).total_tokens).toBeGreaterThan(total_tokens);
+    expect((await runtime.readSession(session.id)).totalTokens).toBeGreaterThan(total_tokens);
   });
 
   it("[B3] time that runs out in a tool stops the tool and ends gracefully", async () => {
     const stuck: Tool = { ...step, execute: () => new Promise(() => {}) };
     const { runtime } = scriptedRuntime([{ calls: [{ name: "step" }] }], { tools: [stuck] });
     const session = await runtime.createSession("Go.", { budgetLimits: { max_duration: "5s" } });
-    expect(session.lastResult).toMatchObject({ terminal_cause_kind: "time_budget_exceeded", tool_calls: 1 });
+    expect(session.lastResult).toMatchObject({ terminalCauseKind: "time_budget_exceeded", toolCalls: 1 });
   });
 
   it("[B4] time that runs out in a backoff wait with nothing to return is BUDGET_EXHAUSTED", async () => {

@@ -17,7 +17,7 @@ describe("structured output", () => {
     for (const text of [JSON.stringify(oslo), `\`\`\`json\n${JSON.stringify(oslo)}\n\`\`\``]) {
       const { runtime, model } = scriptedRuntime([{ text }]);
       const { events, result } = await listen(runtime.createSessionStreaming("Where?", { outputSchema }));
-      expect(result?.structured_output).toEqual(oslo);
+      expect(result?.structuredOutput).toEqual(oslo);
       expect(model.requests).toHaveLength(1);
       expect(typesOf(events).slice(-2)).toEqual(["run_completed", "extraction_succeeded"]);
       expect(events.at(-2)).toMatchObject({ extraction_required: true });
@@ -31,11 +31,11 @@ describe("structured output", () => {
       { text: JSON.stringify(oslo) },
     ]);
     const { events, result } = await listen(runtime.createSessionStreaming("Where?", { outputSchema }));
-    expect(result).toMatchObject({ text: "Oslo, with 700,000 people.", structured_output: oslo });
+    expect(result).toMatchObject({ text: "Oslo, with 700,000 people.", structuredOutput: oslo });
     expect(model.requests[1]).toMatchObject({ tools: [], outputSchema });
     expect(JSON.stringify(model.requests[2]?.messages.at(-1))).toContain("does not have required property");
     expect(events.filter((event) => event.type === "text_delta")).toHaveLength(1);
-    expect(result?.usage.total_tokens).toBe(45);
+    expect(result?.usage.totalTokens).toBe(45);
   });
 
   it("gives up after the retries with what it last got; the turn stays a success", async () => {
@@ -46,8 +46,8 @@ describe("structured output", () => {
     expect(model.requests).toHaveLength(3);
     expect(result).toMatchObject({
       text: "no JSON here",
-      terminal_cause_kind: "structured_output_validation_failed",
-      extraction_error: { last_output: "no JSON here", attempts: 2, reason: "the output is not JSON" },
+      terminalCauseKind: "structured_output_validation_failed",
+      extractionError: { lastOutput: "no JSON here", attempts: 2, reason: "the output is not JSON" },
     });
     expect(events.at(-1)).toMatchObject({ type: "extraction_failed", attempts: 2 });
   });
@@ -75,7 +75,7 @@ describe("structured output", () => {
       const { events, result } = await listen(
         runtime.createSessionStreaming("Where?", { outputSchema, budgetLimits: limits }),
       );
-      expect(result).toMatchObject({ text: "Oslo.", terminal_cause_kind: cause, extraction_error: { reason } });
+      expect(result).toMatchObject({ text: "Oslo.", terminalCauseKind: cause, extractionError: { reason } });
       expect(events.at(-1)).toMatchObject({ type: "extraction_failed", reason });
     }
   });
@@ -86,8 +86,8 @@ describe("structured output", () => {
     const stream = runtime.createSessionStreaming("Where?", { outputSchema, signal: controller.signal });
     for await (const event of stream) if (event.type === "run_completed") controller.abort();
     const result = await stream.result;
-    expect(result.extraction_error).toEqual({ last_output: "Oslo.", attempts: 1, reason: "interrupted" });
-    expect(result.terminal_cause_kind).toBeUndefined();
+    expect(result.extractionError).toEqual({ lastOutput: "Oslo.", attempts: 1, reason: "interrupted" });
+    expect(result.terminalCauseKind).toBeUndefined();
   });
 
   it("keeps the extraction out of the conversation", async () => {

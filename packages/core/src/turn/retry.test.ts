@@ -29,7 +29,7 @@ describe("retries", () => {
       { attempt: 2, max_attempts: 3, error: "overloaded", delay_ms: 1_000 },
     ]);
     expect(clock.now() - startedMs).toBe(1_500);
-    expect(result?.usage.total_tokens).toBe(15);
+    expect(result?.usage.totalTokens).toBe(15);
   });
 
   it("[B4] wait as long as Retry-After says when that is longer", async () => {

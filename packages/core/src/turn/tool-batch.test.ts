@@ -206,7 +206,7 @@ describe("tool calls", () => {
     const calls = Array.from({ length: 20 }, () => ({ name: "act" }));
     const config = configWith({ tools: { max_concurrent: 3 } });
     const { runtime } = scriptedRuntime([{ calls }, { text: "ok" }], { tools: [tool], config });
-    expect((await runtime.createSession("Act.")).lastResult?.tool_calls).toBe(20);
+    expect((await runtime.createSession("Act.")).lastResult?.toolCalls).toBe(20);
     expect(most).toBe(3);
   });
 

@@ -19,11 +19,11 @@ describe("a turn", () => {
     );
     const session = await runtime.createSession("Say hi.");
     expect(session.lastResult).toEqual({
-      session_id: session.id,
+      sessionId: session.id,
       text: "It said hi.",
       turns: 2,
-      tool_calls: 1,
-      usage: { input_tokens: 20, output_tokens: 10, total_tokens: 30 },
+      toolCalls: 1,
+      usage: { inputTokens: 20, outputTokens: 10, totalTokens: 30 },
     });
     expect(model.requests[1]?.messages.map((message) => message.role)).toEqual([
       "user",
@@ -69,9 +69,9 @@ describe("a turn", () => {
     );
     const session = await runtime.createSession("Loop.", { maxTurns: 3 });
     expect(session.lastResult).toMatchObject({
-      terminal_cause_kind: "turn_limit_reached",
+      terminalCauseKind: "turn_limit_reached",
       turns: 3,
-      tool_calls: 3,
+      toolCalls: 3,
       text: "again",
     });
     expect((await session.turn("And now?")).text).toBe("done");

@@ -1,6 +1,7 @@
 import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { AskedCall, Progress } from "../contract/permission.ts";
+import { outputSchemaOf } from "../contract/session.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
 import { foldAhead } from "../state/session-state.ts";
@@ -462,7 +463,7 @@ async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, 
   const crossed = turn.hooks && (await guardEnd(run, said));
   if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
   const unsaved = crossed?.unsaved ?? said;
-  const schema = stop === undefined ? turn.state.settings.output_schema : undefined;
+  const schema = stop === undefined ? outputSchemaOf(turn.state.settings) : undefined;
   const closed = await close(run, unsaved, () => ({
     ...completed(run, unsaved),
     final_call: { stop_reason: answer.stopReason, usage: answer.usage },
@@ -475,7 +476,7 @@ async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, 
 /** Extracts the structured output of a turn that has ended. */
 async function extract(run: Run, closed: TurnOutcome): Promise<TurnOutcome> {
   const { state, checkInWorker } = run.turn;
-  const { output_schema: schema } = state.settings;
+  const schema = outputSchemaOf(state.settings);
   if (schema === undefined) return closed;
   await compactIfDue(run, []);
   const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkInWorker });

@@ -11,6 +11,8 @@ export interface ConfigPlaces {
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** The folder that keeps the realm, whose own `config.toml` wins over the project's file. */
   readonly stateFolder?: string | undefined;
+  /** The database that wins over every file and variable, or null for none. */
+  readonly storeUrl?: string | null | undefined;
   /** Whether the project's files are trusted for this run; `RKAT_TRUST=1` in `env` does the same. */
   readonly isTrusted?: boolean | undefined;
 }

@@ -56,15 +56,17 @@ const HIDDEN_NAME = join(".rkat", "config.toml");
 
 /** Reads the configuration: defaults, the user's file, the project's, the realm's own, then the environment. */
 export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
-  const { env, home, stateFolder, readFile } = places;
-  const trust = openTrust(places);
+  const { home, stateFolder, readFile, storeUrl } = places;
+  const env = storeUrl === undefined ? places.env : { ...places.env, RKAT_STORE_URL: storeUrl ?? undefined };
+  const trust = openTrust({ ...places, env });
   const mcp = await loadMcpServers(places, trust);
   const found = await loadAgentFiles(places, trust);
   // In the home folder `.rkat/config.toml` is the user's file.
   const project = await findUpwards(places, (folder) => (folder === home ? [NAME] : [NAME, HIDDEN_NAME]));
   const own = await readIfThere(join(home, HIDDEN_NAME), readFile);
-  const user = own === undefined ? NO_FILE : readUsersFile(own);
-  const below = project === undefined ? {} : tableOf(project);
+  const read = own === undefined ? NO_FILE : readUsersFile(own);
+  const user = { ...read, table: keptAt(storeUrl, read.table) };
+  const below = project === undefined ? {} : keptAt(storeUrl, tableOf(project));
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
   const kept = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
   const admitted = project && trust.settings(project, below, [user.table]);
@@ -114,6 +116,13 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   };
   const reported = { brought, leftOut: leftOutText(brought) };
   return { config, compose, sources, ...offered, ...reported, hookFiles, trust };
+}
+
+/** The table without its database, where a folder was chosen instead. */
+function keptAt(storeUrl: ConfigPlaces["storeUrl"], table: JsonTable): JsonTable {
+  if (storeUrl !== null || !isJsonTable(table.store)) return table;
+  const { url: _url, realm: _realm, ...store } = table.store;
+  return { ...table, store };
 }
 
 const NO_SKILLS = { skills: [], brought: [], warnings: [] };

@@ -1,16 +1,19 @@
 import { createHash } from "node:crypto";
-import { constants, lstatSync } from "node:fs";
+import { constants, lstatSync, statSync } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { type ConfiguredRealm, REALM_ID } from "@rkat/core/contract/config";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { ADDRESS, requireState, requireUrl } from "./store-address.ts";
 
 /** Which realm was asked for, and from where. Absent flags stay undefined. */
 export interface RealmRequest {
   readonly realm?: string | undefined;
   readonly isolated?: boolean | undefined;
   readonly stateRoot?: string | undefined;
+  /** A state folder as a program made it, or the address of a database. */
+  readonly store?: string | undefined;
   readonly contextRoot?: string | undefined;
   readonly cwd: string;
   readonly home: string;
@@ -26,6 +29,8 @@ export interface Realm {
   /** Whether a flag chose it. */
   readonly isChosen: boolean;
   readonly stateFolder: string;
+  /** What `--store` says about a database: its address, or null for a folder. It wins over the configuration. */
+  readonly storeUrl?: string | null;
 }
 
 /** Where the configuration keeps a realm. */
@@ -75,6 +80,14 @@ export function resolveRealm(request: RealmRequest): Realm {
   if (request.realm !== undefined && request.isolated === true) {
     throw invalid("--realm names a realm and --isolated asks for a fresh one; use one of them");
   }
+  if (request.store !== undefined) {
+    const other = request.stateRoot === undefined ? request.isolated && "--isolated" : "--state-root";
+    if (other) throw invalid(`--store names what is opened, and ${other} another place; use one of them`);
+    if (!ADDRESS.test(request.store)) return realmIn(resolve(cwd, request.store), request.realm);
+    const { store, ...others } = request;
+    const inDatabase = resolveRealm({ ...others, realm: request.realm ?? REALM_IN_DATABASE });
+    return { ...inDatabase, storeUrl: requireUrl(store) };
+  }
   const contextRoot = resolve(cwd, request.contextRoot ?? "");
   const stateRoot = request.stateRoot === undefined ? defaultStateRoot(request) : resolve(cwd, request.stateRoot);
   const realm = request.realm ?? defaultRealm(request, contextRoot);
@@ -84,6 +97,19 @@ export function resolveRealm(request: RealmRequest): Realm {
   // The code that reads or creates the folder reports a file in its place.
   requireName(stateFolder, { mayBeBelowFile: true });
   return { realm, isChosen, stateFolder };
+}
+
+/** The realm of a state folder, which has the folder's name. */
+function realmIn(stateFolder: string, realm: string | undefined): Realm {
+  if (realm !== undefined) throw invalid(`--store ${stateFolder}: a folder is one realm; leave --realm out`);
+  requireName(stateFolder);
+  const found = statSync(stateFolder, { throwIfNoEntry: false });
+  if (found === undefined) throw invalid(`there is no folder ${stateFolder}; name the stateFolder of a program`);
+  if (!found.isDirectory()) throw invalid(`${stateFolder} is a file; name the stateFolder of a program`);
+  requireState(stateFolder);
+  const name = basename(stateFolder);
+  const isName = REALM_ID.test(name) && !UUID.test(name);
+  return { realm: isName ? name : `ws-${slugOf(stateFolder)}`, isChosen: true, stateFolder, storeUrl: null };
 }
 
 /** The problem of a name that the system refuses. */
@@ -204,9 +230,9 @@ async function ignoreInGit(folder: string): Promise<void> {
  */
 export async function realmOfFolder(
   cwd: string,
-  flags: Pick<RealmRequest, "realm" | "isolated" | "stateRoot" | "contextRoot">,
+  flags: Pick<RealmRequest, "realm" | "isolated" | "stateRoot" | "store" | "contextRoot">,
 ): Promise<Pick<RealmRequest, "purpose" | "realm">> {
-  const isGiven = [flags.isolated, flags.stateRoot, flags.contextRoot].some((flag) => flag !== undefined);
+  const isGiven = [flags.isolated, flags.stateRoot, flags.store, flags.contextRoot].some((flag) => flag !== undefined);
   if (isGiven || (await canKeep(cwd))) return { realm: flags.realm, purpose: "cli" as const };
   return { realm: flags.realm ?? "default", purpose: "server" as const };
 }

@@ -201,7 +201,9 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
     print(`A new session. ${kept}`);
     return print("/help lists commands, Ctrl-D ends.");
   }
-  const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
+  const { message_count, model, last_assistant_text, state } = await runtime.dispatch("readSession", {
+    session_id: sessionId,
+  });
   const finish = `rkat resume ${shortId(sessionId)}`;
   const cut = state === "interrupted" ? ` Its last turn is unfinished; ${finish} finishes it.` : "";
   print(

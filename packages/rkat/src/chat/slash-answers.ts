@@ -87,7 +87,7 @@ async function newest(
   session_id: string,
   isEnough: (messages: readonly Message[]) => boolean,
 ): Promise<readonly Message[]> {
-  const { message_count } = await opened.runtime.readSession(session_id);
+  const { message_count } = await opened.runtime.dispatch("readSession", { session_id });
   for (let size = PAGE; ; size *= 4) {
     const offset = Math.max(0, message_count - size);
     const { messages } = await opened.runtime.dispatch("readHistory", { session_id, offset });
@@ -177,7 +177,7 @@ async function textToCopy(chat: Chat, rest: string): Promise<string> {
     return pieces.join("");
   }
   if (rest !== "" && rest !== "code") throw invalid(`/copy ${rest}: write /copy, /copy code or /copy all`);
-  const { last_assistant_text: text = "" } = await opened.runtime.readSession(session_id);
+  const { last_assistant_text: text = "" } = await opened.runtime.dispatch("readSession", { session_id });
   if (text === "") throw invalid("there is no answer yet");
   if (rest === "") return text;
   const code = lastCode(text);

@@ -207,7 +207,7 @@ async function currentModel({ opened, conversation }: Chat): Promise<{ readonly 
     const configured = opened.config.agent.model;
     return { id: configured ?? "", words: configured ?? "the first that has a key" };
   }
-  const info = await opened.runtime.readSession(sessionId);
+  const info = await opened.runtime.dispatch("readSession", { session_id: sessionId });
   return { id: info.model, words: `${info.model} (${info.provider})` };
 }
 

@@ -42,7 +42,7 @@ export const SESSION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: async (chat, rest) => {
       const id = rest === "" ? await chooseSession(chat) : await findSession(chat.opened, rest);
       if (id === undefined) return;
-      const { message_count, model } = await chat.opened.runtime.readSession(id);
+      const { message_count, model } = await chat.opened.runtime.dispatch("readSession", { session_id: id });
       chat.conversation.switchTo(id);
       return printNote(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
     },
@@ -99,7 +99,7 @@ export async function sessionPicker(opened: Kept, current?: string): Promise<Pic
     const { session_id: value, title, state, updated_at, message_count, model } = session;
     const marks = [...(value === current ? ["this one"] : []), ...(state === "idle" ? [] : [state])];
     const facts = [...marks, ageOf(updated_at, now), counted(message_count, "message"), oneLine(model, TITLE_CHARS)];
-    const { last_assistant_text = "" } = await runtime.readSession(value);
+    const { last_assistant_text = "" } = await runtime.dispatch("readSession", { session_id: value });
     return {
       value,
       label: `${idOf(value)}  ${oneLine(title, TITLE_CHARS)}`,

@@ -45,7 +45,7 @@ export async function readChatStatus(
 ): Promise<Read> {
   if (!isKept) return UNKNOWN;
   const session_id = sessionId;
-  const { model, usage, budgets = [] } = await runtime.readSession(session_id);
+  const { model, usage, budgets = [] } = await runtime.dispatch("readSession", { session_id });
   const { estimated_tokens, tool_tokens, context_window, auto_compact_threshold, next_call_cost, tools } =
     await runtime.dispatch("readContext", { session_id });
   const left = (type: "tokens" | "cost"): number | undefined => {

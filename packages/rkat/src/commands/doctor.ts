@@ -28,10 +28,6 @@ export const doctorRow = command("doctor", {
   text: "Check the setup and fix problems: Node, the configuration, keys and the folder.",
   flags: () => [
     new Option("--verify", "read all stored data and check that it is complete and unchanged"),
-    new Option(
-      "--store <url>",
-      "with --verify: a database, as postgres://USER@HOST/DATABASE, and there the realm of --realm",
-    ),
     new Option("--fix", "fix what can be fixed, and ask before each change"),
     new Option("--yes", "with --fix: fix without asking"),
     jsonFlag(),
@@ -47,14 +43,9 @@ export const doctorRow = command("doctor", {
 });
 
 async function check({ invocation, flags }: Call<DoctorFlags>): Promise<void> {
-  const { verify, store: place, realm, json } = flags;
+  const { verify, json } = flags;
   if (flags.fix && verify) throw invalid("--fix changes files and --verify only reads; use one of them");
   if (flags.yes && !flags.fix) throw invalid("--yes answers what --fix asks; write both");
-  if (place !== undefined && !verify) throw invalid("--store names what --verify reads; write both");
-  if (place !== undefined)
-    return verifyKept(invocation, json === true, async () =>
-      (await import("@rkat/node/store-places")).verifyDatabase({ place, realm }),
-    );
   if (verify) return verifySessions(invocation, json === true);
   const fixes = flags.fix ? await fixProblems(invocation, flags.yes === true) : undefined;
   const findings = await examine(invocation);
@@ -68,8 +59,6 @@ interface DoctorFlags {
   readonly fix?: boolean;
   readonly yes?: boolean;
   readonly verify?: boolean;
-  readonly store?: string;
-  readonly realm?: string;
   readonly json?: boolean;
 }
 

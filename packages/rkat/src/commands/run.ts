@@ -115,7 +115,7 @@ async function runPrompt({ invocation, flags }: Call<RunFlags>, prompt: string, 
 async function finishesTurn({ invocation, flags, io }: Call<RunFlags>, session: string): Promise<boolean> {
   return withSessions(invocation, async (opened) => {
     const sessionId = await findSession(opened, session);
-    const { unfinished_turn } = await opened.runtime.readSession(sessionId);
+    const { unfinished_turn } = await opened.runtime.dispatch("readSession", { session_id: sessionId });
     if (unfinished_turn === undefined) {
       if (canAsk(io)) return false;
       const message = `session ${sessionId} has no unfinished turn; to continue it, write a prompt`;

@@ -40,7 +40,7 @@ export async function showSession(
   { history, json }: ShowFlags,
 ): Promise<void> {
   const { runtime, place } = opened;
-  const info = await runtime.readSession(session_id);
+  const info = await runtime.dispatch("readSession", { session_id });
   const transcript = history ? await runtime.dispatch("readHistory", { session_id }) : undefined;
   if (json) return writeJson(io, { ...(transcript ?? info), session_ref: formatSessionRef(place.realm, session_id) });
   const now = Date.now();
@@ -286,7 +286,7 @@ const TITLE_CHARS_MAX = 60;
 
 async function showTree(call: OpenedCall): Promise<void> {
   const { opened, id, paint } = call;
-  const root = await opened.runtime.readSession(id);
+  const root = await opened.runtime.dispatch("readSession", { session_id: id });
   const { dispatch } = opened.runtime;
   const count = { left: SESSIONS_MAX };
   const tree = await branchOf(root, { dispatch, count, depth: 0 });

@@ -134,7 +134,7 @@ export const sessionRows: readonly CommandRow[] = [
     notes: [["Exit codes", "0 also when there is nothing to stop · 10 no such session"]],
     run: onSession(async (call) => {
       const { id, opened } = call;
-      const { state } = await opened.runtime.readSession(id);
+      const { state } = await opened.runtime.dispatch("readSession", { session_id: id });
       const answer = await opened.runtime.dispatch("interruptTurn", { session_id: id });
       show(call, withId(answer, call), () =>
         state === "running" ? `Asked ${shortId(id)} to stop.` : `${shortId(id)} is not running a turn.`,
@@ -277,8 +277,8 @@ async function forkSession(call: OpenedCall<ForkFlags>): Promise<void> {
   if (replacement !== undefined && at === undefined) {
     throw invalid("--replacement needs --at, the index of the message it replaces");
   }
-  const { dispatch, readSession } = opened.runtime;
-  const message_index = at ?? (await readSession(session_id)).message_count;
+  const { dispatch } = opened.runtime;
+  const message_index = at ?? (await dispatch("readSession", { session_id })).message_count;
   const fork =
     replacement === undefined
       ? await dispatch("forkSession", { session_id, message_index })
@@ -342,7 +342,7 @@ async function answer(call: OpenedCall, decision: string): Promise<void> {
     },
   });
   await turn;
-  const { state, last_assistant_text = "" } = await opened.runtime.readSession(session_id);
+  const { state, last_assistant_text = "" } = await opened.runtime.dispatch("readSession", { session_id });
   if (flags.json) return writeJson(io, { ...answered, state, text: last_assistant_text });
   const approvals = await waitingIn(call);
   for (const approval of approvals) showApproval(call, approval);

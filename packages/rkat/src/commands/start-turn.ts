@@ -7,7 +7,7 @@ import type { Content } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
 import type { Listener } from "@rkat/core/sessions/event-queue";
-import { type EventStream, streamOf } from "@rkat/core/sessions/session-handle";
+import { type EventsUntil, streamOf } from "@rkat/core/sessions/session-handle";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { withoutControls } from "@rkat/server/http/terminal-text";
 import { fieldFlags, fieldsOf } from "../flags.ts";
@@ -17,7 +17,7 @@ import { type RunFlags, sessionFields, turnFields } from "./run-flags.ts";
 import type { TurnView } from "./turn-view.ts";
 
 export interface Turn {
-  readonly stream: EventStream;
+  readonly stream: EventsUntil<RunResult>;
   /** Undefined when the session was made by an earlier command. */
   readonly limits: Limits | undefined;
 }
@@ -145,7 +145,7 @@ function refuseFixedFlags(flags: RunFlags): void {
 }
 
 export interface Watch {
-  readonly stream: EventStream;
+  readonly stream: EventsUntil<RunResult>;
   readonly view: TurnView;
   /** Adds to the result what the runtime does not know of it. */
   complete(result: RunResult): RunResult;

@@ -12,6 +12,7 @@ export interface ServerFlags {
   readonly isolated: boolean | undefined;
   readonly instance: string | undefined;
   readonly stateRoot: string | undefined;
+  readonly store: string | undefined;
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
   readonly trust: boolean | undefined;
@@ -29,6 +30,7 @@ export function serverFlags(values: Values): ServerFlags {
     isolated: values.isolated,
     instance: values.instance,
     stateRoot: values["state-root"],
+    store: values.store,
     contextRoot: values["context-root"],
     userConfigRoot: values["user-config-root"],
     trust: values.trust,
@@ -39,8 +41,17 @@ export function serverFlags(values: Values): ServerFlags {
 
 /** Reads flags; throws INVALID_PARAMS, in a sentence, for what is unknown or wrong. */
 export function readFlags<const T extends ParseArgsOptionsConfig>(args: readonly string[], options: T) {
+  return readWords(args, options, false).values;
+}
+
+/** The same for a command that may take words besides. */
+export function readWords<const T extends ParseArgsOptionsConfig>(
+  args: readonly string[],
+  options: T,
+  allowPositionals = true,
+) {
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals });
   } catch (cause) {
     const [sentence = "the flags cannot be read"] = (cause instanceof Error ? cause.message : "").split(". ");
     throw invalid(`${sentence}; see --help`, cause);

@@ -26,6 +26,7 @@ export const SERVER_FLAGS = {
   realm: { ...text("ID", "work in this realm"), short: "r" },
   isolated: flag("work in a fresh realm of its own"),
   instance: text("ID", "a name for this server, which clients can read"),
+  store: text("PLACE", "open this state folder of a program, or this database: postgres://USER@HOST/DATABASE"),
   "state-root": text("PATH", "where realms are stored, instead of .rkat/realms"),
   "context-root": text("PATH", "the project's folder, instead of the current one"),
   "user-config-root": text("PATH", "where .rkat/config.toml is looked up, instead of the home folder"),
@@ -95,11 +96,12 @@ export const CONSOLE_FLAGS = {
 
 export const CONSOLE_HELP: ServerHelp = {
   description:
-    "Shows the project's sessions in a browser: serves the console on a free port, prints its address, and opens it at a terminal with a display. Unless --token or RKAT_TOKEN is given, it makes a token for this run; the address holds it, and the page takes it out.",
+    "Shows the project's sessions, or those of a state folder or database (PLACE), in a browser: serves the console on a free port, prints its address, and opens it at a terminal with a display. Unless --token or RKAT_TOKEN is given, it makes a token for this run; the address holds it, and the page takes it out.",
   realm: PROJECT,
   flags: CONSOLE_FLAGS,
   examples: [
     ["rkat console", "in the browser of this machine"],
+    ["rkat console .state", "what a program keeps in this folder"],
     ["rkat console --port 8080 --no-open", "at an address to open yourself"],
     ["rkat console --tools workspace", "sessions may use files and a shell"],
     ["rkat console --app ./agent.ts", "the sessions of a runtime of your own"],

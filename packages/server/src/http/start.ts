@@ -144,7 +144,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");
   const asked = { ...flags, ...(await kind.realmFor(flags)) };
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
-  const isChosen = flags.realm !== undefined || flags.isolated === true;
+  const isChosen = [flags.realm, flags.store, flags.isolated || undefined].some((flag) => flag !== undefined);
   const asFolder = { ...resolveRealm(request), isChosen };
   const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems, advice } = await parts.loadConfig({
     cwd: projectRoot,
@@ -152,6 +152,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     env,
     readFile: readIfThere,
     stateFolder: asFolder.stateFolder,
+    storeUrl: asFolder.storeUrl,
     isTrusted: flags.trust,
   });
   const realm = realmNameIn(asFolder, config.store);

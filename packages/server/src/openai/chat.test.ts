@@ -102,7 +102,7 @@ describe("a chat completion", () => {
       ],
     });
     expect(third.session).toBe(first.session);
-    expect(await runtime.session(first.session ?? "").history()).toMatchObject({ message_count: 6 });
+    expect(await runtime.session(first.session ?? "").history()).toMatchObject({ messageCount: 6 });
   });
 
   it("[K1] a request that comes again, or whose last words are others, goes on in a fork", async () => {
@@ -186,7 +186,7 @@ describe("a chat completion", () => {
     expect((await complete(url, { messages: called, tools: [LOOK] })).session).toBe(session);
     const more = [...called, assistant("Two."), user("Sure?")];
     expect((await complete(url, { messages: more, tools: [LOOK] })).session).toBe(session);
-    expect(await runtime.session(session ?? "").history()).toMatchObject({ message_count: 6 });
+    expect(await runtime.session(session ?? "").history()).toMatchObject({ messageCount: 6 });
   });
 
   it("[K1] servers that count calls from zero in each answer have conversations, too", async () => {
@@ -352,7 +352,7 @@ describe("whose conversation it is", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(new Set(answers.map(({ session }) => session)).size).toBe(3);
     for (const { session } of answers) {
-      expect(await runtime.session(session ?? "").history()).toMatchObject({ message_count: 4 });
+      expect(await runtime.session(session ?? "").history()).toMatchObject({ messageCount: 4 });
     }
   });
 

@@ -77,7 +77,7 @@ describe("a session's events", () => {
     const { url, call, runtime } = await serveRest({ model, tools: [tool] });
     const created = call("POST /sessions", { prompt: "wait" });
     await begun;
-    const [{ session_id } = { session_id: "" }] = await runtime.listSessions();
+    const [{ sessionId: session_id } = { sessionId: "" }] = await runtime.listSessions();
     const at = `${url}/sessions/${session_id}/events`;
 
     const before = await eventsUntil(readEvents(at, { "last-event-id": "0" }), "tool_call_requested");

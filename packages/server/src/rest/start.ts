@@ -4,7 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { invalid } from "@rkat/core/contract/error";
-import { type HttpFlags, httpFlags, portOf, readFlags, type ServerFlags, serverFlags } from "../http/flags.ts";
+import {
+  type HttpFlags,
+  httpFlags,
+  portOf,
+  readFlags,
+  readWords,
+  type ServerFlags,
+  serverFlags,
+} from "../http/flags.ts";
 import { urlHost } from "../http/guard.ts";
 import type { OpenMount } from "../http/router.ts";
 import { CONSOLE_FLAGS, CONSOLE_HELP, REST_FLAGS, restHelp, SERVER_FLAGS, usageText } from "../http/server-help.ts";
@@ -150,8 +158,10 @@ interface ConsoleFlags extends RestFlags {
 }
 
 function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
-  const values = readFlags(args, { ...CONSOLE_FLAGS, ...SERVER_FLAGS });
-  return { ...restFlags(values), open: values["no-open"] !== true };
+  const { values, positionals } = readWords(args, { ...CONSOLE_FLAGS, ...SERVER_FLAGS });
+  const [place, more] = [...positionals, ...(values.store === undefined ? [] : [values.store])];
+  if (more !== undefined) throw invalid(`${place} and ${more}: the console opens one place; name one of them`);
+  return { ...restFlags(values), store: place, open: values["no-open"] !== true };
 }
 
 function hostOf(address: string): string {

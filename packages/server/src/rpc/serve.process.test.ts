@@ -141,7 +141,7 @@ describe("the end of a connection", () => {
     expect(await listed).toMatchObject({ sessions: [{ state: "running" }] });
     expect(await runtime.readSession(error.data.session_id)).toMatchObject({
       state: "idle",
-      last_assistant_text: "half",
+      lastAssistantText: "half",
     });
   });
 

@@ -46,7 +46,7 @@ describe("a chat of a page", () => {
     // A page may send the newest message alone.
     const third = await chat.answer([user("three")]);
     expect([sessionOf(second), sessionOf(third)]).toEqual([sessionOf(first), sessionOf(first)]);
-    expect(await runtime.session(sessionOf(first)).history()).toMatchObject({ message_count: 6 });
+    expect(await runtime.session(sessionOf(first)).history()).toMatchObject({ messageCount: 6 });
   });
 
   it("[K1] an edit, an answer again, and a conversation that was cut go on in a fork, and the old words stay", async () => {

@@ -418,6 +418,8 @@ class TurnOptions(TypedDict, total=False):
     """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
     tool_results: Sequence[TurnOptionsToolResult]
     """The results of all pending_calls of the turn before; the prompt may be empty then."""
+    turn_output_schema: Mapping[str, Any]
+    """A JSON schema the result of this turn alone must match, also on a session that has run."""
     clear_provider_params: bool
     """Remove the session's provider_params first."""
     change_settings: TurnOptionsChangeSettings

@@ -23,6 +23,8 @@ interface WireRow {
   readonly hasEvents: boolean;
   readonly fields: FieldNames;
   readonly required: readonly string[];
+  /** The fields of the output, as far as TypeScript spells them in another way. */
+  readonly answer: FieldNames | null;
 }
 
 /** Fields that are there for older clients alone: they are refused as soon as they ask for something. */
@@ -41,7 +43,7 @@ export const WIRE_TABLE: Readonly<Record<OperationName, WireRow>> = Object.fromE
 ) as Record<OperationName, WireRow>; // A row for each of them, by the line before.
 
 function rowOf(name: OperationName): WireRow {
-  const { rpc, http, input, method = name, runs } = operationOf(name);
+  const { rpc, http, input, output, method = name, runs } = operationOf(name);
   const schema = unwrap(input);
   if (schema.def.type !== "object") throw new Error(`the input of ${name} is no object`);
   const isTurn = input === OPERATIONS.startTurn.input;
@@ -54,6 +56,7 @@ function rowOf(name: OperationName): WireRow {
     runsTurn: runs === "turn",
     hasEvents: runs === "turn" || runs === "compaction",
     fields: Object.fromEntries(shape.map(([field, value]) => [field, namesIn(value)])),
+    answer: spelled(outputNames(output)),
     required: shape.flatMap(([field, value]) => (value._zod.optin === undefined ? [field] : [])),
   };
 }
@@ -64,6 +67,20 @@ function namesIn(schema: core.$ZodType): FieldNames | null {
   if (def.type === "array") return namesIn(def.element);
   if (def.type !== "object") return null;
   return Object.fromEntries(Object.entries(def.shape).map(([field, value]) => [field, namesIn(value)]));
+}
+
+/** The names of an output, which may be one of several objects. */
+function outputNames(schema: core.$ZodType): FieldNames | null {
+  const { def } = unwrap(schema);
+  return def.type === "union" ? Object.assign({}, ...def.options.map(namesIn)) : namesIn(schema);
+}
+
+/** Without the fields that are written the same way. */
+function spelled(fields: FieldNames | null): FieldNames | null {
+  if (fields === null) return null;
+  const inner = Object.entries(fields).map(([field, value]) => [field, spelled(value)] as const);
+  const kept = inner.filter(([field, value]) => value !== null || field.includes("_"));
+  return kept.length === 0 ? null : Object.fromEntries(kept);
 }
 
 /** A schema without what wraps it: what is optional, has a default, or is changed before or after it is read. */
