@@ -180,6 +180,8 @@ const consolePage: Plugin = {
     // The theme first: screens say what differs from it.
     const styles = [`${home}/theme.css`, ...globSync(`${home}/screens/**/*.css`).sort()];
     const entry = Object.values(bundle).find((file) => file.type === "chunk" && file.isEntry);
+    // A page that holds the script itself must not contain this; the Markdown parser has it in texts and expressions.
+    if (entry?.type === "chunk") entry.code = entry.code.replaceAll("<!--", "\\x3c!--");
     const names = {
       icon: asset("icon.svg", [`${home}/icon.svg`]),
       style: asset("console.css", styles),

@@ -10,6 +10,7 @@ import { savedSession } from "./saved-page.ts";
 import { AgentsScreen } from "./screens/agents.tsx";
 import { ApiScreen } from "./screens/api.tsx";
 import { MemoryScreen } from "./screens/memory.tsx";
+import { NewSessionScreen } from "./screens/new-session.tsx";
 import { ServerScreen } from "./screens/server.tsx";
 import { SessionScreen } from "./screens/session.tsx";
 import { SessionsScreen } from "./screens/sessions.tsx";
@@ -26,7 +27,8 @@ const SCREENS: readonly [Screen, ...Screen[]] = [
   {
     name: "sessions",
     title: "Sessions",
-    Content: ({ path }) => (path[0] ? <SessionScreen path={path} /> : <SessionsScreen />),
+    Content: ({ path }) =>
+      path[0] === "new" ? <NewSessionScreen /> : path[0] ? <SessionScreen path={path} /> : <SessionsScreen />,
   },
   { name: "memory", title: "Memory", Content: MemoryScreen },
   { name: "agents", title: "Agents", Content: AgentsScreen },
@@ -127,7 +129,10 @@ function Login({ problem }: { problem: string | undefined }): JSX.Element {
   };
   return (
     <LoginCard>
-      <p>This server requires a token. The token is stored for this tab only and removed when the tab is closed.</p>
+      <p>
+        This server requires a token. <code>rkat console</code> prints an address that holds one. The token is stored
+        for this tab only and removed when the tab is closed.
+      </p>
       {problem !== undefined && <Note kind="bad">{problem}</Note>}
       <form onSubmit={submit}>
         <label>

@@ -51,7 +51,6 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
   const chosen = useSignal<FactClass | undefined>(receipt.lost > 0 ? "lost" : undefined);
   const counts = countsOf(receipt);
   const items = receipt.items.filter(({ status }) => classOf(status) === chosen.value);
-  const meaning = CLASSES.find(([name]) => name === chosen.value)?.[2];
   return (
     <section class="card stack" aria-label="Receipt">
       <h2>{receipt.verdict}</h2>
@@ -73,12 +72,19 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
           </button>
         ))}
       </div>
-      {meaning !== undefined && (
-        <p class="soft">
-          {meaning}
-          {chosen.value === "recoverable" && ` A memory search found ${formatCount(receipt.found_by_search)} of them.`}
-        </p>
-      )}
+      <dl class="fact-legend soft">
+        {CLASSES.map(([name, title, meaning]) => (
+          <div key={name}>
+            <dt>
+              <span class={`swatch fact-${name}`} aria-hidden="true" /> {title}
+            </dt>
+            <dd>
+              {meaning}
+              {name === "recoverable" && ` A memory search found ${formatCount(receipt.found_by_search)} of them.`}
+            </dd>
+          </div>
+        ))}
+      </dl>
       {items.length > 0 && (
         <ul class="fact-list">
           {items.slice(0, ITEMS_MAX).map(({ kind, text, seq }, index) => (

@@ -254,6 +254,39 @@ export function fieldsOf(schema: Schema | undefined): readonly (readonly [string
   return [...new Map(nested.map((field) => [field[0], field])).values()];
 }
 
+type FieldRow = ReturnType<typeof fieldsOf>[number];
+
+/** Fields that most requests use, in the order in which they are explained. */
+const COMMON = [
+  "prompt",
+  "model",
+  "tool_preset",
+  "system_prompt",
+  "output_schema",
+  "labels",
+  "budget_limits",
+  "permissions",
+  "query",
+  "limit",
+];
+const RETIRED = /^(?:retired|leave it out|set when the session was created|the same as in the path)/;
+
+/** The fields of a request: required and common ones first, and apart from them those that need not be sent any more. */
+export function orderedFields(fields: readonly FieldRow[]): {
+  readonly current: readonly FieldRow[];
+  readonly retired: readonly FieldRow[];
+} {
+  const rank = ([name, , isRequired]: FieldRow): number => {
+    const common = COMMON.indexOf(name);
+    return isRequired ? -1 : common < 0 ? COMMON.length : common;
+  };
+  const isRetired = ([, { description = "" }]: FieldRow): boolean => RETIRED.test(description);
+  return {
+    current: fields.filter((field) => !isRetired(field)).sort((one, other) => rank(one) - rank(other)),
+    retired: fields.filter(isRetired),
+  };
+}
+
 export function typeOf(schema: Schema): string {
   const { type, enum: values, items, additionalProperties, format } = schema;
   if (schema.const !== undefined) return JSON.stringify(schema.const);

@@ -33,6 +33,11 @@ export function openSessionView(id: string) {
   const closing = new AbortController();
   const messages = new Map<number, Message>();
   const remarks = new Map<number, Remark>();
+  /** Durations of tool calls in milliseconds, by the ids of the calls. */
+  const durations = new Map<string, number>();
+  /** When the first token of a model call arrived, by the seq of the call; only live events tell it. */
+  const firstTokens = new Map<number, number>();
+  let callSeq = 0;
   const requestedPages = new Set<number>();
   const info = signal<SessionInfo | undefined>(undefined);
   const problem = signal<string | undefined>(undefined);
@@ -82,6 +87,10 @@ export function openSessionView(id: string) {
   const recordEvent = (seq: number, event: AgentEvent, atMs: number): void => {
     const remark = remarkOf(event);
     subAgents.handleEvent(seq, event);
+    if (event.type === "tool_execution_completed") durations.set(event.id, event.duration_ms);
+    if (event.type === "turn_started") callSeq = seq;
+    const isToken = event.type === "text_delta" || event.type === "reasoning_delta";
+    if (isToken && !firstTokens.has(callSeq)) firstTokens.set(callSeq, atMs);
     if (remark !== undefined && seq !== 0) remarks.set(seq, { ...remark, seq, atMs });
   };
 
@@ -143,14 +152,29 @@ export function openSessionView(id: string) {
     problem.value = undefined;
   });
 
+  /** Deltas that are not shown yet: they are shown once per frame, however many there are. */
+  let waiting = { text: "", reasoning: "" };
+  const showDeltas = (): void => {
+    const { text, reasoning } = waiting;
+    waiting = { text: "", reasoning: "" };
+    if (text === "" && reasoning === "") return;
+    const { value } = live;
+    live.value = { ...value, isWaiting: false, text: value.text + text, reasoning: value.reasoning + reasoning };
+  };
+  const addDelta = (kind: keyof typeof waiting, delta: string): void => {
+    if (waiting.text === "" && waiting.reasoning === "") requestAnimationFrame(showDeltas);
+    waiting[kind] += delta;
+  };
+
   const handleEvent = (event: AgentEvent): void => {
     switch (event.type) {
       case "text_delta":
-        live.value = { ...live.value, isWaiting: false, text: (isLogged ? "" : live.value.text) + event.delta };
+        if (isLogged) live.value = { ...live.value, text: "" };
         isLogged = false;
+        addDelta("text", event.delta);
         return;
       case "reasoning_delta":
-        live.value = { ...live.value, isWaiting: false, reasoning: live.value.reasoning + event.delta };
+        addDelta("reasoning", event.delta);
         return;
       case "tool_execution_started":
         live.value = { ...live.value, tools: new Map(live.value.tools).set(event.id, event.name) };
@@ -166,15 +190,18 @@ export function openSessionView(id: string) {
         break;
       case "retrying":
       case "turn_adopted":
+        waiting = { text: "", reasoning: "" };
         live.value = NOT_LIVE;
         break;
       case "text_complete":
       case "tool_call_requested":
+        showDeltas();
         isLogged = true;
         break;
       case "turn_completed":
       case "run_completed":
       case "run_failed":
+        showDeltas();
         isLogged = true;
         areCallsStale = true;
         break;
@@ -295,6 +322,8 @@ export function openSessionView(id: string) {
       return found;
     },
     indexOf,
+    firstTokenOf: (seq: number): number | undefined => firstTokens.get(seq),
+    durationOf: (callId: string): number | undefined => durations.get(callId),
     /** The messages of ranges of seqs, the first `max` of them. */
     messagesIn: async (ranges: readonly SeqRange[], max: number): Promise<readonly Message[]> => {
       const found: Message[] = [];

@@ -1,13 +1,15 @@
 import { useSignal } from "@preact/signals";
 import type { MessageInput } from "@rkat/client";
-import type { AssistantBlock, ToolResult, ToolUseBlock } from "@rkat/core/contract/message";
+import type { AssistantBlock, ToolResult } from "@rkat/core/contract/message";
 import type { JSX } from "preact";
-import { formatSize, formatTime } from "./format.ts";
+import { comparisonLink } from "./comparison.tsx";
+import { formatTime } from "./format.ts";
 import { Action, Badge, Fold, textField } from "./parts.tsx";
 import { linkTo, navigate } from "./router.ts";
-import { hasCapability, hasScope } from "./server.ts";
+import { call, client, hasCapability, hasScope } from "./server.ts";
 import type { Message, SessionView } from "./session-view.ts";
-import { ContentView, excerpt, LongText, plainText } from "./transcript-text.tsx";
+import { ToolFold } from "./tool-call.tsx";
+import { ContentView, excerpt, LongText, MarkdownText, plainText } from "./transcript-text.tsx";
 
 export const ROLE_NAMES: Readonly<Record<Message["role"], string>> = {
   user: "User",
@@ -60,7 +62,7 @@ export function TranscriptMessage(props: {
       {isReplacing.value ? (
         <Replace view={view} message={message} index={index} onCancel={() => (isReplacing.value = false)} />
       ) : (
-        <MessageBody message={message} next={next} />
+        <MessageBody message={message} next={next} durationOf={view.durationOf} />
       )}
     </div>
   );
@@ -116,10 +118,10 @@ function MessageActions(props: {
           type="button"
           class="quiet"
           title="Start a new session with another text here"
-          aria-label={`Replace ${of} in a fork`}
+          aria-label={`Edit ${of} in a fork`}
           onClick={props.onReplace}
         >
-          Replace
+          Edit
         </button>
       )}
     </span>
@@ -134,14 +136,29 @@ function Replace(props: { view: SessionView; message: Message; index: number; on
     const made = await view.handle.fork(index, { type: "message", message: replacement });
     navigate(linkTo(["sessions", made.id]));
   };
+  const runAgain = async (): Promise<void> => {
+    const fork = { session_id: view.id, message_index: index, asks_again: true };
+    const { session_id } = await call("forkSession", fork);
+    // The session's screen shows the turn, and its error.
+    client()
+      .session(session_id)
+      .turn(text.value)
+      .catch(() => {});
+    navigate(comparisonLink(session_id, { id: view.id, index }));
+  };
   return (
     <div class="stack">
       <label>
-        New text (the new session ends with this message)
+        New text (in a new session)
         <textarea rows={5} {...textField(text)} />
       </label>
       <div class="row">
-        <Action class="primary" run={fork}>
+        {message.role === "user" && (
+          <Action class="primary" run={runAgain} disabled={text.value.trim() === ""}>
+            Run again
+          </Action>
+        )}
+        <Action run={fork} title="The new session ends with this message">
           Fork with new text
         </Action>
         <button type="button" onClick={onCancel}>
@@ -171,7 +188,13 @@ function textOf(message: Message): string {
   }
 }
 
-export function MessageBody({ message, next }: { message: Message; next?: Message | undefined }): JSX.Element {
+export function MessageBody(props: {
+  message: Message;
+  next?: Message | undefined;
+  /** How long a tool call took, by its id. */
+  durationOf?: ((id: string) => number | undefined) | undefined;
+}): JSX.Element {
+  const { message, next, durationOf } = props;
   switch (message.role) {
     case "user":
       return <ContentView content={message.content} />;
@@ -187,7 +210,7 @@ export function MessageBody({ message, next }: { message: Message; next?: Messag
       return (
         <>
           {message.results.map((result) => (
-            <ToolFold key={result.tool_use_id} result={result} />
+            <ToolFold key={result.tool_use_id} result={result} durationMs={durationOf?.(result.tool_use_id)} />
           ))}
         </>
       );
@@ -195,7 +218,7 @@ export function MessageBody({ message, next }: { message: Message; next?: Messag
       return (
         <>
           {message.blocks.map((block, index) => (
-            <Block key={index} name={`${message.seq} ${index}`} block={block} next={next} />
+            <Block key={index} name={`${message.seq} ${index}`} {...{ block, next, durationOf }} />
           ))}
           {message.stop_reason === "max_tokens" && <p class="soft">(The response reached the output limit.)</p>}
           {message.stop_reason === "content_filter" && (
@@ -207,15 +230,20 @@ export function MessageBody({ message, next }: { message: Message; next?: Messag
   }
 }
 
-function Block(props: { name: string; block: AssistantBlock; next: Message | undefined }): JSX.Element {
-  const { name, block, next } = props;
+function Block(props: {
+  name: string;
+  block: AssistantBlock;
+  next: Message | undefined;
+  durationOf: ((id: string) => number | undefined) | undefined;
+}): JSX.Element {
+  const { name, block, next, durationOf } = props;
   switch (block.block_type) {
     case "text":
-      return <LongText text={block.data.text} />;
+      return <MarkdownText text={block.data.text} />;
     case "reasoning":
       return <Reasoning name={name} text={block.data.text} />;
     case "tool_use":
-      return <ToolFold call={block} result={resultOf(next, block.data.id)} />;
+      return <ToolFold call={block} result={resultOf(next, block.data.id)} durationMs={durationOf?.(block.data.id)} />;
     case "server_tool_content": {
       const content = JSON.stringify(block.data.content, null, 2);
       return (
@@ -245,42 +273,7 @@ export function Reasoning({ name, text }: { name: string; text: string }): JSX.E
         </span>
       }
     >
-      {() => <LongText text={text} />}
-    </Fold>
-  );
-}
-
-/** A tool call and its result behind one line: the name, an excerpt and the size of the result. */
-function ToolFold({ call, result }: { call?: ToolUseBlock; result?: ToolResult | undefined }): JSX.Element {
-  const output = result === undefined ? "" : plainText(result.content);
-  const args = call === undefined ? "" : JSON.stringify(call.data.args, null, 2);
-  const values = call === undefined ? "" : Object.values(call.data.args).map(String).join(" ");
-  return (
-    <Fold
-      name={`tool ${call?.data.id ?? result?.tool_use_id}`}
-      class="tool"
-      line={
-        <>
-          <bdi class="mono">{call?.data.name ?? "result"}</bdi>
-          <bdi class="soft fold-words">{excerpt(values || output)}</bdi>
-          {result === undefined ? (
-            <Badge>no result yet</Badge>
-          ) : result.is_error ? (
-            <Badge tone="bad">failed</Badge>
-          ) : (
-            <span class="soft">{formatSize(output.length)}</span>
-          )}
-        </>
-      }
-    >
-      {() => (
-        <>
-          {call !== undefined && <p class="soft">Arguments</p>}
-          {call !== undefined && <LongText text={args} isCode />}
-          {result !== undefined && <p class="soft">{result.is_error ? "Error" : "Result"}</p>}
-          {result !== undefined && <ContentView content={result.content} isCode />}
-        </>
-      )}
+      {() => <MarkdownText text={text} />}
     </Fold>
   );
 }

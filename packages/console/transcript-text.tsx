@@ -1,7 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { Content } from "@rkat/core/contract/message";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { JSX } from "preact";
+import { Code } from "./code.tsx";
 import { formatCount, formatSize } from "./format.ts";
+import { Link, Markdown } from "./markdown.tsx";
 import { Action } from "./parts.tsx";
 import { client } from "./server.ts";
 
@@ -9,14 +12,27 @@ import { client } from "./server.ts";
 const CHARS_MAX = 20_000;
 const BLOB = /the full output is blob ([\w:-]{1,200}) …\]/;
 
-/** Plain text. Markup in it is shown, not interpreted. */
+/** Plain text. Markup in it is shown, not interpreted, and so are characters that would hide or reverse text. */
 export function LongText({ text, isCode = false }: { text: string; isCode?: boolean }): JSX.Element {
+  return (
+    <Shortened text={text}>
+      {(shown) => (isCode ? <Code text={withoutControls(shown)} /> : <div class="text">{withoutControls(shown)}</div>)}
+    </Shortened>
+  );
+}
+
+/** Text of a model, which writes Markdown. */
+export function MarkdownText({ text }: { text: string }): JSX.Element {
+  return <Shortened text={text}>{(shown) => <Markdown text={shown} />}</Shortened>;
+}
+
+function Shortened({ text, children }: { text: string; children: (shown: string) => JSX.Element }): JSX.Element {
   const isWhole = useSignal(false);
   const shown = isWhole.value ? text : text.slice(0, CHARS_MAX);
   const blob = BLOB.exec(text)?.[1];
   return (
     <>
-      {isCode ? <pre class="text">{shown}</pre> : <div class="text">{shown}</div>}
+      {children(shown)}
       {shown.length < text.length && (
         <button
           type="button"
@@ -54,9 +70,9 @@ function Blob({ id }: { id: string }): JSX.Element {
 }
 
 /** Image formats that cannot contain scripts. */
-const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+export const SHOWN_IMAGES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-function base64Of(data: Uint8Array): string {
+export function base64Of(data: Uint8Array): string {
   let binary = "";
   for (const byte of data) binary += String.fromCharCode(byte);
   return btoa(binary);
@@ -74,7 +90,7 @@ export function ContentView({ content, isCode = false }: { content: Content; isC
         if (block.source === "url") {
           return (
             <p key={index} class="soft">
-              (image at <bdi>{block.url}</bdi>)
+              <Link href={block.url}>Image: {block.url}</Link>
             </p>
           );
         }
@@ -100,8 +116,7 @@ export function plainText(content: Content): string {
 const EXCERPT_CHARS = 90;
 
 export function excerpt(text: string): string {
-  const line = text
-    .slice(0, EXCERPT_CHARS * 2)
+  const line = withoutControls(text.slice(0, EXCERPT_CHARS * 2))
     .replace(/\s+/g, " ")
     .trim();
   return line.length > EXCERPT_CHARS ? `${line.slice(0, EXCERPT_CHARS)}…` : line;

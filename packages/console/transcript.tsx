@@ -3,6 +3,7 @@ import type { Compaction } from "@rkat/core/contract/compaction";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { formatCount, formatTokens } from "./format.ts";
+import { Markdown } from "./markdown.tsx";
 import { Badge, Empty, Fold, type Tone } from "./parts.tsx";
 import { linkTo } from "./router.ts";
 import { savedSession } from "./saved-page.ts";
@@ -118,7 +119,7 @@ function LiveMessage({ view }: { view: SessionView }): JSX.Element {
         </Badge>
       </div>
       {reasoning !== "" && <Reasoning name="live" text={reasoning} />}
-      {text !== "" && <div class="text">{text}</div>}
+      {text !== "" && <Markdown text={text} isLive />}
     </div>
   );
 }

@@ -45,8 +45,11 @@ export function VirtualList<T>(props: {
     [items, measured.value],
   );
   const total = offsets.at(-1) ?? 0;
-  const first = Math.max(0, indexAt(offsets, Math.min(view.value.top, total - view.value.height)) - OVERSCAN);
-  const last = Math.min(items.length, indexAt(offsets, view.value.top + view.value.height) + 1 + OVERSCAN);
+  // A measured row changes the average and so all offsets; at the end the visible rows are the last ones nevertheless.
+  const end = total - view.value.height;
+  const top = follows && isAtEnd.current ? end : Math.min(view.value.top, end);
+  const first = Math.max(0, indexAt(offsets, top) - OVERSCAN);
+  const last = Math.min(items.length, indexAt(offsets, top + view.value.height) + 1 + OVERSCAN);
 
   const rowOf = (key: string): HTMLElement | undefined => {
     for (const row of rows.current?.children ?? [])

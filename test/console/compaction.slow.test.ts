@@ -38,7 +38,13 @@ withBrowser("a compaction in the console", () => {
     await message(page, 2).getByRole("link", { name: REMOVED }).click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
     await expectAccessible(page);
-    await page.getByRole("heading", { name: /^Nothing lost\. \d+ facts are no longer shown to the model/ }).waitFor();
+    const verdict = page.locator(".compaction h2").first();
+    await expect
+      .poll(() => verdict.textContent())
+      .toMatch(/^Nothing lost\. \d+ facts are no longer shown to the model/);
+    expect(await page.locator(".fact-legend dt").allTextContents()).toEqual([" in view", " recoverable", " lost"]);
+    expect(await page.getByRole("heading", { name: /^Compaction of/ }).textContent()).toMatch(/:\d\d:\d\d/);
+    expect(await page.locator(".compaction .badge:is(.bad, .warn)", { hasText: "recoverable" }).count()).toBe(0);
     const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
     await source.click();
     await page.locator('.found[data-seq="2"]').waitFor();
@@ -68,6 +74,7 @@ withBrowser("a compaction in the console", () => {
     await page.getByText(/the context grows by about/).waitFor();
     await page.getByRole("button", { name: "Undo compaction" }).click();
     await page.getByText(/^undone/).waitFor();
+    await page.getByText(/^The next model call sends about [\d,.]+ tokens/).waitFor();
     await page.getByRole("link", { name: "Transcript" }).click();
     await page.getByRole("feed").waitFor();
     await page.keyboard.press("Home");

@@ -77,7 +77,7 @@ withBrowser("the login of the console", () => {
     const server = await serveConsole();
     const [secret] = (await server.rkat("token", "create", "--name", "ada", "--scope", "read,run")).match(SECRET) ?? [];
     const page = await openPage(`${server.url}/#token=${secret}`, { expects: REFUSED });
-    await page.getByRole("button", { name: "New session" }).waitFor();
+    await page.getByRole("link", { name: "New session" }).waitFor();
     await server.rkat("token", "revoke", "ada");
     await page.getByRole("alert").getByText("no longer valid").waitFor();
     await page.getByLabel("Token").waitFor();
@@ -89,7 +89,7 @@ withBrowser("the login of the console", () => {
     const [secret] = (await server.rkat("token", "create", "--name", "reader", "--scope", "read")).match(SECRET) ?? [];
     const page = await openPage(`${server.url}/#token=${secret}`);
     await page.getByRole("link", { name: "Say hello" }).waitFor();
-    expect(await page.getByRole("button", { name: "New session" }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: "New session" }).count()).toBe(0);
     expect(await page.getByRole("button", { name: "Archive" }).count()).toBe(0);
   });
 
@@ -105,7 +105,9 @@ withBrowser("the login of the console", () => {
     const server = await serveConsole({ flags: ["--token", "s3cret"] });
     const url = await serveUnder("/tools/rkat", server.url);
     const page = await openPage(`${url}#token=s3cret`);
-    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByRole("link", { name: "New session" }).click();
+    await page.getByLabel("Your message").fill("Hello");
+    await page.keyboard.press("Enter");
     await page.waitForURL(/#\/sessions\/[0-9a-f-]{36}/);
     expect(page.url().startsWith(`${url}#/sessions/`)).toBe(true);
     await page.goto(`${url}docs`);
@@ -117,10 +119,12 @@ withBrowser("the login of the console", () => {
     const page = await openPage(server.url, { expects: [/ERR_CONNECTION/] });
     await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     await server.stop();
-    await page.getByRole("button", { name: "New session" }).click();
-    await page.getByRole("alert").first().waitFor();
+    await page.getByRole("link", { name: "New session" }).click();
+    await page.getByLabel("Your message").fill("Hello");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("Not sent").waitFor();
     await server.start();
-    await page.getByRole("button", { name: "New session" }).click();
+    await page.keyboard.press("Enter");
     await page.waitForURL(/#\/sessions\/[0-9a-f-]{36}/);
   });
 });

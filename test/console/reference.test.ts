@@ -1,8 +1,17 @@
+import { WHY_UNSERVED } from "@rkat/core/contract/input";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { openApiDocument } from "@rkat/server/rest/openapi";
 import { describe, expect, it } from "vitest";
 import { pythonMethods } from "../../docs/python-client.ts";
-import { type Document, exampleIn, fieldsOf, IDIOMS, operationsOf, typeOf } from "../../packages/console/openapi.ts";
+import {
+  type Document,
+  exampleIn,
+  fieldsOf,
+  IDIOMS,
+  operationsOf,
+  orderedFields,
+  typeOf,
+} from "../../packages/console/openapi.ts";
 import { serveRest } from "../support/rest-server.ts";
 
 // What the server serves is what the page reads, through JSON.
@@ -28,6 +37,17 @@ describe("the reference of the operations", () => {
     for (const { meaning } of Object.values(document.components.schemas.Error?.["x-codes"] ?? {})) {
       expect(meaning).not.toBe("");
     }
+  });
+
+  it("[G8] explains common fields first, and those that need not be sent apart", () => {
+    const fieldsIn = (name: string) =>
+      orderedFields(fieldsOf(operations.find((operation) => operation.name === name)?.body));
+    const names = (fields: ReturnType<typeof fieldsOf>) => fields.map(([name]) => name);
+    const created = fieldsIn("createSession");
+    expect(names(created.current).slice(0, 4)).toEqual(["prompt", "model", "tool_preset", "system_prompt"]);
+    expect(names(created.retired).sort()).toEqual([...Object.keys(WHY_UNSERVED), "skill_references"].sort());
+    expect(names(fieldsIn("startTurn").retired)).toContain("budget_limits");
+    expect(names(fieldsIn("startTurn").current)[0]).toBe("prompt");
   });
 
   it("[G8] says how each operation is asked for in three languages, by names that are there", () => {

@@ -1,17 +1,18 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { openRuntime } from "@rkat/node/open-runtime";
-import { browserWords } from "@rkat/server/rest/start";
+import { browserWords, createBrowserOpener } from "@rkat/server/rest/start";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { DOOR, firstLine, serveConsole } from "../support/console-server.ts";
 
 // Each test starts a server, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const BYTES_MAX = 90_000;
+const BYTES_MAX = 130_000;
 const folder = join(import.meta.dirname, "../../packages/server/dist/console");
 
 describe("what serves the console", () => {
@@ -89,10 +90,36 @@ async function startConsole(...flags: string[]): Promise<string> {
 }
 
 describe("rkat console", () => {
-  it("[G8] prints the address of a page on a free port", async () => {
+  it("[G8] prints the address of a page on a free port, with a token made for its run that may approve", async () => {
     const address = await startConsole();
-    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=rkat_[\w-]+$/);
     expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
+    const [url, token] = address.split("#token=");
+    const scopesWith = async (headers: Record<string, string>) => fetch(`${url}access`, { headers });
+    expect((await scopesWith({})).status).toBe(401);
+    const access = await (await scopesWith({ authorization: `Bearer ${token}` })).json();
+    expect(access).toMatchObject({ scopes: expect.arrayContaining(["approve"]) });
+    const other = await startConsole();
+    expect(other.split("#token=")[1]).not.toBe(token);
+  });
+
+  it("[G8] hands the browser a file that only its user can read, and no token on a command line", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rkat-browser-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const said = join(folder, "said");
+    writeFileSync(join(folder, "xdg-open"), `#!/bin/sh\nprintf %s "$*" > ${said}.part && mv ${said}.part ${said}\n`, {
+      mode: 0o700,
+    });
+    const env = { PATH: `${folder}:${process.env.PATH}`, DISPLAY: ":0" };
+    createBrowserOpener({ platform: "linux", env, isTerminal: true })?.("http://127.0.0.1:1/#token=s3cret");
+    await expect.poll(() => existsSync(said)).toBe(true);
+    const opened = readFileSync(said, "utf8");
+    expect(opened).toMatch(/^file:.*\.html$/);
+    const path = fileURLToPath(opened);
+    onTestFinished(() => rmSync(dirname(path), { recursive: true }));
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+    expect(readFileSync(path, "utf8")).toContain('content="0;url=http://127.0.0.1:1/#token=s3cret"');
   });
 
   it("[S2] opens the state folder of a program that runs", async () => {
@@ -100,9 +127,10 @@ describe("rkat console", () => {
     onTestFinished(() => rmSync(stateFolder, { recursive: true, maxRetries: 10 }));
     const runtime = await openRuntime({ stateFolder, model: "offline", env: {} });
     const { id } = await runtime.createSession("The staging port is 4711.");
-    const address = await startConsole(stateFolder, "--no-open");
+    const [address = "", token] = (await startConsole(stateFolder, "--no-open")).split("#token=");
     expect((await fetch(address)).headers.get("content-type")).toContain("text/html");
-    const { sessions } = (await (await fetch(`${address}sessions`)).json()) as { sessions: unknown };
+    const headers = { authorization: `Bearer ${token}` };
+    const { sessions } = (await (await fetch(`${address}sessions`, { headers })).json()) as { sessions: unknown };
     expect(sessions).toMatchObject([{ session_id: id }]);
     await runtime.close();
   });

@@ -22,7 +22,7 @@ withBrowser("a session in the console", () => {
     const { session_id } = (await call("POST /sessions", { initial_turn: "deferred" })).body;
     const page = await openPage(`${url}/#/sessions/${session_id}`);
     await page.getByLabel("Your message").fill("Tell me a story.");
-    await page.keyboard.press("Control+Enter");
+    await page.keyboard.press("Enter");
     await page.getByText("Once upon", { exact: true }).waitFor();
     await page.getByText("running", { exact: true }).waitFor();
     expect(await page.getByLabel("Your message").inputValue()).toBe("");
@@ -41,7 +41,7 @@ withBrowser("a session in the console", () => {
     await page.getByLabel("Your message").fill("Tell me a story.");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("Once upon", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Interrupt" }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("Turn interrupted.").waitFor();
     await page.getByRole("button", { name: "Send" }).waitFor();
   });
@@ -54,7 +54,7 @@ withBrowser("a session in the console", () => {
     await server.stop();
     await page.getByText("Connection lost").waitFor();
     await page.getByLabel("Your message").fill("What is 20 + 22?");
-    await page.keyboard.press("Control+Enter");
+    await page.keyboard.press("Enter");
     await page.getByText("Not sent").waitFor();
     expect(await page.getByLabel("Your message").inputValue()).toBe("What is 20 + 22?");
     await server.start();
@@ -76,7 +76,7 @@ withBrowser("a session in the console", () => {
     await page.keyboard.press("Enter");
     await page.getByText("Arguments").waitFor();
     expect(await line.getAttribute("aria-expanded")).toBe("true");
-    expect(await page.locator(".fold-inside pre").first().textContent()).toContain("feed the cat");
+    expect(await page.locator(".fold-inside .json").first().textContent()).toContain("feed the cat");
   });
 
   it("[G8] pins, forks, and forks with another message in the place of one", async () => {
@@ -99,7 +99,7 @@ withBrowser("a session in the console", () => {
     await page
       .locator(".message")
       .first()
-      .getByRole("button", { name: /^Replace message/ })
+      .getByRole("button", { name: /^Edit message/ })
       .click();
     await page.getByLabel(/^New text/).fill("The port is 9000.");
     await page.getByRole("button", { name: "Fork with new text" }).click();
@@ -143,6 +143,47 @@ withBrowser("a session in the console", () => {
     await turn;
   });
 
+  it("[G8] answers each waiting call by itself: one with a reason, and one for the whole session", async () => {
+    const ran: string[] = [];
+    const tool = (name: string): Tool => ({
+      name,
+      description: name,
+      inputSchema: { type: "object" },
+      needsApproval: true,
+      execute: ({ what }) => {
+        ran.push(`${name} ${what}`);
+        return "done";
+      },
+    });
+    const calls = ["copy", "wipe"].map((name) => ({ id: name, name, args: { what: "disk" } }));
+    const scripted = createScriptedModel([
+      { calls },
+      { calls: [{ id: "again", name: "copy", args: { what: "table" } }] },
+      { text: "Copied both." },
+    ]);
+    const tools = [tool("copy"), tool("wipe")];
+    const { url, runtime } = await serveRest({ model: scripted, tools }, { console: true, token: "secret" });
+    const session = await runtime.createSession();
+    const turn = session.turn("Copy and wipe.", { onApproval: () => undefined });
+    const page = await openPage(`${url}/#token=secret`);
+    await page.goto(`${url}/#/sessions/${session.id}`);
+    await page.getByText("2 tool calls are waiting for approval").waitFor();
+    await page.setViewportSize({ width: 360, height: 740 });
+    await expectAccessible(page);
+    const call = (name: string) => page.locator(".approval-call", { hasText: `${name} wants to run` });
+    await call("wipe")
+      .getByLabel(/^Reason/)
+      .fill("keep it");
+    await call("wipe").getByRole("button", { name: "Deny" }).click();
+    await page.getByText("A tool call is waiting for approval").waitFor();
+    expect(ran).toEqual([]);
+    await call("copy").getByRole("button", { name: "Always in this session" }).click();
+    await page.getByText("Copied both.").waitFor();
+    expect(ran).toEqual(["copy disk", "copy table"]);
+    expect(JSON.stringify(scripted.requests[1]?.messages)).toContain("keep it");
+    await turn;
+  });
+
   it("[G8] keeps markup, tricks of direction and a megabyte of output what they are: text", async () => {
     const hostile =
       "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>\u202Edesrever\u2066<b>bold</b>";
@@ -163,7 +204,8 @@ withBrowser("a session in the console", () => {
     await page.getByText("THE END").waitFor();
     expect(await page.evaluate("window.evil")).toBeUndefined();
     expect(await page.locator("main script, main img, main b").count()).toBe(0);
-    expect(await page.locator(".message.user .text").textContent()).toBe(hostile);
+    const shown = hostile.replace("\u202E", "‹U+202E›").replace("\u2066", "‹U+2066›");
+    expect(await page.locator(".message.user .text").textContent()).toBe(shown);
     const bidi = "getComputedStyle(document.querySelector('.message .text')).unicodeBidi";
     expect(await page.evaluate(bidi)).toBe("isolate");
   });

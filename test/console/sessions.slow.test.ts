@@ -13,8 +13,11 @@ withBrowser("the screen of sessions", () => {
     const page = await openPage(url);
     await page.getByRole("heading", { name: "No sessions yet" }).waitFor();
     await expectAccessible(page);
-    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByRole("link", { name: "New session" }).click();
+    await page.getByLabel("Your message").fill("What is 2 + 3?");
+    await page.keyboard.press("Enter");
     await page.waitForURL(/#\/sessions\/[0-9a-f-]{36}$/);
+    await page.getByText("2 + 3 = 5").waitFor();
   });
 
   it("[G8] finds sessions by words and by labels, which the address keeps, and archives one", async () => {

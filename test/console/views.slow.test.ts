@@ -22,6 +22,7 @@ withBrowser("the screen of memory", () => {
       expect(await hit.locator(".meter", { hasText: part }).textContent()).toMatch(/^\w+\d+ %$/);
     }
     await hit.getByText("in context").waitFor();
+    expect(await hit.locator("mark").allTextContents()).toEqual(["staging", "port"]);
     await expectAccessible(page);
     await page.getByRole("link", { name: "Turn 1 of" }).first().click();
     await page.waitForURL(new RegExp(`#/sessions/${body.session_id}\\?seq=\\d+$`));
@@ -156,6 +157,10 @@ withBrowser("the reference", () => {
     await page.getByText("requires scope run").waitFor();
     await expectAccessible(page);
     expect(await page.locator("pre").first().textContent()).toContain(`curl ${url}/sessions`);
+    expect(await page.locator(".fields code").first().textContent()).toBe("prompt");
+    expect(await page.getByText("enable_mob").isVisible()).toBe(false);
+    await page.getByText(/fields that need not be sent/).click();
+    await page.getByText("enable_mob").waitFor();
     await page.getByRole("button", { name: "TypeScript" }).click();
     await page.getByText('import { connect } from "rkat/client"').waitFor();
     await page.getByRole("button", { name: "Python" }).click();

@@ -316,7 +316,9 @@ function RecallResults({ name, q }: { name: string; q: string }): JSX.Element {
   const request = useRequest(() => call("searchHistory", { query: q, agent: name, explain: true }), []);
   return (
     <Loaded request={request}>
-      {({ results }) => (results.length === 0 ? <Empty>No matching memories.</Empty> : <Hits hits={results} />)}
+      {({ results }) =>
+        results.length === 0 ? <Empty>No matching memories.</Empty> : <Hits hits={results} query={q} />
+      }
     </Loaded>
   );
 }

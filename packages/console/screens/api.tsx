@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { Code } from "../code.tsx";
 import {
   bodyExample,
   type Document,
@@ -9,6 +10,7 @@ import {
   LANGUAGES,
   type Operation,
   operationsOf,
+  orderedFields,
   type Schema,
   typeOf,
 } from "../openapi.ts";
@@ -169,40 +171,53 @@ function Parameters({ operation }: { operation: Operation }): JSX.Element {
     <section class="card fields" aria-labelledby="parameters">
       <h3 id="parameters">Parameters</h3>
       {isEmpty && <p class="soft">None.</p>}
-      {parameters.length > 0 && (
-        <ul>
-          {parameters.map(({ name, in: where, required, schema, description }) => (
-            <Field
-              key={name}
-              name={name}
-              schema={description === undefined ? schema : { ...schema, description }}
-              note={`${where}${required ? ", required" : ""}`}
-            />
-          ))}
-        </ul>
-      )}
+      <ParameterList parameters={parameters.filter((one) => one.in !== "header")} />
       {body !== undefined && (
         <>
           <h4>JSON body</h4>
           <Fields schema={body} />
         </>
       )}
+      <ParameterList parameters={parameters.filter((one) => one.in === "header")} />
     </section>
+  );
+}
+
+function ParameterList({ parameters }: Pick<Operation, "parameters">): JSX.Element | null {
+  if (parameters.length === 0) return null;
+  return (
+    <ul>
+      {parameters.map(({ name, in: where, required, schema, description }) => (
+        <Field
+          key={name}
+          name={name}
+          schema={description === undefined ? schema : { ...schema, description }}
+          note={`${where}${required ? ", required" : ""}`}
+        />
+      ))}
+    </ul>
   );
 }
 
 function Fields({ schema, isResponse = false }: { schema: Schema | undefined; isResponse?: boolean }): JSX.Element {
   const fields = fieldsOf(schema);
   if (fields.length === 0) return <p class="soft">{schema === undefined ? "No JSON body." : typeOf(schema)}</p>;
+  // The fields of a response have the order in which the server sends them.
+  const { current, retired } = isResponse ? { current: fields, retired: [] } : orderedFields(fields);
+  const rowOf = ([name, field, isRequired]: (typeof fields)[number]): JSX.Element => {
+    // A response field is marked if it is optional, a request field if it is required.
+    const note = isResponse ? (isRequired ? "" : "optional") : isRequired ? "required" : "";
+    return <Field key={name} name={name} schema={field} note={note} isResponse={isResponse} />;
+  };
   return (
     <div class="fields">
-      <ul>
-        {fields.map(([name, field, isRequired]) => {
-          // A response field is marked if it is optional, a request field if it is required.
-          const note = isResponse ? (isRequired ? "" : "optional") : isRequired ? "required" : "";
-          return <Field key={name} name={name} schema={field} note={note} isResponse={isResponse} />;
-        })}
-      </ul>
+      <ul>{current.map(rowOf)}</ul>
+      {retired.length > 0 && (
+        <details>
+          <summary>{retired.length} fields that need not be sent</summary>
+          <ul>{retired.map(rowOf)}</ul>
+        </details>
+      )}
     </div>
   );
 }
@@ -266,10 +281,16 @@ function Examples({ operation }: { operation: Operation }): JSX.Element {
           </button>
         ))}
       </div>
-      <pre class="text">{chosen?.text}</pre>
+      <Code text={chosen?.text ?? ""} language={CODE_NAMES[chosen?.name ?? "curl"]} />
     </section>
   );
 }
+
+const CODE_NAMES: Readonly<Record<(typeof LANGUAGES)[number], string>> = {
+  curl: "sh",
+  TypeScript: "ts",
+  Python: "py",
+};
 
 /** A longer response would make the page slow. */
 const SHOWN_CHARS_MAX = 200_000;

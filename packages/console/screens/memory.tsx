@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { MemoryHit } from "@rkat/core/contract/memory";
-import type { JSX } from "preact";
+import { withoutControls } from "@rkat/core/text/terminal-text";
+import type { ComponentChildren, JSX } from "preact";
 import { formatCount, formatId, formatSize, formatTime } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Note, textField, useRequest } from "../parts.tsx";
 import { linkTo, navigate, route } from "../router.ts";
@@ -87,7 +88,7 @@ function Results({ q, scope, session }: Query): JSX.Element {
           {results.length === 0 ? (
             <Empty>No results. Try other words, or search all messages.</Empty>
           ) : (
-            <Hits hits={results} />
+            <Hits hits={results} query={q} />
           )}
         </>
       )}
@@ -96,7 +97,7 @@ function Results({ q, scope, session }: Query): JSX.Element {
 }
 
 /** Search results, best first, with the parts of their score. */
-export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
+export function Hits({ hits, query }: { hits: readonly MemoryHit[]; query: string }): JSX.Element {
   return (
     <ol class="hits" aria-label="Results">
       {hits.map((hit) => (
@@ -122,7 +123,7 @@ export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
           </div>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
           <pre class="text" tabIndex={0}>
-            {hit.content}
+            {marked(withoutControls(hit.content), query)}
           </pre>
           <div class="score">
             <Meter name="Score" share={hit.score} text={percent(hit.score)} />
@@ -138,6 +139,15 @@ export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
       ))}
     </ol>
   );
+}
+
+/** A text with the words of a query marked. */
+function marked(text: string, query: string): ComponentChildren {
+  const words = query.match(/[\p{L}\p{N}]{2,}/gu) ?? [];
+  if (words.length === 0) return text;
+  // Words have letters and digits only, so the expression needs no escapes.
+  const expression = new RegExp(`(${words.join("|")})`, "giu");
+  return text.split(expression).map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : part));
 }
 
 /** The message that a hit comes from, or the agent that remembers it. */

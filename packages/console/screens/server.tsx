@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { formatCost, formatCount, formatTokens } from "../format.ts";
 import { Badge, Empty, Facts, Loaded, Meter, Table, textField, useRequest } from "../parts.tsx";
 import { BASE_URL, call, client, fetchRoute } from "../server.ts";
+import { labelsOf } from "./sessions.tsx";
 
 export function ServerScreen(): JSX.Element {
   return (
@@ -86,19 +87,21 @@ const SINCE = [
 
 function Usage(): JSX.Element {
   const since = useSignal<string>("30d");
+  const label = useSignal("");
   const request = useRequest(async () => {
     const from = since.value === "" ? {} : { since: since.value };
-    const [days, models] = await Promise.all([
-      call("readUsage", { by: "day", ...from }),
-      call("readUsage", { by: "model", ...from }),
-    ]);
-    return { days, models };
-  }, [since.value]);
+    const filter = label.value === "" ? from : { ...from, ...labelsOf(label.value) };
+    const [days, ...groups] = await Promise.all(
+      (["day", "model", "label", "token"] as const).map((by) => call("readUsage", { by, ...filter })),
+    );
+    return { days, groups };
+  }, [since.value, label.value]);
   return (
     <section class="card stack" aria-labelledby="usage">
       <div class="row">
         <h2 id="usage">Usage</h2>
         <span class="grow" />
+        <input aria-label="Label, as key=value" placeholder="Label: key=value" {...textField(label)} />
         <select aria-label="Period" {...textField(since)}>
           {SINCE.map(([value, title]) => (
             <option key={value} value={value}>
@@ -108,8 +111,8 @@ function Usage(): JSX.Element {
         </select>
       </div>
       <Loaded request={request}>
-        {({ days, models }) =>
-          days.total.calls === 0 ? (
+        {({ days, groups }) =>
+          days === undefined || days.total.calls === 0 ? (
             <Empty>No model calls in this period.</Empty>
           ) : (
             <>
@@ -119,8 +122,9 @@ function Usage(): JSX.Element {
                 {days.total.usage.cost !== undefined && <>, {formatCost(days.total.usage.cost)}</>}
               </p>
               <div class="two">
-                <Bars title="Tokens by day" report={days} />
-                <Bars title="Tokens by model" report={models} />
+                {[days, ...groups].map((report) => (
+                  <Bars key={report.by} report={report} />
+                ))}
               </div>
             </>
           )
@@ -130,17 +134,23 @@ function Usage(): JSX.Element {
   );
 }
 
-function Bars({ title, report }: { title: string; report: UsageReport }): JSX.Element {
+/** Bars by cost where prices are known, otherwise by tokens. */
+function Bars({ report }: { report: UsageReport }): JSX.Element {
   const tokensOf = ({ usage }: UsageReport["groups"][number]): number => usage.input_tokens + usage.output_tokens;
-  const most = Math.max(1, ...report.groups.map(tokensOf));
+  const isPriced = (report.total.usage.cost?.amount ?? 0) > 0;
+  const sizeOf = (group: UsageReport["groups"][number]): number =>
+    isPriced ? (group.usage.cost?.amount ?? 0) : tokensOf(group);
+  const most = Math.max(Number.MIN_VALUE, ...report.groups.map(sizeOf));
   return (
     <div class="meters">
-      <h3>{title}</h3>
+      <h3>
+        {isPriced ? "Cost" : "Tokens"} by {report.by}
+      </h3>
       {report.groups.map((group) => (
         <Meter
           key={group.key}
-          name={group.key || "unknown"}
-          share={tokensOf(group) / most}
+          name={group.key || "none"}
+          share={sizeOf(group) / most}
           text={[formatTokens(tokensOf(group)), formatCost(group.usage.cost)].filter(Boolean).join(" · ")}
         />
       ))}

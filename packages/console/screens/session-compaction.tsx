@@ -40,8 +40,8 @@ export function CompactionScreen({ view, id }: { view: SessionView; id: string }
   const seq = Number(route.value.query.get("seq") ?? Number.NaN);
   return (
     <div class="stack compaction">
-      <Overview view={view} compaction={compaction} />
       <Receipt view={view} compaction={compaction} />
+      <Overview view={view} compaction={compaction} />
       <Loaded request={request}>
         {(found) => (
           <div class="columns">
@@ -77,7 +77,7 @@ function Overview({ view, compaction }: { view: SessionView; compaction: Compact
           {evicted === undefined ? "Compaction" : "Eviction"} of {formatTime(compaction.created_at)}
         </h2>
         <Badge>{TRIGGERS[compaction.trigger]}</Badge>
-        {compaction.undone && <Badge tone="warn">undone: the removed messages are back in context</Badge>}
+        {compaction.undone && <Badge>undone: the removed messages are back in context</Badge>}
         <span class="grow" />
         {hasScope("run") && !compaction.undone && (
           <button
@@ -94,6 +94,7 @@ function Overview({ view, compaction }: { view: SessionView; compaction: Compact
       {isConfirming.value && !compaction.undone && (
         <Undo view={view} compaction={compaction} onCancel={() => (isConfirming.value = false)} />
       )}
+      {compaction.undone && <Forecast view={view} />}
       <div class="before-after">
         <Size name="Before" tokens={tokens_before} of={tokens_before} messages={messages_before} />
         <Size name="After" tokens={tokens_after} of={tokens_before} messages={messages_after} />
@@ -135,6 +136,26 @@ function Overview({ view, compaction }: { view: SessionView; compaction: Compact
         </Note>
       ))}
     </section>
+  );
+}
+
+/** What the next model call sends after an undo. */
+function Forecast({ view }: { view: SessionView }): JSX.Element {
+  const request = useRequest(() => call("readContext", { session_id: view.id }), [view, view.compactions.value]);
+  return (
+    <Loaded request={request}>
+      {({ estimated_tokens, tool_tokens, context_window, auto_compact_threshold, next_call_cost }) => (
+        <Note kind="plain">
+          The next model call sends about {formatTokens(estimated_tokens + tool_tokens)} tokens
+          {context_window === undefined ? "" : ` of a window of ${formatTokens(context_window)}`}
+          {next_call_cost ? ` and pays about ${formatCost({ amount: next_call_cost })} for them` : ""}.
+          {auto_compact_threshold !== undefined &&
+            (estimated_tokens >= auto_compact_threshold
+              ? ` That is above ${formatTokens(auto_compact_threshold)}: the next turn compacts again.`
+              : ` Compaction is due at ${formatTokens(auto_compact_threshold)}.`)}
+        </Note>
+      )}
+    </Loaded>
   );
 }
 

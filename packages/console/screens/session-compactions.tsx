@@ -34,7 +34,7 @@ export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element 
                 </a>
                 <Badge>{TRIGGERS[one.trigger]}</Badge>
                 {one.prepared !== undefined && <Badge>prepared</Badge>}
-                {one.undone && <Badge tone="warn">undone</Badge>}
+                {one.undone && <Badge>undone</Badge>}
                 {one.receipt.lost > 0 && <Badge tone="bad">{formatCount(one.receipt.lost)} lost</Badge>}
                 <span class="grow" />
                 <span class="soft">
@@ -44,6 +44,7 @@ export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element 
                   {one.economy === undefined ? "" : ` · ${economyText(one.economy)}`}
                 </span>
               </div>
+              <p>{one.receipt.verdict}</p>
               <ReceiptBar receipt={one.receipt} />
             </li>
           ))}

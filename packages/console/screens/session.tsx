@@ -1,11 +1,14 @@
-import { type Signal, signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
+import type { Content } from "@rkat/core/contract/message";
 import type { SessionInfo } from "@rkat/core/contract/session-info";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
+import { Comparison } from "../comparison.tsx";
 import { formatCost, formatCount, formatDuration, formatId, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Note, Spinner, textField } from "../parts.tsx";
+import { PromptBox } from "../prompt-box.tsx";
 import { linkTo, route } from "../router.ts";
-import { client, handleError, hasCapability, hasScope } from "../server.ts";
+import { client, hasCapability, hasScope } from "../server.ts";
 import { openSessionView, type SessionView } from "../session-view.ts";
 import { parentageOf } from "../sub-agents.ts";
 import { Transcript } from "../transcript.tsx";
@@ -13,6 +16,7 @@ import { LongText } from "../transcript-text.tsx";
 import { CompactionScreen } from "./session-compaction.tsx";
 import { CompactionsScreen } from "./session-compactions.tsx";
 import { ContextScreen, ContextStrip } from "./session-context.tsx";
+import { TimelineScreen } from "./session-timeline.tsx";
 import { TONES } from "./sessions.tsx";
 
 /** The route `#/sessions/ID` and those below it. All of them share one view of the session. */
@@ -42,6 +46,7 @@ export function SessionScreen({ path }: { path: readonly string[] }): JSX.Elemen
 
 function Body(props: { view: SessionView; part: string | undefined; which: string | undefined }): JSX.Element {
   const { view, part, which } = props;
+  if (part === "timeline") return <TimelineScreen view={view} />;
   if (part === "context") return <ContextScreen view={view} seq={numberOf(which)} />;
   if (part === "compactions" && which !== undefined) return <CompactionScreen key={which} view={view} id={which} />;
   if (part === "compactions") return <CompactionsScreen view={view} />;
@@ -50,8 +55,9 @@ function Body(props: { view: SessionView; part: string | undefined; which: strin
       <ContextStrip view={view} />
       <Transcript key={view.id} view={view} seq={numberOf(route.value.query.get("seq") ?? undefined)} />
       <div class="session-foot">
+        <Comparison view={view} />
         <Approvals view={view} />
-        <PromptBox view={view} />
+        <SessionPrompt view={view} />
       </div>
     </>
   );
@@ -63,6 +69,7 @@ function numberOf(text: string | undefined): number | undefined {
 
 const TABS = [
   ["Transcript", undefined],
+  ["Timeline", "timeline"],
   ["Context", "context"],
   ["Compactions", "compactions"],
 ] as const;
@@ -125,6 +132,12 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
           <Gauge key={budget.type} budget={budget} />
         ))}
       </div>
+      {state === "failed" && (
+        <Note kind="bad">
+          The last turn failed; the <a href={linkTo(["sessions", view.id, "timeline"])}>timeline</a> shows its error.
+          The next message continues from there.
+        </Note>
+      )}
       {state === "interrupted" && (
         <Note kind="plain">
           The process ended during a turn. The messages up to that point are kept; the next message continues from
@@ -202,19 +215,21 @@ function Approvals({ view }: { view: SessionView }): JSX.Element | null {
   );
 }
 
+type Reply = {
+  readonly decision: "allow" | "deny";
+  readonly remember?: "session" | "project";
+  readonly reason?: string;
+};
+
 function ApprovalCard({ view, approval }: { view: SessionView; approval: Approval }): JSX.Element {
   const { session_id, approval_id, calls, expires_at } = approval;
-  const reason = useSignal("");
-  const always = [...new Set(calls.flatMap((call) => call.always ?? []))];
-  const answer =
-    (decision: "allow" | "deny", remember: "once" | "session" | "project" = "once") =>
-    async (): Promise<void> => {
-      const given = decision === "deny" && reason.value.trim() !== "" ? { reason: reason.value.trim() } : {};
-      await client()
-        .session(session_id)
-        .answerApproval({ approvalId: approval_id, decision, remember, ...given });
-      await view.refresh();
-    };
+  const answer = async (ids: readonly string[], reply: Reply): Promise<void> => {
+    await client()
+      .session(session_id)
+      .answerApproval({ approvalId: approval_id, calls: [...ids], ...reply });
+    await view.refresh();
+  };
+  const all = calls.map(({ id }) => id);
   return (
     <div class="card approval">
       <h2>
@@ -228,39 +243,61 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
             <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
           </p>
           <LongText text={JSON.stringify(call.args, null, 2)} isCode />
+          {hasScope("approve") && <CallReplies call={call} reply={(given) => answer([call.id], given)} />}
         </div>
       ))}
       {!hasScope("approve") && (
         <p class="soft">
-          To answer here, use a token with the approve scope. On the server, you can also run{" "}
-          <code>rkat session approve {session_id}</code>.
+          To answer here, use a token with the approve scope; <code>rkat console</code> makes one. On the server, you
+          can also run <code>rkat session approve {session_id}</code>.
         </p>
       )}
-      {hasScope("approve") && (
+      {hasScope("approve") && calls.length > 1 && (
         <div class="row">
-          <Action class="primary" run={answer("allow")}>
-            Allow once
-          </Action>
-          {always.length > 0 &&
-            (["session", "project"] as const).map((reach) => (
-              <Action key={reach} run={answer("allow", reach)}>
-                Allow for this {reach}
-              </Action>
-            ))}
-          <span class="grow" />
-          <input
-            aria-label="Reason for denying, sent to the model"
-            placeholder="Reason (sent to the model)"
-            {...textField(reason)}
-          />
-          <Action class="danger" run={answer("deny")}>
-            Deny
+          <Action run={() => answer(all, { decision: "allow" })}>Allow all {calls.length} once</Action>
+          <Action class="danger" run={() => answer(all, { decision: "deny" })}>
+            Deny all
           </Action>
         </div>
       )}
-      {hasScope("approve") && always.length > 0 && (
+    </div>
+  );
+}
+
+/** The answers to one call: once, always within a reach, or no, with a reason. */
+function CallReplies(props: { call: Approval["calls"][number]; reply: (given: Reply) => Promise<void> }): JSX.Element {
+  const { call, reply } = props;
+  const reason = useSignal("");
+  const { always = [] } = call;
+  const deny = (): Promise<void> => {
+    const given = reason.value.trim();
+    return reply({ decision: "deny", ...(given === "" ? {} : { reason: given }) });
+  };
+  return (
+    <>
+      <div class="row">
+        <Action class="primary" run={() => reply({ decision: "allow" })}>
+          Allow once
+        </Action>
+        {always.length > 0 &&
+          (["session", "project"] as const).map((remember) => (
+            <Action key={remember} run={() => reply({ decision: "allow", remember })}>
+              Always in this {remember}
+            </Action>
+          ))}
+        <span class="grow" />
+        <input
+          aria-label={`Reason for denying ${call.name}, sent to the model`}
+          placeholder="Reason (sent to the model)"
+          {...textField(reason)}
+        />
+        <Action class="danger" run={deny}>
+          Deny
+        </Action>
+      </div>
+      {always.length > 0 && (
         <p class="soft">
-          Allowing for this session or project will also allow:{" "}
+          Always will also allow:{" "}
           {always.map((rule) => (
             <bdi key={rule} class="mono">
               {rule}{" "}
@@ -268,100 +305,38 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
           ))}
         </p>
       )}
-    </div>
+    </>
   );
 }
 
-const DRAFT_KEY = "rkat-draft-";
-const drafts = new Map<string, Signal<string>>();
-
-/** The unsent message of a session. It survives navigation and a reload of the page. */
-function draftOf(id: string): Signal<string> {
-  const draft = drafts.get(id) ?? signal(sessionStorage.getItem(DRAFT_KEY + id) ?? "");
-  drafts.set(id, draft);
-  return draft;
-}
-
-function saveDraft(id: string, text: string): void {
-  draftOf(id).value = text;
-  if (text === "") sessionStorage.removeItem(DRAFT_KEY + id);
-  else sessionStorage.setItem(DRAFT_KEY + id, text);
-}
-
-function PromptBox({ view }: { view: SessionView }): JSX.Element | null {
-  const isSending = useSignal(false);
-  const problem = useSignal<string | undefined>(undefined);
-  const draft = draftOf(view.id);
+function SessionPrompt({ view }: { view: SessionView }): JSX.Element | null {
   const info = view.info.value;
   if (!hasScope("run") || info === undefined || info.state === "archived") return null;
-  const isRunning = info.state === "running";
-  const send = async (): Promise<void> => {
-    const text = draft.value;
-    if (text.trim() === "" || isSending.value) return;
-    isSending.value = true;
-    problem.value = undefined;
-    let hasStarted = false;
-    const onStart = (): void => {
-      if (hasStarted) return;
-      hasStarted = true;
-      isSending.value = false;
-      // If the user has typed more in the meantime, the draft stays.
-      if (draft.value === text) saveDraft(view.id, "");
-    };
-    try {
-      // The session view shows the response; the stream only tells that the turn has started.
-      for await (const _ of view.handle.stream(text)) onStart();
-      onStart();
-    } catch (thrown) {
-      // The transcript shows the error of a turn that has started.
-      if (!hasStarted) problem.value = handleError(thrown);
-    } finally {
-      isSending.value = false;
-      view.refresh().catch(() => {}); // The session view reports a lost connection.
-    }
+  const stop = async (): Promise<void> => {
+    await view.handle.interrupt();
+    await view.refresh();
   };
   return (
-    <form
-      class="prompt"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
-      <textarea
-        aria-label="Your message"
-        placeholder="Type a message. Ctrl+Enter sends it."
-        rows={Math.min(8, Math.max(2, draft.value.split("\n").length))}
-        value={draft}
-        onInput={(event) => saveDraft(view.id, event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          void send();
-        }}
-      />
-      <div class="prompt-side">
-        {isRunning ? (
-          <Action
-            class="danger"
-            run={async () => {
-              await view.handle.interrupt();
-              await view.refresh();
-            }}
-          >
-            Interrupt
-          </Action>
-        ) : (
-          <button type="submit" class="primary" disabled={isSending.value || draft.value.trim() === ""}>
-            {isSending.value ? "Sending …" : "Send"}
-          </button>
-        )}
-      </div>
-      {problem.value !== undefined && (
-        <p class="note bad" role="alert">
-          Not sent: <bdi>{problem}</bdi>
-        </p>
-      )}
-    </form>
+    <PromptBox
+      draft={view.id}
+      send={(content) => startTurn(view, content)}
+      {...(info.state === "running" ? { stop } : {})}
+    />
   );
+}
+
+/** Resolves when the turn has started; the transcript shows the rest, and the error of a turn that fails later. */
+function startTurn(view: SessionView, content: Content): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const run = async (): Promise<void> => {
+    try {
+      for await (const _ of view.handle.stream(content)) resolve();
+      resolve();
+    } catch (thrown) {
+      reject(thrown);
+    }
+    view.refresh().catch(() => {}); // The session view reports a lost connection.
+  };
+  void run();
+  return promise;
 }

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Empty, Loaded, Table, type Tone, useRequest } from "../parts.tsx";
-import { linkTo, navigate, replaceRoute, route } from "../router.ts";
+import { linkTo, replaceRoute, route } from "../router.ts";
 import { call, client, handleError, hasScope } from "../server.ts";
 import { parentageOf } from "../sub-agents.ts";
 
@@ -82,9 +82,9 @@ export function SessionsScreen(): JSX.Element {
           Hide sub-agents
         </label>
         {hasScope("run") && (
-          <Action class="primary" run={createSession}>
+          <a class="button primary" href={linkTo(["sessions", "new"])}>
             New session
-          </Action>
+          </a>
         )}
       </div>
       <Loaded request={request}>
@@ -213,11 +213,6 @@ function Row({ session, reload }: { session: SessionSummary; reload: () => void 
   );
 }
 
-async function createSession(): Promise<void> {
-  const session = await client().createSession();
-  navigate(linkTo(["sessions", session.id]));
-}
-
 /** Replaces the newest sessions of a loaded list by the polled ones. */
 function merge(newest: readonly SessionSummary[], loaded: readonly SessionSummary[]): readonly SessionSummary[] {
   const oldest = newest.at(-1);
@@ -228,7 +223,7 @@ function merge(newest: readonly SessionSummary[], loaded: readonly SessionSummar
   return [...newest, ...loaded.filter(isOlder)];
 }
 
-function labelsOf(label: string): { labels: Record<string, string> } {
+export function labelsOf(label: string): { labels: Record<string, string> } {
   const [key = "", ...value] = label.split("=");
   return { labels: { [key]: value.join("=") } };
 }

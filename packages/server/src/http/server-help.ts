@@ -87,7 +87,7 @@ export function restHelp(command: string, purpose: "cli" | "server"): ServerHelp
 export const CONSOLE_FLAGS = {
   ...REST_FLAGS,
   port: text("N", "listen at this port instead of any free one"),
-  host: text("ADDRESS", "where to listen, instead of 127.0.0.1; beyond loopback a token is needed"),
+  host: text("ADDRESS", "where to listen, instead of 127.0.0.1"),
   log: text("FORM", "one line per request on stderr: text, json or off (default)"),
   "no-console": unlisted,
   json: flag('print {"url": …} on stdout instead of the address alone'),
@@ -96,7 +96,7 @@ export const CONSOLE_FLAGS = {
 
 export const CONSOLE_HELP: ServerHelp = {
   description:
-    "Shows the project's sessions, or those of a state folder or database (PLACE), in a browser: serves the console on a free port, prints its address, and opens it at a terminal with a display. An address that holds a token is printed and not opened; the page takes the token out of it.",
+    "Shows the project's sessions, or those of a state folder or database (PLACE), in a browser: serves the console on a free port, prints its address, and opens it at a terminal with a display. Unless --token or RKAT_TOKEN is given, it makes a token for this run; the address holds it, and the page takes it out.",
   realm: PROJECT,
   flags: CONSOLE_FLAGS,
   examples: [

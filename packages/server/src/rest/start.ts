@@ -1,4 +1,8 @@
 import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { invalid } from "@rkat/core/contract/error";
 import {
   type HttpFlags,
@@ -20,6 +24,7 @@ import {
   serveUntil,
   startServer,
 } from "../http/start.ts";
+import { newSecret } from "../http/token-files.ts";
 import { openRestServer } from "./serve.ts";
 
 export interface RestIo extends ServerIo {
@@ -56,7 +61,10 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
   });
 }
 
-/** The server of `rkat console`: on a free port, without a log, its address on stdout. */
+/**
+ * The server of `rkat console`: on a free port, without a log, its address on stdout. Unless it is given a token it
+ * makes one for its run. The token may also answer approvals; other processes of the machine do not have it.
+ */
 export function startConsole(
   io: ServerIo,
   parts: ServerParts,
@@ -67,13 +75,18 @@ export function startConsole(
     ...kindOf(command, "cli"),
     usage: usageText(command, CONSOLE_HELP),
     parseFlags: parseConsoleFlags,
-    http: ({ host = "127.0.0.1", port = 0, logForm = "off", ...flags }) => ({ ...flags, host, port, logForm }),
+    http: ({ host = "127.0.0.1", port = 0, logForm = "off", token = io.env.RKAT_TOKEN ?? newSecret(), ...flags }) => ({
+      ...flags,
+      host,
+      port,
+      logForm,
+      token,
+    }),
     serve: (serving) =>
       serveHttp(io, io.version, serving, (url, token) => {
         const address = pageAddress(url, token);
         io.stdout.write(`${serving.flags.json ? JSON.stringify({ url: address }) : address}\n`);
-        // Other users can read a command's arguments, and the address holds the token.
-        if (serving.flags.open && token === undefined) openBrowser?.(address);
+        if (serving.flags.open) openBrowser?.(address);
       }),
   });
 }
@@ -195,14 +208,27 @@ export function browserWords({ platform, env, isTerminal }: Seat): Words | undef
   return hasDisplay ? ["xdg-open"] : undefined;
 }
 
+const OPENED_MS = 60_000;
+
+/** A file that only this user can read and that leads to the address: other users can read a command's arguments. */
+function writeForward(url: string): { readonly url: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), "rkat-open-"));
+  const path = join(folder, "open.html");
+  const page = `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}">`;
+  writeFileSync(path, page, { mode: 0o600 });
+  return { url: pathToFileURL(path).href, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
 /** Opens addresses in the user's browser; one that cannot be opened was printed before. */
 export function createBrowserOpener(seat: Seat): ((url: string) => void) | undefined {
   const words = browserWords(seat);
   if (words === undefined) return undefined;
   const [command, ...args] = words;
   return (url) => {
-    const child = spawn(command, [...args, url], { stdio: "ignore", detached: true, env: { ...seat.env } });
+    const forward = writeForward(url);
+    const child = spawn(command, [...args, forward.url], { stdio: "ignore", detached: true, env: { ...seat.env } });
     child.on("error", () => {});
     child.unref();
+    setTimeout(forward.remove, OPENED_MS).unref();
   };
 }
