@@ -74,7 +74,8 @@ describe("the packages as they are built", () => {
         ...["client", "contract", "core", "index.js", "index.js", "internal.js", "node-version.js"],
         ...["rolldown-runtime", "rolldown-runtime", "runtime", "runtime", "system-clock.js", "zod"],
       ],
-      ["folder", "open.js", "store.js"],
+      // The models that the configuration names can be asked for by name.
+      ["folder", "load-config.js", "open.js", "store.js"],
     ]);
     // A key that has no value is not in JSON.
     expect(config).toEqual(JSON.parse(JSON.stringify(defaultConfig())));

@@ -287,7 +287,10 @@ describe("a skill that a request names", () => {
     ]);
     await session.turn("Again.", { skillRefs: [{ skillName: "other" }] });
     expect(holding(last()?.messages, "OTHER TEXT")).toHaveLength(1);
-    const deferred = await runtime.dispatch("createSession", { initial_turn: "deferred", preload_skills: [key] });
+    const deferred = await runtime.dispatch("createSession", {
+      initial_turn: "deferred",
+      preload_skills: [{ skill_name: key.skillName }],
+    });
     await runtime.session(deferred.session_id).turn("First.");
     expect(last()?.messages.map(({ role }) => role)).toEqual(["system", "system_notice", "user"]);
   });

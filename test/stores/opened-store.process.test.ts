@@ -37,7 +37,7 @@ async function seen(line: ReturnType<typeof useCommandLine>, place: string): Pro
     expect({ words, code, stderr }).toEqual({
       words,
       code: 0,
-      stderr: expect.stringMatching(/^(by words alone.*\n)?$/),
+      stderr: expect.stringMatching(/^(.*by words alone.*\n)?$/),
     });
     shown.push(stdout);
   }

@@ -139,7 +139,7 @@ function serviceOf(runtime: CallerRuntime, options: ServeOptions, host: string):
 }
 
 function basePathOf(given: string): string {
-  const path = given.replace(/\/+$/, "");
+  const path = given.endsWith("/") ? given.slice(0, -1) : given;
   if (path === "" || /^(?:\/[^/?#]+)+$/.test(path)) return path;
   throw invalid(`basePath ${given}: write a path such as /api/agent`);
 }

@@ -65,7 +65,7 @@ describe("the session's model as a judge", () => {
     expect(judging).toHaveLength(1);
     expect(judging[0]).toMatchObject({ tools: [], maxOutputTokens: 2_048 });
     await session.turn("More.");
-    const all = { input_tokens: 4 * 10 + 1_600, output_tokens: 4 * 5 + 40 };
+    const all = { inputTokens: 4 * 10 + 1_600, outputTokens: 4 * 5 + 40 };
     expect(session.lastResult?.usage).toMatchObject(all);
   });
 
