@@ -48,9 +48,13 @@ describe("read_file", () => {
     ["link", "link lies outside the project"],
     ["none.txt", "none.txt does not exist"],
     ["binary", "binary is not UTF-8 text"],
+    [".rkat/realms/a/log", ".rkat/realms/a/log has stored sessions, which are not files of the project"],
+    ["stored/a/log", "stored/a/log has stored sessions, which are not files of the project"],
   ])("[H2] refuses %s", async (path, sentence) => {
     symlinkSync("/etc/hostname", join(root, "link"));
     write("binary", Buffer.from([0xff, 0xfe, 0x00]));
+    write(".rkat/realms/a/log", "what was said");
+    symlinkSync(".rkat/realms", join(root, "stored"));
     await expect(call("read_file", { path })).rejects.toThrow(sentence);
   });
 });

@@ -4,8 +4,10 @@ import { dirname, isAbsolute, join, normalize, relative, resolve, sep, win32 } f
 import { invalid, type RuntimeError } from "../contract/error.ts";
 
 const PATH_CHARS_MAX = 4_096;
+/** Where the realms of a project are kept by default. */
+const STORED = `${join(".rkat", "realms")}${sep}`;
 
-/** The real path of a project-relative path, which need not exist. Rejects paths outside `root`, also by links. */
+/** The real path of a project-relative path, which need not exist. Rejects paths outside `root` and stored sessions, also by links. */
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const named = normalize(path);
   if (path.trim() === "" || path.includes("\0") || path.length > PATH_CHARS_MAX) {
@@ -23,7 +25,10 @@ export async function resolveInProject(root: string, path: string): Promise<stri
     throw invalid(`${path} leads through a broken symbolic link`, cause);
   });
   if (isOutside(relative(realRoot, real))) throw outsideProject(path);
-  return join(real, relative(existing, full));
+  const found = join(real, relative(existing, full));
+  if (`${relative(realRoot, found)}${sep}`.startsWith(STORED))
+    throw invalid(`${path} has stored sessions, which are not files of the project`);
+  return found;
 }
 
 /** The target of a symbolic link, "" if it is no link, undefined if it does not exist. Throws if that is unknown. */
