@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { languageOf } from "rkat/chat/highlight";
 import { createMarkdownStream } from "rkat/chat/markdown";
 import { createPaint } from "rkat/io";

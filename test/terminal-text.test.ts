@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { judge } from "rkat/commands/start-turn";
 import { createWorkLines, noticeOf, verboseLineOf } from "rkat/commands/turn-view";
 import { alignColumns, createPaint } from "rkat/io";

@@ -1,7 +1,7 @@
 import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { acpHelp, CONSOLE_HELP, restHelp, rpcHelp } from "@rkat/server/http/server-help";
-import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Command, CommanderError } from "commander";
 import { chatRow, chatWhereChosen } from "./chat/chat-command.ts";
 import { type Call, type CommandRow, command, DEFAULT_COMMAND, declareCommand, wordsOf } from "./command-row.ts";

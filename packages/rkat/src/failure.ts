@@ -1,5 +1,5 @@
 import { asRuntimeError, ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { CommanderError } from "commander";
 import { fieldFlags } from "./flags.ts";
 import { createPaint, type Io, interruptedExit, jsonText, writeJson } from "./io.ts";

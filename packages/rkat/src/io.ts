@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 
 export { costText, counted, grouped } from "@rkat/core/contract/describe-event";
 

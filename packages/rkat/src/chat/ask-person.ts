@@ -5,7 +5,7 @@ import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { JsonObject } from "@rkat/core/contract/session";
 import type { Approval } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { patchLines, patchOf } from "../commands/turn-view.ts";
 import { counted, createPaint, type Io, oneLine, type Paint, type Terminal } from "../io.ts";
 import type { Key } from "./keys.ts";

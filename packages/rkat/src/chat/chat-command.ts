@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asRuntimeError, ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
 import type { JsonObject } from "@rkat/core/contract/session";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { strangerText } from "../commands/agent.ts";

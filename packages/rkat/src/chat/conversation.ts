@@ -4,7 +4,7 @@ import type { AgentEvent } from "@rkat/core/contract/event";
 import type { Content, ContentBlock } from "@rkat/core/contract/message";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { View } from "../command-row.ts";
 import { chooseView } from "../commands/run.ts";
 import type { RunFlags } from "../commands/run-flags.ts";

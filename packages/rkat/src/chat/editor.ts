@@ -1,4 +1,4 @@
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { createPaint, oneLine, type Paint } from "../io.ts";
 import type { Candidate } from "../prompts.ts";
 import type { Question } from "./ask-person.ts";

@@ -1,4 +1,4 @@
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { counted } from "../io.ts";
 import type { Cursor } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";

@@ -1,4 +1,4 @@
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { oneLine, type Paint } from "../io.ts";
 import { type Question, reasonOf, WHY_NOT } from "./ask-person.ts";
 import type { Key, Mode } from "./keys.ts";

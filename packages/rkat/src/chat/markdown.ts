@@ -1,4 +1,4 @@
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { Paint } from "../io.ts";
 import { createHighlight, languageOf } from "./highlight.ts";
 import { addInline, createInks, hasMore } from "./markdown-inline.ts";

@@ -8,7 +8,7 @@ import {
   type ToolResult,
 } from "@rkat/core/contract/message";
 import type { JsonObject } from "@rkat/core/contract/session";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { piecesOf } from "../commands/session-transfer.ts";
 import { patchLines, patchOf, unfolded } from "../commands/turn-view.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";

@@ -2,7 +2,7 @@ import type { CatalogModel } from "@rkat/core/contract/capability";
 import { invalid } from "@rkat/core/contract/error";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { nearMiss } from "@rkat/core/text/near-miss";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { print } from "../command-row.ts";
 import { agentStatusLines, compactAgent, strangerText } from "../commands/agent.ts";
 import { attempt, compactedLines, undoCompaction } from "../commands/compact.ts";

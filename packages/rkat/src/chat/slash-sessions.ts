@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { parentageOf } from "@rkat/core/contract/describe-event";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { print } from "../command-row.ts";
 import { outputPath, writeFileWhole } from "../commands/output-file.ts";
 import { piecesOf } from "../commands/session-transfer.ts";

@@ -5,7 +5,7 @@ import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { ContentBlock } from "@rkat/core/contract/message";
 import { MEDIA_BYTES_MAX, textOfFile } from "@rkat/core/sessions/media";
 import { nearMiss } from "@rkat/core/text/near-miss";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { attachedBlock } from "../commands/run-flags.ts";
 import { bytesText, counted } from "../io.ts";
 

@@ -12,7 +12,7 @@ import {
 import { ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { invalidInput } from "@rkat/core/contract/input";
 import type { OperationInput, OperationOutput } from "@rkat/core/contract/operations";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { Option } from "commander";
 import {
   type Call,

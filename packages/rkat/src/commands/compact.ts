@@ -3,7 +3,7 @@ import { describeEvent } from "@rkat/core/contract/describe-event";
 import { ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import type { Listener } from "@rkat/core/sessions/event-queue";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { Option } from "commander";
 import { type CommandRow, command, type OpenedCall, onSession, operation, print, type View } from "../command-row.ts";
 import { writeError } from "../failure.ts";

@@ -1,6 +1,6 @@
 import type { Compaction, CompactResult } from "@rkat/core/contract/compaction";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { print, type View } from "../command-row.ts";
 import {
   ageSince,

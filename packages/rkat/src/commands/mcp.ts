@@ -1,9 +1,9 @@
 import { dirname, join, relative } from "node:path";
 import { asRuntimeError, invalid } from "@rkat/core/contract/error";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { BroughtFile } from "@rkat/node/config/load-config";
 import { readIfThere } from "@rkat/node/config/realm";
 import { mcpHelp } from "@rkat/server/http/server-help";
-import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { invalid } from "@rkat/core/contract/error";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "@rkat/core/contract/memory";
 import { OPERATIONS } from "@rkat/core/contract/operations";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { Option } from "commander";
 import { type CommandRow, command, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";

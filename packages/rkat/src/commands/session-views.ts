@@ -7,8 +7,8 @@ import type { OperationOutput } from "@rkat/core/contract/operations";
 import type { SessionContext, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
 import type { EventPage } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { formatSessionRef } from "@rkat/server/http/events";
-import { withoutControls } from "@rkat/server/http/terminal-text";
 import { command, type OpenedCall, onSession, print, show, type View } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import {

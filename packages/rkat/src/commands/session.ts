@@ -1,7 +1,7 @@
 import { invalid } from "@rkat/core/contract/error";
 import type { Approval } from "@rkat/core/contract/session-operations";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { formatSessionRef } from "@rkat/server/http/events";
-import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { showCalls } from "../chat/ask-person.ts";
 import { callBars, contextBar } from "../chat/context-strip.ts";

@@ -7,8 +7,8 @@ import type { Figures, Simulation, SummariesBy } from "@rkat/core/contract/wire/
 import { readRecordedLog, writeRecordedLog } from "@rkat/core/replay/replay-script";
 import type { SimulatedLog } from "@rkat/core/replay/simulation";
 import { readProbes } from "@rkat/core/runtime/probes";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import { configuredRealm } from "@rkat/node/config/realm";
-import { withoutControls } from "@rkat/server/http/terminal-text";
 import { Option } from "commander";
 import { type Call, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";

@@ -1,7 +1,7 @@
 import { describeEvent, seconds, unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { JsonObject, RunResult } from "@rkat/core/contract/session";
-import { withoutControls } from "@rkat/server/http/terminal-text";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { MarkdownStream } from "../chat/markdown.ts";
 import { costText, counted, createPaint, type Io, jsonText, oneLine, type Paint, writeJson } from "../io.ts";
 

@@ -1,4 +1,4 @@
-import { withoutControls } from "./terminal-text.ts";
+import { withoutControls } from "@rkat/core/text/terminal-text";
 
 /** How a server's log is written: lines of `key=value`, lines of JSON, or only its own sentences. */
 export const LOG_FORMS = ["text", "json", "off"] as const;

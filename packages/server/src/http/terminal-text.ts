@@ -1,1 +1,0 @@
-export { withoutControls } from "@rkat/core/text/terminal-text";
