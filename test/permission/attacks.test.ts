@@ -18,7 +18,7 @@ const PAST_DENY = [
   "bash -c - 'rm x'",
   "echo x | xargs --max-lines rm x",
   "echo rm | xargs -Ix -Iy env y",
-  "cat <<E\n${x:-'$(rm x)'}\nE",
+  `cat <<E\n\${x:-'$(rm x)'}\nE`,
   `echo "\${x-'}"; rm x; echo "'}"`,
   "taskset 1 rm x",
   "setarch -R rm x",
