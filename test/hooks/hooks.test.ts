@@ -96,8 +96,8 @@ describe("a hook", () => {
     const { session_id, approval_id, calls } = await asked.promise;
     expect(calls).toMatchObject([{ id: "call-1", args: { text: "please" } }]);
     await here.runtime.close();
-    // Another process, which has no such hook: what it decided stands.
-    const there = open([{ text: "Done." }], { store });
+    // Another process, whose hook rewrites nothing: what was decided stands.
+    const there = open([{ text: "Done." }], { store, hooks: [{ ...rewrite, run: () => undefined }] });
     const answer = { session_id, approval_id, decision: "allow", calls: ["call-1"] };
     let turnThere: Promise<unknown> | undefined;
     await there.runtime.dispatch("answerApproval", answer, {

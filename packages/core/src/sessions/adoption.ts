@@ -41,6 +41,8 @@ export interface Resuming {
 }
 
 export interface Adoption extends Pick<Service, "finishTurn"> {
+  /** Whether this process has what the unfinished turn of a session was begun with. */
+  canContinue(session: LiveSession): Promise<boolean>;
   /** The unfinished turn of a session that no process runs; undefined if there is none. */
   describe(session: LiveSession): Promise<UnfinishedTurn | undefined>;
   /** Ends the unfinished turn of a session that no process runs. */
@@ -195,6 +197,8 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   };
 
   return {
+    // A person who answers an approval is an approver.
+    canContinue: async (session) => (await inputsFor(session, { hasApprover: true })).missing.length === 0,
     describe,
     cancel: async (session) => {
       if (session.isRunning || !isUnfinished(session.state) || isWaiting(session.state)) return;

@@ -236,6 +236,22 @@ describe("a call that needs a person's word", () => {
     expect(events.at(-1)).toMatchObject({ type: "run_completed", result: "Done elsewhere." });
   });
 
+  it.each(["allow", "deny"] as const)(
+    "[I2] is answered (%s) in a process without the turn's tools or model, and runs on in the one that asked",
+    async (decision) => {
+      const { runtime, ran, store } = setUp();
+      const asking = runtime.createSession("Go.", ELSEWHERE);
+      const { sessionId, approvalId } = await question(runtime);
+      // It has a model of its own, and would run the turn without the tools.
+      const other = scriptedRuntime([{ text: "Not mine." }], { store });
+      const answer = other.runtime.session(sessionId).answerApproval({ approvalId, decision });
+      expect(await answer).toMatchObject({ answered: true, waitingCalls: 0 });
+      expect((await asking).text).toBe("Done.");
+      expect(ran).toEqual(decision === "allow" ? ["look pond", "wipe disk", "wipe table"] : ["look pond"]);
+      expect(other.model.requests).toEqual([]);
+    },
+  );
+
   it("[I2] is left to others where the runtime closes, and where whoever serves it leaves", async () => {
     for (const leave of ["close", "leaving"] as const) {
       const { runtime, store, ran } = setUp();

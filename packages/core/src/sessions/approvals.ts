@@ -24,6 +24,8 @@ interface ApprovalParts {
   readonly clock: Clock;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
+  /** Whether this process has what the turn was begun with: its model, tools, servers and hooks. */
+  canResume(session: LiveSession): Promise<boolean>;
   /** Resumes the turn of a held session once all approvals it waits for are answered. */
   resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
   /** Aborts when the runtime closes; the approval stays open and can be answered in another process. */
@@ -84,7 +86,8 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       await appendEntries(store.log, session, [body]);
       const left = waitingCalls(state).length;
       answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
-      if (left === 0) await parts.resume(session, signal);
+      // Otherwise the process that asked resumes it, or one that has what the turn needs.
+      if (left === 0 && (await parts.canResume(session))) await parts.resume(session, signal);
     });
     // From here on, events and the waiting caller report the outcome of the turn.
     turn.catch(answered.reject);
@@ -143,9 +146,14 @@ export function createApprovals(parts: ApprovalParts): Approvals {
           if (clock.now() >= expiryOf(state)) await expire(session);
         } else {
           const isHeld = session.isRunning || (await store.locks.isHeld(sessionId));
-          // Twice: the holder may just be releasing the session. Where turns are resumed, another process continues it.
-          if (!isHeld && !wasHeld && !parts.resumesTurns)
-            throw new RuntimeError("AGENT_ERROR", "the process that continued the turn ended");
+          // Twice: the holder may just be releasing the session.
+          if (!isHeld && !wasHeld) {
+            // Answered by a process that could not resume the turn; this one began it.
+            if (state.approval !== undefined) await resumeHere(session, call);
+            // Where turns are resumed, another process continues it.
+            else if (!parts.resumesTurns)
+              throw new RuntimeError("AGENT_ERROR", "the process that continued the turn ended");
+          }
           wasHeld = isHeld;
         }
         woken = Promise.withResolvers<void>();
@@ -159,6 +167,16 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       unsubscribe();
       signal.removeEventListener("abort", wake);
       session.listeners.delete(onDelivery);
+    }
+  };
+
+  /** Does nothing if another process was first. */
+  const resumeHere = async (session: LiveSession, call: CallContext): Promise<void> => {
+    const isReady = (): boolean => session.state.approval !== undefined && !isWaiting(session.state);
+    try {
+      await locked.run(session, call, async (signal) => (isReady() ? parts.resume(session, signal) : undefined));
+    } catch (thrown) {
+      if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
     }
   };
 

@@ -97,6 +97,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     clock,
     live,
     locked,
+    canResume: (session) => adoption.canContinue(session),
     resume: async (session, signal) => {
       const began = current();
       const { settings, approval } = session.state;
